@@ -35,10 +35,16 @@ export const CONTROL_CHANNEL = "tollgate_control";
 /** Entries per query; readers repeat it until they are up to date. */
 const PAGE_ROWS = 1000;
 
-/** Entries after `seq` in order, at most PAGE_ROWS. */
-export async function readControlAfter(statements: Statements, seq: number): Promise<ControlEntry[]> {
-	const rows = await statements<EntryRow>`
-		select seq, control_at(at) as at_micros, kind, subject, payload from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;
+/** Entries after `seq` in order, at most PAGE_ROWS. `look` gets the server's place in history, if there are any. */
+export async function readControlAfter(
+	statements: Statements,
+	seq: number,
+	look: (place: string) => unknown = () => {},
+): Promise<ControlEntry[]> {
+	const rows = await statements<EntryRow & { readonly place: string }>`
+		select seq, control_at(at) as at_micros, kind, subject, payload, (select server_place()) as place
+		from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;
+	if (rows[0] !== undefined) look(rows[0].place);
 	return rows.map(entryOf);
 }
 

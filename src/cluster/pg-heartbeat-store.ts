@@ -52,7 +52,7 @@ export function createPgHeartbeatStore(
 				() =>
 					statements<PlaceRow>`select seq, server as place from instance_renew(${id}, ${epoch}, ${applied}, ${ttlMs})`,
 			),
-		readAfter: (seq) => readControlAfter(statements, seq),
+		readAfter: (seq) => readControlAfter(statements, seq, history.look()),
 		async leave(id, epoch) {
 			await statements`
 				select instance_stand(${id}, ${epoch}, null, array['joining', 'live', 'silent', 'dead'], 'dead', null, null)`;

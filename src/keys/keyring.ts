@@ -1,7 +1,8 @@
 import { AssertionError, assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
-import type { Log } from "../base/log.ts";
+import { type Log, silentLog } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
+import { createServerHistory, type ServerHistory } from "../db/server-history.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
 import {
@@ -260,17 +261,26 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	};
 }
 
-/** One statement, so one snapshot: the row reflects exactly the control entries up to `seq`. */
-export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
+/**
+ * One statement, so one snapshot: the row reflects exactly the control entries up to `seq`. A server that later goes
+ * back before it is noticed.
+ */
+export function keyLoader(
+	statements: Statements,
+	history: Pick<ServerHistory, "look"> = createServerHistory({ log: silentLog }),
+): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {
-		const [row] = await statements<Omit<LoadedKey, "seq"> & { seq: string }>`
-			select c.seq, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account,
+		const look = history.look();
+		const [row] = await statements<Omit<LoadedKey, "seq"> & { seq: string; place: string }>`
+			select c.seq, server_place() as place, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account,
 				case when p.id is not null then project_fields(p) end as project
 			from (select coalesce(max(seq), 0) as seq from control_log) c
 				left join api_key k on k.digest = ${digest}
 				left join account a on a.id = k.account_id
 				left join project p on p.id = k.project_id`;
 		if (row === undefined) throw new Error("the control log gives no position");
-		return { ...row, seq: Number(row.seq) };
+		const { place, ...loaded } = row;
+		look(place);
+		return { ...loaded, seq: Number(row.seq) };
 	};
 }

@@ -44,7 +44,7 @@ const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 /** Opens the keyring and the authentication of requests. */
 export function openKeys(config: Pick<Config, "serviceName">, deps: GatewayDeps) {
 	const { db, clock, log, catalog } = deps;
-	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
+	const keyring = createKeyring({ load: keyLoader(db.ledger, db.history), log });
 	const failedAttempts = createFailedAttempts(
 		{ clock },
 		{ perMinuteMax: () => catalog.limits().authFailuresPerMinute },

@@ -4,17 +4,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { createDatabase } from "../../src/db/database.ts";
 import { identityProblem, readDurability } from "../../src/db/durability.ts";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { createServerHistory } from "../../src/db/server-history.ts";
 import { withSetting } from "../../src/db/session-settings.ts";
+import { keyLoader } from "../../src/keys/keyring.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
+import { appendControl } from "../cluster/fixture.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { uniqueName } from "../support/postgres.ts";
 
+const db = await withDatabase();
 const log = silentLog;
-const observe = (history: ReturnType<typeof createServerHistory>, answer: string) => history.look()(answer);
+type History = ReturnType<typeof createServerHistory>;
+const observe = (history: History, answer: string) => history.look()(answer);
 
 test.each([
 	["a later position", "7/00000001 9", false],
@@ -34,6 +40,17 @@ test.each([
 	});
 	observe(history, answer);
 	expect([history.label() !== before, moves]).toEqual([isAnother, isAnother ? 1 : 0]);
+});
+
+test.each([
+	["a key", (history: History) => keyLoader(db.statements, history)("unknown" as KeyDigest)],
+	["a control entry", (history: History) => createPgHeartbeatStore(db.statements, history).readAfter(0)],
+])("%s that a server forgets later shows that it went back", async (_, read) => {
+	await appendControl(db.statements, "key", "some key", {});
+	const history = createServerHistory({ log });
+	await read(history);
+	observe(history, `${history.label()} 0`);
+	expect(history.setbacks()).toBe(1);
 });
 
 test("an answer that was overtaken by a later one is no step back", () => {

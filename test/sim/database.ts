@@ -1,7 +1,9 @@
+import { silentLog } from "../../src/base/log.ts";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import type { FenceStore } from "../../src/cluster/fence.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import type { WitnessStore } from "../../src/cluster/witness.ts";
+import { createServerHistory, type ServerHistory } from "../../src/db/server-history.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
@@ -16,6 +18,15 @@ export interface ShareHolder {
 
 /** Sends a statement over a process's connection, which may fail. */
 export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
+
+const histories = new WeakMap<Call, ServerHistory>();
+
+/** The servers that answered a process. */
+export function historyOf(call: Call): ServerHistory {
+	const history = histories.get(call) ?? createServerHistory({ log: silentLog });
+	histories.set(call, history);
+	return history;
+}
 
 /**
  * The database of a simulated world: the model (`model-database.ts`), or a real Postgres with the real functions

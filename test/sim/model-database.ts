@@ -1,12 +1,11 @@
 import { inspect } from "node:util";
-import { silentLog } from "../../src/base/log.ts";
 import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { DatabaseBusy } from "../../src/db/outage.ts";
-import { createServerHistory } from "../../src/db/server-history.ts";
+import type { ServerHistory } from "../../src/db/server-history.ts";
 import type { ProjectFields } from "../../src/keys/key-entry.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
-import type { Call, SimDatabase } from "./database.ts";
+import { type Call, historyOf, type SimDatabase } from "./database.ts";
 import { keepWhatIsLost } from "./failover.ts";
 import { CheckViolated, RowHeld } from "./model-store.ts";
 import { keyFields } from "./process.ts";
@@ -68,7 +67,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		crash: () => server.crash(),
 		standby,
 		heartbeats: (call) =>
-			withHistory({
+			withHistory(historyOf(call), {
 				join: (id, ttlMs, after) =>
 					call(
 						"join",
@@ -81,11 +80,16 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 					),
 				goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
 				heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
-				readAfter: (seq) =>
-					call(
-						"read log",
-						server.atOnce(() => model.log.slice(seq, seq + 50)),
-					),
+				readAfter: async (seq) => {
+					const look = historyOf(call).look();
+					const page = server.atOnce(() => ({
+						entries: model.log.slice(seq, seq + 50),
+						place: model.position().server,
+					}));
+					const { entries, place } = await call("read log", page);
+					if (entries.length > 0) look(place);
+					return entries;
+				},
 				leave: (id, epoch) => call("leave", server.leave(id, epoch)),
 			}),
 		fence: (call) => ({
@@ -113,14 +117,17 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			fenceOff: (id, epoch, beat) => call("fence off", server.fenceOff(id, epoch, beat)),
 		}),
 		ledger: (call, name, id, epoch) => ledgerStore(world, server, { call, name }, id, epoch),
-		keyLoader: (call) => (digest) =>
-			call(
-				"load key",
-				server.atOnce(() => {
-					const key = world.keys.get(digest);
-					return key ? loadedKey(key) : { seq: model.seq(), key: null, account: null };
-				}),
-			),
+		keyLoader: (call) => async (digest) => {
+			const look = historyOf(call).look();
+			const row = server.atOnce(() => {
+				const key = world.keys.get(digest);
+				const loaded = key ? loadedKey(key) : { seq: model.seq(), key: null, account: null };
+				return { loaded, place: model.position().server };
+			});
+			const { loaded, place } = await call("load key", row);
+			look(place);
+			return loaded;
+		},
 		revoke: (call, id) =>
 			call(
 				"revoke",
@@ -243,8 +250,7 @@ function asLedgerError(error: unknown): unknown {
 }
 
 /** Adds the server's position in history to answers, as the store on Postgres does. */
-function withHistory(store: HeartbeatStore): HeartbeatStore {
-	const history = createServerHistory({ log: silentLog });
+function withHistory(history: ServerHistory, store: HeartbeatStore): HeartbeatStore {
 	async function placed<Position extends LogPosition | null>(ask: () => Promise<Position>): Promise<Position> {
 		const look = history.look();
 		const found = await ask();

@@ -6,7 +6,7 @@ import { revokeKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/keyring.ts";
 import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import type { Call, SimDatabase } from "./database.ts";
+import { type Call, historyOf, type SimDatabase } from "./database.ts";
 import { keepWhatIsLost } from "./failover.ts";
 import { instanceKey } from "./model-store.ts";
 import type { SqlMirror } from "./sql-mirror.ts";
@@ -83,10 +83,10 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		},
 		crash: () => server.crash(),
 		standby: createSqlStandby(world, server, mirror),
-		heartbeats: (call) => createPgHeartbeatStore(statementsOf(call)),
+		heartbeats: (call) => createPgHeartbeatStore(statementsOf(call), historyOf(call)),
 		fence: (call) => createPgFenceStore(statementsOf(call)),
 		ledger: (call, _name, id, epoch) => createPgLedgerStore({ statements: statementsOf(call) }, id, epoch),
-		keyLoader: (call) => keyLoader(statementsOf(call)),
+		keyLoader: (call) => keyLoader(statementsOf(call), historyOf(call)),
 		revoke: (call, id) => revokeKey(statementsOf(call), { id }),
 		addAccount(id, credit) {
 			inTurn(

@@ -149,6 +149,8 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 		index,
 		url: `http://127.0.0.1:${port}`,
 		dataDir,
+		/** Address of the database through `proxy`. */
+		databaseUrl: database.href,
 		proxy,
 		logPath,
 		process: () => process,

@@ -17,6 +17,8 @@ export interface ServerPair {
 	resumeReplication(): void;
 	/** Makes the standby the primary, with the commits that it has. */
 	promote(): Promise<void>;
+	/** Makes the crashed former primary a standby of the promoted one; then `promote` exchanges their roles again. */
+	follow(): Promise<void>;
 	/** Stops the primary, copies its data folder and starts it again. */
 	snapshot(): Promise<void>;
 	/** Kills the primary and starts it with the copied data folder: the same server and timeline with an older state. */
@@ -32,17 +34,31 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 	await standby.stop();
 	await backup.takeBase(primary);
 	backup.copyBaseTo(standby.cluster);
+	let [leader, follower] = [primary, standby];
 	const wire = startTcpProxy({ hostname: "127.0.0.1", port: primary.port });
 	const { username, password } = new URL(primary.url);
 	const line = `host=127.0.0.1 port=${wire.port} user=${username} password=${decodeURIComponent(password)} application_name=standby`;
 	const place = (name: string, text: string) => {
-		const path = join(standby.cluster, name);
+		const path = join(follower.cluster, name);
 		writeFileSync(path, text, { flag: "a" });
-		const { uid, gid } = statSync(standby.cluster);
+		const { uid, gid } = statSync(follower.cluster);
 		chownSync(path, uid, gid);
 	};
-	place("postgresql.auto.conf", `primary_conninfo = '${line}'\nrestore_command = ''\n`);
-	place("standby.signal", "");
+	/** Settles when the follower accepts writes, which the embedded server counts as ready. */
+	let promoted: Promise<void> | undefined;
+	async function startFollower(): Promise<void> {
+		place("postgresql.auto.conf", `primary_conninfo = '${line}'\nrestore_command = ''\n`);
+		place("standby.signal", "");
+		promoted = follower.start();
+		promoted.catch(() => {});
+		const session = connect(leader.url, { max: 1, onnotice: () => {} });
+		try {
+			const follows = () => session`select 1 from pg_stat_replication where state = 'streaming'`;
+			await waitFor(async () => (await follows()).length === 1, "the standby to follow", 30_000);
+		} finally {
+			await session.end();
+		}
+	}
 	const copy = `${primary.cluster}.copy`;
 	const cp = (from: string, to: string) => {
 		rmSync(to, { recursive: true, force: true });
@@ -64,8 +80,19 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 		resumeReplication: () => wire.restore(),
 		async promote() {
 			place("promote", "");
-			process.kill(Number(readFileSync(join(standby.cluster, "postmaster.pid"), "utf8").split("\n")[0]), "SIGUSR1");
-			await ready;
+			process.kill(Number(readFileSync(join(follower.cluster, "postmaster.pid"), "utf8").split("\n")[0]), "SIGUSR1");
+			await promoted;
+		},
+		async follow() {
+			[leader, follower] = [follower, leader];
+			const base = createBackup();
+			await base.takeBase(leader);
+			base.copyBaseTo(follower.cluster);
+			base.remove();
+			wire.cut();
+			wire.aim(leader.port);
+			wire.restore();
+			await startFollower();
 		},
 		async snapshot() {
 			await primary.stop();
@@ -83,18 +110,11 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 			backup.remove();
 		},
 	};
-	// The embedded server counts as ready when it accepts writes, so this resolves after the promotion.
-	const ready = standby.start();
-	ready.catch(() => {});
-	const session = connect(primary.url, { max: 1, onnotice: () => {} });
 	try {
-		const follows = () => session`select 1 from pg_stat_replication where state = 'streaming'`;
-		await waitFor(async () => (await follows()).length === 1, "the standby to follow", 30_000);
+		await startFollower();
 	} catch (error) {
 		await pair.destroy();
 		throw error;
-	} finally {
-		await session.end();
 	}
 	return pair;
 }

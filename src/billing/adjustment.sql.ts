@@ -1,4 +1,4 @@
-import { bigint, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /** Credit adjustments by operators: the request and its decision. */
 export const creditAdjustment = pgTable(
@@ -7,6 +7,11 @@ export const creditAdjustment = pgTable(
 		/** `adj_…`, sortable by time. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
+		kind: text({ enum: ["adjustment", "promotion"] })
+			.notNull()
+			.default("adjustment"),
+		/** Last day (UTC) on which promotional credit can be used; null: no end. */
+		lastDay: date("last_day", { mode: "string" }),
 		/** A negative amount removes credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		reason: text().notNull(),

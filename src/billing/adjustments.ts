@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import { msOfIso } from "../base/iso-date.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
@@ -17,6 +18,8 @@ export type AdjustmentState = Adjustment["state"];
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
 	/** Not zero; a negative amount removes credit. */
 	readonly amount: NanoUsd;
+	/** Gives promotional credit until the last day (UTC); null: no end. Undefined: an ordinary adjustment. */
+	readonly promotion?: { readonly lastDay: string | null } | undefined;
 	readonly operatorId: string;
 	/** Management key that acted for the operator; for the audit log. */
 	readonly actor?: string;
@@ -35,6 +38,9 @@ const AMOUNT_USD_MAX = 100_000;
 const PENDING_MAX = 50;
 /** Window over which one operator's own adjustments are summed for the second-operator rule. */
 const WINDOW_HOURS = 24;
+const DAY_MS = 24 * 3_600_000;
+/** Limit of grants that one run takes back; the next run takes others, in random order. */
+const ENDED_AT_ONCE_MAX = 100;
 const SENT_BEFORE = "This adjustment was already sent.";
 
 /**
@@ -55,8 +61,9 @@ export async function adjust(db: Transactional, asked: NewAdjustment, secondLook
 		if (takesTwo) await checkPending(tx, asked.operatorId);
 		const [row] = await rowsOf<{ id: string }>(
 			tx,
-			sql`insert into credit_adjustment (id, account_id, amount_nano_usd, reason, idempotency_key, state, first_by)
-				select ${newId("adj")}, a.id, ${asked.amount}::bigint, ${asked.reason}, ${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
+			sql`insert into credit_adjustment (id, account_id, kind, last_day, amount_nano_usd, reason, idempotency_key, state, first_by)
+				select ${newId("adj")}, a.id, ${kindOf(asked)}, ${asked.promotion?.lastDay ?? null}::date, ${asked.amount}::bigint, ${asked.reason},
+					${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
 				from account a where a.id = ${asked.accountId} returning id`,
 		);
 		if (row === undefined)
@@ -68,12 +75,26 @@ export async function adjust(db: Transactional, asked: NewAdjustment, secondLook
 	});
 }
 
-/** `param` names the field. Fault invalid_request. */
-export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
+/** `params` names the fields. Fault invalid_request. */
+export function checkAdjustment(
+	{ amount, promotion }: Pick<NewAdjustment, "amount" | "promotion">,
+	params: { readonly amount: string; readonly lastDay: string },
+	nowMs: number,
+): void {
 	if (amount === 0 || Math.abs(amount) > AMOUNT_USD_MAX * NANO_PER_USD)
 		throw new Fault("invalid_request", "An adjustment must be at most USD {most} and not zero.", {
 			values: { most: AMOUNT_USD_MAX },
-			param,
+			param: params.amount,
+		});
+	if (promotion === undefined) return;
+	if (amount < 0)
+		throw new Fault("invalid_request", "Promotional credit must be more than zero.", { param: params.amount });
+	const { lastDay } = promotion;
+	if (lastDay === null) return;
+	const startMs = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? msOfIso(lastDay) : undefined;
+	if (startMs === undefined || startMs + DAY_MS <= nowMs)
+		throw new Fault("invalid_request", "The last day must be today or later, such as 2027-01-31.", {
+			param: params.lastDay,
 		});
 }
 
@@ -109,8 +130,16 @@ export function rejectAdjustment(db: Transactional, decision: Decision & { reaso
 
 /** Fault not_found. */
 export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
-	const [row] = await statements<object>`select * from credit_adjustment where id = ${id}`;
+	const [row] = await statements<object>`select *, last_day::text from credit_adjustment where id = ${id}`;
 	return viewOf<Adjustment>(known(row, id));
+}
+
+/** Takes back promotional credit after its last day. What requests hold is taken by a later run, once it is released. */
+export async function endPromotions(statements: Statements): Promise<void> {
+	const ended = await statements<{ seq: string }>`
+		select p.seq from promotion p where p.left_nano_usd > 0 and p.last_day < (now() at time zone 'UTC')::date
+		order by random() limit ${ENDED_AT_ONCE_MAX}`;
+	for (const { seq } of ended) await statements`select promotion_end(${seq}::bigint, ${newId("adj")}, ${newId("led")})`;
 }
 
 async function lock(tx: Transaction, condition: ReturnType<typeof sql>): Promise<Adjustment | undefined> {
@@ -125,8 +154,13 @@ function known<T>(found: T | undefined, id: string): T {
 	return found;
 }
 
+const kindOf = ({ promotion }: NewAdjustment): Adjustment["kind"] =>
+	promotion === undefined ? "adjustment" : "promotion";
+
 function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 	return (
+		former.kind === kindOf(asked) &&
+		former.lastDay === (asked.promotion?.lastDay ?? null) &&
 		former.accountId === asked.accountId &&
 		former.amountNanoUsd === asked.amount &&
 		former.reason === asked.reason &&
@@ -164,10 +198,14 @@ async function decide(tx: Transaction, { id, operatorId }: Decision, state: Adju
 		update credit_adjustment set state = ${state}, second_by = ${operatorId}, second_at = clock_timestamp() where id = ${id}`);
 }
 
-async function book(tx: Transaction, { accountId, amountNanoUsd, firstBy, reason, idempotencyKey }: Adjustment) {
+async function book(tx: Transaction, adjustment: Adjustment) {
+	const { id, accountId, kind, lastDay, amountNanoUsd, firstBy, reason } = adjustment;
+	const [entry, amount, source] = [newId("led"), nanoUsd(amountNanoUsd), `adjust:${adjustment.idempotencyKey}`];
 	const rows = await rowsOf<{ seq: string | null }>(
 		tx,
-		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${nanoUsd(amountNanoUsd)}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,
+		kind === "promotion"
+			? sql`select promotion_give(${entry}, ${accountId}, ${amount}::bigint, ${source}, ${firstBy}, ${reason}, ${id}, ${lastDay}::date) as seq`
+			: sql`select ledger_book(${entry}, ${accountId}, 'adjustment', ${amount}::bigint, ${source}, ${firstBy}, ${reason}, false) as seq`,
 	);
 	if (onlyRow(rows).seq === null) throw new Fault("conflict", SENT_BEFORE);
 }
@@ -175,11 +213,12 @@ async function book(tx: Transaction, { accountId, amountNanoUsd, firstBy, reason
 async function note(
 	tx: Transaction,
 	action: AuditAction,
-	{ id, accountId, amountNanoUsd, reason }: Adjustment,
+	{ id, accountId, kind, lastDay, amountNanoUsd, reason }: Adjustment,
 	by: { operatorId: string; actor?: string; ip: string | null },
 	more: Record<string, string> = {},
 ): Promise<void> {
-	const detail = { usd: formatUsd(amountNanoUsd), reason, adjustment: id, ...more };
+	const promotion = kind === "promotion" ? { kind, lastDay } : {};
+	const detail = { usd: formatUsd(amountNanoUsd), ...promotion, reason, adjustment: id, ...more };
 	const act = auditNote({ actor: by.actor ?? by.operatorId, action, ip: by.ip, detail });
 	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`);
 }

@@ -1,6 +1,10 @@
+import { systemClock } from "../base/clock.ts";
 import { isoOrNull } from "../base/iso-date.ts";
+import { silentLog } from "../base/log.ts";
+import { adjust, checkAdjustment } from "../billing/adjustments.ts";
 import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
+import { createTransactional } from "../db/transactional.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
@@ -9,6 +13,7 @@ import { listOutput } from "./table.ts";
 
 /** Name of the deciding person in the ledger. */
 const ACTOR = "cli";
+const TRANSACTION = { applicationName: "tollgate cli", statementDeadlineMs: 30_000, transactionDeadlineMs: 60_000 };
 export const TOP_UP_STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
 
 export const topUpCommands: CommandRuns = {
@@ -22,6 +27,19 @@ export const topUpCommands: CommandRuns = {
 		} as const;
 		const { id, state } = await withDatabase(({ statements }) => createTopUp(statements, topUp));
 		return { json: { id, status: state }, text: `top-up ${id} is ${state}` };
+	},
+	async "promotion create"({ withDatabase, config }, input) {
+		const amount = usdOf("usd", input.required("usd"));
+		const promotion = { lastDay: input.option("last-day") ?? null };
+		const [reason, idempotencyKey] = [input.required("reason"), `${ACTOR}:${input.required("reference")}`];
+		checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "last-day" }, systemClock.wallMs());
+		const { id, state } = await withDatabase(async ({ statements, url }) => {
+			const { id: accountId } = await namedAccount(statements, input.required("account"));
+			const asked = { accountId, amount, promotion, reason, idempotencyKey, operatorId: ACTOR, ip: null };
+			const client = createTransactional({ clock: systemClock, log: silentLog }, { ...TRANSACTION, url });
+			return adjust(client.tx, asked, config().topUpSecondLook).finally(() => client.end());
+		});
+		return { json: { id, status: state }, text: `promotional credit ${id} is ${state}` };
 	},
 	async "topup confirm"({ withDatabase }, input) {
 		const { id, state, seq } = await withDatabase(({ statements }) =>

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { creditLostRequests, deleteLostRequests } from "../batch/lost-requests.ts";
+import { endPromotions } from "../billing/adjustments.ts";
 import { markAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import {
@@ -132,6 +133,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(COLLECT_MS, "lost requests of batches", async () =>
 		deps.figures.lostWork(await creditLostRequests(statements, log)),
 	);
+	every(COLLECT_MS, "ended promotional credit", () => endPromotions(statements));
 	every(FORGET_MS, "old lost requests", () => deleteLostRequests(statements));
 	every(FORGET_MS, "old shares", () => deleteOldShares(statements));
 	every(FORGET_MS, "old reports", () => deleteOldReports(statements));

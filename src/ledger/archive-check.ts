@@ -95,7 +95,8 @@ function createSums(kind: ArchiveKind) {
 	const add = (name: string, amount: bigint) => sums.set(name, (sums.get(name) ?? 0n) + amount);
 	return {
 		add(row: Record<string, ArchiveValue>): void {
-			if (kind === "entries") add(String(row.kind), BigInt(row.amount_nano_usd ?? 0));
+			const entryKind = row.kind === "promotion" ? "adjustment" : String(row.kind);
+			if (kind === "entries") add(entryKind, BigInt(row.amount_nano_usd ?? 0));
 			else for (const name of sums.keys()) add(name, BigInt(row[name] ?? 0));
 		},
 		all: () => [...sums.values()],

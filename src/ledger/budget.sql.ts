@@ -41,7 +41,7 @@ export const ledgerEntry = pgTable(
 	{
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		kind: text({ enum: ["top_up", "refund", "adjustment", "dispute", "credit_note"] }).notNull(),
+		kind: text({ enum: ["top_up", "refund", "adjustment", "promotion", "dispute", "credit_note"] }).notNull(),
 		/** Positive amounts add credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		/** Unique reference of the source: a payment, a bank transfer, a recovered request. */

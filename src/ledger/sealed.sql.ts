@@ -29,6 +29,7 @@ export const sealedDay = pgTable("sealed_day", {
 	entryRows: count("entry_rows"),
 	topUpNanoUsd: count("top_up_nano_usd"),
 	refundNanoUsd: count("refund_nano_usd"),
+	/** Promotional credit included. */
 	adjustmentNanoUsd: count("adjustment_nano_usd"),
 	disputeNanoUsd: count("dispute_nano_usd"),
 	creditNoteNanoUsd: count("credit_note_nano_usd"),

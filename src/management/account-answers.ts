@@ -1,11 +1,12 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Parts } from "../console/console-deps.ts";
+import { balanceOf, promotionsOf } from "../console/credit/credit.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../keys/account-admin.ts";
-import { accountBalance } from "../ledger/balance.ts";
+import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { claimed, inForceOf, limitsOf, listOf, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
@@ -29,8 +30,9 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 		readAccount: async (call: ManagementCall) => accountView(await read(call.id)),
 		async readCredit(call: ManagementCall): Promise<ManagementAnswer> {
 			const { id } = await read(call.id);
-			const { balance, held, available, spent } = await accountBalance(statements, id);
-			const record = { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
+			const promotions = await promotionsOf(statements, id);
+			const promotionalNanoUsd = promotions.reduce((sum, { leftNanoUsd }) => addUsd(sum, leftNanoUsd), ZERO_USD);
+			const record = { ...(await balanceOf(statements, id)), promotionalNanoUsd };
 			return shown(MANAGEMENT_ANSWERS.ManagementCredit, record, { account_id: id });
 		},
 		async createAccount(call: ManagementCall<"createAccount">): Promise<ManagementAnswer> {

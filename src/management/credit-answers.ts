@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import { type AdjustmentState, adjust, checkAdjustmentAmount } from "../billing/adjustments.ts";
+import { type AdjustmentState, adjust, checkAdjustment } from "../billing/adjustments.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { type AdjustmentRow, listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
@@ -14,8 +14,8 @@ import { shown } from "./shown.ts";
  * Credit adjustments. A key acts for the operator who created it: its adjustments count as that operator's. It can
  * neither confirm them nor change the operator's own account.
  */
-export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config">) {
-	const { statements, tx, keyMaker, config } = parts;
+export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config" | "clock">) {
+	const { statements, tx, keyMaker, config, clock } = parts;
 
 	async function read(id: string): Promise<ManagementAnswer> {
 		const [row] = await listAdjustments(statements, { state: null, id }, { asked: 1, after: null });
@@ -32,13 +32,18 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 		},
 		readAdjustment: (call: ManagementCall) => read(call.id),
 		async createAdjustment(call: ManagementCall<"createAdjustment">): Promise<ManagementAnswer> {
-			const { account_id: accountId, amount_usd: usd, reason } = call.body;
+			const { account_id: accountId, amount_usd: usd, reason, kind, last_day: lastDay = null } = call.body;
 			if (call.token === null)
 				throw new Fault("invalid_request", "An adjustment needs the header `Idempotency-Key` or a `client_token`.", {
 					param: "client_token",
 				});
 			const amount = amountOf(usd, "amount_usd", true);
-			checkAdjustmentAmount(amount, "amount_usd");
+			if (kind !== "promotion" && lastDay !== null)
+				throw new Fault("invalid_request", "`last_day` is for promotional credit (`kind: promotion`).", {
+					param: "last_day",
+				});
+			const promotion = kind === "promotion" ? { lastDay } : undefined;
+			checkAdjustment({ amount, promotion }, { amount: "amount_usd", lastDay: "last_day" }, clock.wallMs());
 			const { caller, connection } = call;
 			await refuseOwnAccount(statements, caller.madeBy, accountId);
 			const made = await adjust(
@@ -46,6 +51,7 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 				{
 					accountId,
 					amount,
+					promotion,
 					reason,
 					idempotencyKey: derivedHex(keyMaker.digest, "adjustment", caller.id, call.token).slice(0, 64),
 					operatorId: caller.madeBy,

@@ -82,7 +82,7 @@ export const MANAGEMENT_ROUTES = {
 		"GET accounts/{id}/credit",
 		"credit:read",
 		"ManagementCredit",
-	)("An account's credit: balance, held, available and spent."),
+	)("An account's credit: balance, held, available, spent, and unspent promotional credit."),
 	listProjects: on("GET accounts/{id}/projects", "projects:read", "ManagementProjectList", { query: page })(
 		"An account's projects, newest first, including archived ones.",
 	),
@@ -127,10 +127,12 @@ export const MANAGEMENT_ROUTES = {
 	),
 	listAdjustments: on("GET credit-adjustments", "credit:read", "ManagementAdjustmentList", {
 		query: [...page, "account_id", "state"],
-	})("Manual credit adjustments, newest first."),
+	})("Manual credit adjustments, newest first, promotional credit included."),
 	createAdjustment: on("POST credit-adjustments", "credit:write", "ManagementAdjustment", {
 		body: "ManagementAdjustmentCreate",
-	})("Adjust an account's credit, once per token. A large adjustment needs a second operator's confirmation."),
+	})(
+		"Adjust an account's credit or give promotional credit, once per token. A large amount needs a second operator's confirmation.",
+	),
 	readAdjustment: on(
 		"GET credit-adjustments/{id}",
 		"credit:read",

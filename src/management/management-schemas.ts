@@ -102,6 +102,19 @@ export const MANAGEMENT_REQUESTS = {
 			description: "US dollars as a decimal string, at most 100000, not zero. A negative amount removes credit.",
 		}),
 		reason: Reason,
+		...optional({
+			kind: Type.Union([Type.Literal("adjustment"), Type.Literal("promotion")], {
+				description:
+					"`promotion`: promotional credit, used before paid credit. It does not count as a top-up. Default: `adjustment`.",
+			}),
+			last_day: orNull(
+				Type.String({
+					maxLength: 10,
+					description:
+						"Of promotional credit: the last day in UTC, such as `2027-01-31`. The unspent rest is then taken back.",
+				}),
+			),
+		}),
 		...token,
 	}),
 };
@@ -173,6 +186,8 @@ const ProjectMember = exact({
 const Adjustment = exact({
 	...named("credit_adjustment"),
 	...each(Text, "id", "account_id", "reason"),
+	kind: oneOf("adjustment", "promotion"),
+	last_day: orNull(Type.String({ format: "date" })),
 	amount_usd: Usd,
 	state: oneOf("pending", "booked", "rejected"),
 	asked_by: Type.String({ description: "The operator whose key requested it, or `cli`." }),
@@ -219,7 +234,7 @@ export const MANAGEMENT_ANSWERS = {
 	ManagementCredit: exact({
 		...named("credit"),
 		account_id: Text,
-		...each(Usd, "balance_usd", "held_usd", "available_usd", "spent_usd"),
+		...each(Usd, "balance_usd", "held_usd", "available_usd", "spent_usd", "promotional_usd"),
 	}),
 	ManagementKey: Key,
 	ManagementKeyList: list(Key),

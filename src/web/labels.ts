@@ -14,6 +14,7 @@ export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
 	top_up: t("Top-up"),
 	refund: t("Refund"),
 	adjustment: t("Adjustment"),
+	promotion: t("Promotional credit"),
 	dispute: t("Dispute"),
 	credit_note: t("Credit note"),
 	usage: t("Usage"),

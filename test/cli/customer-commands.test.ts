@@ -214,3 +214,18 @@ test("a management key gets scopes, no listed secret; a wrong scope is refused",
 	expect((await listed())[0]).toMatchObject({ id, state: "revoked" });
 	expect((await run("management-key", "revoke", "mgk_none")).exitCode).toBe(1);
 });
+
+test("promotion create gives credit once per reference, a large amount waits", async () => {
+	const id = await newAccount();
+	const give = (usd: string, reference: string, ...more: string[]) => {
+		const asked = ["--account", id, "--usd", usd, "--reason", "welcome", "--reference", reference];
+		return runHere(["promotion", "create", "--json", ...asked, ...more], { ...env, TOPUP_SECOND_LOOK_USD: "500" });
+	};
+	const made = (await give("5", "P1", "--last-day", "2099-01-31")).json<{ id: string }>();
+	expect(made).toEqual({ id: expect.stringMatching(/^adj_/), status: "booked" } as never);
+	expect((await give("5", "P1", "--last-day", "2099-01-31")).json<{ id: string }>().id).toBe(made.id);
+	expect((await give("6", "P1")).exitCode).toBe(1);
+	expect((await give("5", "P2", "--last-day", "2020-01-31")).stderr).toContain("last day");
+	expect((await give("1000", "P3")).json<object>()).toMatchObject({ status: "pending" });
+	expect((await run("account", "show", id)).json<object>()).toMatchObject({ balance_usd: "5.00" });
+});

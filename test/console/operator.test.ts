@@ -41,6 +41,11 @@ test("an adjustment is booked once, up to the available credit", async () => {
 	expect((await boss.send("POST", at("/adjust"), much)).status).toBe(409);
 	for (const usd of ["0", "x", "100000.01", "--5"])
 		expect((await boss.send("POST", at("/adjust"), { ...much, usd })).status).toBe(400);
+	const promotion = { ...body, promotion: { lastDay: "2099-01-31" }, idempotencyKey: crypto.randomUUID() };
+	expect((await boss.send("POST", at("/adjust"), promotion)).status).toBe(200);
+	expect((await boss.get(at(""))).body.promotions).toEqual([
+		{ lastDay: "2099-01-31", leftNanoUsd: Number(body.usd) * 1e9 },
+	]);
 });
 
 test("a rejected transfer gives no credit and cannot be confirmed", async () => {

@@ -142,7 +142,21 @@ test("an adjustment requires a token and is booked once for it", async () => {
 	one(answers.map((answer) => answer.body.id));
 	expect(answers[0]?.body).toMatchObject({ amount_usd: "12.50", state: "booked", asked_by: "cli" });
 	const after = (await script.get(`/accounts/${accountId}/credit`)).body;
-	expect(after).toMatchObject({ balance_usd: "112.50", held_usd: "0.00", spent_usd: "0.00" });
+	expect(after).toMatchObject({ promotional_usd: "0.00", balance_usd: "112.50", held_usd: "0.00", spent_usd: "0.00" });
 	const other = { ...body, amount_usd: "13", client_token: "once" };
 	expect((await script.send("POST", "/credit-adjustments", other)).status).toBe(409);
+});
+
+test("promotional credit is given with its last day and shown apart", async () => {
+	const accountId = await service.account({ credit: "100" });
+	const day = new Date(Date.now() + 24 * 3_600_000).toISOString().slice(0, 10);
+	const body = { account_id: accountId, amount_usd: "7.5", reason: "a campaign", client_token: "campaign" };
+	const wrong = await script.send("POST", "/credit-adjustments", { ...body, last_day: day });
+	expect([wrong.status, wrong.body.error.param]).toEqual([400, "last_day"]);
+	const past = { ...body, kind: "promotion", last_day: "2026-01-31" };
+	expect((await script.send("POST", "/credit-adjustments", past)).body.error.param).toBe("last_day");
+	const made = await script.send("POST", "/credit-adjustments", { ...body, kind: "promotion", last_day: day });
+	expect(made.body).toMatchObject({ kind: "promotion", last_day: day, amount_usd: "7.50", state: "booked" });
+	const credit = (await script.get(`/accounts/${accountId}/credit`)).body;
+	expect(credit).toMatchObject({ promotional_usd: "7.50", balance_usd: "107.50" });
 });

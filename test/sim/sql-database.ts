@@ -97,7 +97,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 			);
 			const opening = `opening ${id}`;
 			inTurn(
-				() => directly`select ledger_book(${opening}, ${id}, 'adjustment', ${credit}, ${opening}, 'sim', '', false)`,
+				// Promotional, so that its rest can be taken back.
+				() => directly`
+					with a as (insert into credit_adjustment (id, account_id, kind, amount_nano_usd, reason, idempotency_key, state, first_by)
+						values (${opening}, ${id}, 'promotion', ${credit}, '', ${opening}, 'booked', 'sim'))
+					select promotion_give(${opening}, ${id}, ${credit}, ${opening}, 'sim', '', ${opening}, null)`,
 			);
 		},
 		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }, daily, project) {
@@ -114,11 +118,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		},
 		shares: (call, instanceLease) => createPgShareStore({ statements: statementsOf(call), instanceLease }),
 		adjust(account, amount, moved) {
-			const ref = `money ${timeline.nowMs()}`;
-			directly`select ledger_book(${random.uuid()}, ${account}, 'adjustment', ${amount()}, ${ref}, 'sim', '', false)`.then(
-				moved,
-				ignored,
-			);
+			const [id, ref, by] = [random.uuid(), `money ${timeline.nowMs()}`, amount()];
+			(by % 3 === 0
+				? directly`select promotion_end(p.seq, ${id}, ${id}) from promotion p where p.account_id = ${account} and p.left_nano_usd > 0`
+				: directly`select ledger_book(${id}, ${account}, 'adjustment', ${by}, ${ref}, 'sim', '', false)`
+			).then(moved, ignored);
 		},
 		setCap(key, limit, moved) {
 			if (key.startsWith("proj_")) {

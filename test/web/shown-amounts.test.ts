@@ -19,12 +19,18 @@ function textsOf(element: ReactElement): string[] {
 
 test("the page shows each amount of a balance under its label", () => {
 	const balance = { availableNanoUsd: usd(11), heldNanoUsd: usd(12), balanceNanoUsd: usd(23), spentNanoUsd: usd(14) };
-	const figures = createElement(BalanceFigures, { balance }, "what holds it");
+	const promotions = [
+		{ lastDay: "2027-01-31", leftNanoUsd: usd(3) },
+		{ lastDay: null, leftNanoUsd: usd(4) },
+	];
+	const figures = createElement(BalanceFigures, { balance, promotions }, "what holds it");
 	expect(textsOf(figures)).toEqual([
 		...["Available", "$11.00", "for new requests"],
 		...["Held", "$12.00", "what holds it"],
 		...["Balance", "$23.00", "available and held"],
 		...["Total spent", "$14.00"],
+		...["Promotional credit", "$7.00"],
+		...["part of the balance, used first;", "$3.00", "ends after", "Jan 31, 2027"],
 	]);
 });
 

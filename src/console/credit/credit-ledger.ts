@@ -6,7 +6,7 @@ import { ConsoleError } from "../console-error.ts";
 /** One movement of an account's credit; usage is one row per day. */
 export interface LedgerRow {
 	readonly id: string;
-	readonly kind: "top_up" | "refund" | "adjustment" | "dispute" | "credit_note" | "usage";
+	readonly kind: "top_up" | "refund" | "adjustment" | "promotion" | "dispute" | "credit_note" | "usage";
 	readonly amountNanoUsd: NanoUsd;
 	readonly runningNanoUsd: NanoUsd;
 	readonly note: string;

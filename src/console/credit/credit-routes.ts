@@ -13,7 +13,7 @@ import { PAGE_QUERY } from "../page-query.ts";
 import { factsTable, printPage } from "../print-page.ts";
 import { type Party, partyLines, readBillingDetails } from "../statement/billing-details.ts";
 import { readAlert } from "./alert-routes.ts";
-import { balanceOf, type RunningRequest, runningRequests, topUpOfAccount } from "./credit.ts";
+import { balanceOf, promotionsOf, type RunningRequest, runningRequests, topUpOfAccount } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { topUpRoutes } from "./top-up-routes.ts";
 
@@ -50,7 +50,7 @@ export function creditRoutes(
 
 async function creditOf(parts: Parts<"statements" | "config" | "cards">, accountId: string) {
 	const { statements } = parts;
-	const [balance, [row], alert] = await Promise.all([
+	const [balance, [row], alert, promotions] = await Promise.all([
 		balanceOf(statements, accountId),
 		statements<{ held: string }>`
 			select coalesce(sum(r.reserved_nano_usd), 0) as held
@@ -58,6 +58,7 @@ async function creditOf(parts: Parts<"statements" | "config" | "cards">, account
 				and i.state = 'live' and i.lease_until > clock_timestamp()
 			where r.account_id = ${accountId}`,
 		readAlert(parts, accountId),
+		promotionsOf(statements, accountId),
 	]);
 	const heldByRequestsNanoUsd = minUsd(nanoUsdOfColumn(row?.held ?? 0), balance.heldNanoUsd);
 	return {
@@ -65,6 +66,7 @@ async function creditOf(parts: Parts<"statements" | "config" | "cards">, account
 		heldByRequestsNanoUsd,
 		heldByAbsentInstancesNanoUsd: subUsd(balance.heldNanoUsd, heldByRequestsNanoUsd),
 		alert,
+		promotions,
 		cardPayments: parts.cards !== undefined,
 		/** Bank details, one per line; null: the operator sends them to the customer. */
 		transferDetails: parts.config.transferDetails,

@@ -20,10 +20,26 @@ export interface RunningRequest {
 }
 
 const RUNNING_SHOWN_MAX = 200;
+const PROMOTIONS_SHOWN_MAX = 100;
 
 export async function balanceOf(statements: Statements, accountId: string) {
 	const { balance, held, available, spent } = await accountBalance(statements, accountId);
 	return { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
+}
+
+export interface Promotion {
+	/** Last day (UTC); null: no end. */
+	readonly lastDay: string | null;
+	readonly leftNanoUsd: NanoUsd;
+}
+
+/** Unspent promotional credit, in the order in which requests use it. */
+export async function promotionsOf(statements: Statements, accountId: string): Promise<Promotion[]> {
+	const rows = await statements<object>`
+		select l.last_day::text, sum(l.left_nano_usd) as left_nano_usd
+		from promotion_left(${accountId}, budget_spent(${accountId})) l where l.left_nano_usd > 0
+		group by l.last_day order by l.last_day limit ${PROMOTIONS_SHOWN_MAX}`;
+	return rows.map(viewOf<Promotion>);
 }
 
 export function topUpView(topUp: TopUpRecord): TopUpView {

@@ -7,7 +7,7 @@ import { findAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { balanceOf, topUpView } from "../credit/credit.ts";
+import { balanceOf, promotionsOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { heldBy, keyView } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
@@ -48,8 +48,9 @@ export async function searchAccounts(
 export async function accountDetail(statements: Statements, id: string, nowMs: number) {
 	const account = await findAccount(statements, id);
 	if (account === null) throw new ConsoleError("not_found", "There is no account {id}.", { values: { id } });
-	const [balance, keys, held, topUps, members, entries] = await Promise.all([
+	const [balance, promotions, keys, held, topUps, members, entries] = await Promise.all([
 		balanceOf(statements, account.id),
+		promotionsOf(statements, account.id),
 		listKeys(statements, account.id, { limit: DETAIL_ROWS }),
 		heldBy("key", statements, account.id),
 		listTopUps(statements, { accountId: account.id }, { limit: DETAIL_ROWS }),
@@ -59,6 +60,7 @@ export async function accountDetail(statements: Statements, id: string, nowMs: n
 	return {
 		account,
 		balance,
+		promotions,
 		keys: keys.items.map((key) => keyView(key, held.get(key.id), nowMs)),
 		topUps: topUps.items.map(topUpView),
 		members: members.items,

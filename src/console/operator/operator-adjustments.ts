@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
-import type { AdjustmentState } from "../../billing/adjustments.ts";
+import type { Adjustment, AdjustmentState } from "../../billing/adjustments.ts";
 import {
 	adjust,
-	checkAdjustmentAmount,
+	checkAdjustment,
 	confirmAdjustment,
 	getAdjustment,
 	rejectAdjustment,
@@ -24,6 +24,8 @@ export interface AdjustmentRow {
 	readonly accountId: string;
 	readonly accountEmail: string;
 	readonly amountNanoUsd: NanoUsd;
+	readonly kind: Adjustment["kind"];
+	readonly lastDay: string | null;
 	readonly reason: string;
 	readonly state: AdjustmentState;
 	readonly firstBy: string;
@@ -43,7 +45,7 @@ export async function listAdjustments(
 	page: { asked: number; after: string | null },
 ): Promise<AdjustmentRow[]> {
 	const rows = await statements<object>`
-		select c.id, c.account_id, a.email as account_email, c.amount_nano_usd, c.reason, c.state, c.first_at,
+		select c.id, c.account_id, a.email as account_email, c.amount_nano_usd, c.kind, c.last_day::text, c.reason, c.state, c.first_at,
 			coalesce(f.email, c.first_by) as first_by, coalesce(s.email, c.second_by) as second_by
 		from credit_adjustment c join account a on a.id = c.account_id
 			left join console_user f on f.id = c.first_by left join console_user s on s.id = c.second_by
@@ -58,7 +60,8 @@ export function adjustmentRoutes({
 	tx,
 	sessions,
 	config,
-}: Parts<"statements" | "tx" | "config" | "sessions">) {
+	clock,
+}: Parts<"statements" | "tx" | "config" | "sessions" | "clock">) {
 	const decision = async ({ userId, connection }: Operator, id: string) => {
 		await refuseOwnAccount(statements, userId, (await getAdjustment(statements, id)).accountId);
 		return { id, operatorId: userId, ip: connection.address };
@@ -70,16 +73,24 @@ export function adjustmentRoutes({
 			async ({ operator: { userId, connection }, params, body }) => {
 				await refuseOwnAccount(statements, userId, params.id);
 				const amount = amountOf(body.usd, "usd", true);
-				checkAdjustmentAmount(amount, "usd");
+				const { promotion } = body;
+				checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "lastDay" }, clock.wallMs());
 				const asked = {
-					...{ accountId: params.id, amount, reason: body.reason },
+					...{ accountId: params.id, amount, promotion, reason: body.reason },
 					idempotencyKey: body.idempotencyKey.toLowerCase(),
 					...{ operatorId: userId, ip: connection.address },
 				};
 				const made = await adjust(tx, asked, config.topUpSecondLook);
 				return { balance: await balanceOf(statements, params.id), secondLookNeeded: made.state === "pending" };
 			},
-			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{32,36}$" }) }) },
+			{
+				body: t.Object({
+					usd: USD,
+					reason: REASON,
+					promotion: t.Optional(t.Object({ lastDay: t.Nullable(t.String({ maxLength: 40 })) })),
+					idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{32,36}$" }),
+				}),
+			},
 		)
 		.get(
 			"/adjustments",

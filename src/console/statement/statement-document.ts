@@ -33,6 +33,7 @@ const SUMS = {
 	top_up: "Top-ups",
 	refund: "Refunds",
 	adjustment: "Adjustments",
+	promotion: "Promotional credit",
 	dispute: "Disputes",
 	credit_note: "Credit notes",
 } as const satisfies Readonly<Record<StatementEntry["kind"], TextId>>;
@@ -76,10 +77,18 @@ function summary({ statement, language }: DocumentFacts): DocumentTable {
 		...kinds.map((kind): [TextId, bigint] => [SUMS[kind], entrySums[kind] ?? 0n]),
 		["Usage", -statement.usageNanoUsd],
 	];
+	const promoted = statement.promotionUsedNanoUsd;
 	if (statement.lateNanoUsd !== 0n) rows.push([KINDS.late_usage, -statement.lateNanoUsd]);
 	rows.push(["Closing balance", statement.closingNanoUsd]);
 	const shown = rows.map(([name, amount]) => ({ cells: [translateId(language, name)], amount }));
 	const strong = shown.map((row, at) => ({ ...row, strong: at === 0 || at === shown.length - 1 }));
+	// Below the closing balance, because it is a part of the usage above.
+	if (promoted !== 0n)
+		strong.push({
+			cells: [translateId(language, "Usage paid by promotional credit")],
+			amount: promoted,
+			strong: false,
+		});
 	return tableOf(language, "Summary", strong);
 }
 

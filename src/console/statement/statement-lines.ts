@@ -17,6 +17,7 @@ export const KINDS = {
 	top_up: "Top-up",
 	refund: "Refund",
 	adjustment: "Adjustment",
+	promotion: "Promotional credit",
 	dispute: "Dispute",
 	credit_note: "Credit note",
 	usage: "Usage",

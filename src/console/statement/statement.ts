@@ -46,6 +46,8 @@ export interface Statement {
 	/** Usage of this month recorded after it closed: contained in `usage`, charged in a later month's statement. */
 	readonly laterNanoUsd: bigint;
 	readonly closingNanoUsd: bigint;
+	/** Part of the charged usage, late usage included, that promotional credit paid. */
+	readonly promotionUsedNanoUsd: bigint;
 }
 
 export type MonthState = "running" | "over" | "closed";
@@ -65,6 +67,7 @@ interface Row {
 	entries_before: string;
 	live_before: string;
 	live_usage: string;
+	promotion_used: string;
 	running: boolean;
 	sums: { kind: StatementEntry["kind"]; amount: string; count: number }[];
 	entries: Texts<StatementEntry>[];
@@ -150,19 +153,25 @@ export async function readStatement(statements: Statements, accountId: string, m
 		), told as (
 			select e.id, e.kind, e.amount_nano_usd::text as "amountNanoUsd", e.note, e.source_ref as "sourceRef",
 				unix_ms(e.created_at) as "atMs" from moved e order by e.created_at, e.id limit ${ENTRIES_MAX}
+		), live as (
+			select coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)
+				- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = ${accountId} and h.hour >= b.since), 0) as before,
+				coalesce((select sum(h.charged_nano_usd) from hours h), 0) as usage
+			from bounds b
 		)
 		select (select f.closing_nano_usd from former f) as opening, (select f.usage_to_date_nano_usd from former f) as to_date,
 			(select o.usage_nano_usd from own o) as usage, (select o.usage_to_date_nano_usd from own o) as own_to_date,
 			(select o.closing_nano_usd from own o) as closing,
 			coalesce((select x.limit_nano_usd from budget x where x.id = ${accountId}), 0)
 				- coalesce((select sum(e.amount_nano_usd) from ledger_entry e where e.account_id = ${accountId} and e.created_at >= b.since), 0) as entries_before,
-			coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)
-				- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = ${accountId} and h.hour >= b.since), 0) as live_before,
-			coalesce((select sum(h.charged_nano_usd) from hours h), 0) as live_usage, b.until > now() as running,
+			l.before as live_before, l.usage as live_usage, b.until > now() as running,
+			promotion_used(${accountId}, coalesce((select o.usage_to_date_nano_usd from own o), l.before + l.usage))
+				- promotion_used(${accountId}, coalesce((select f.usage_to_date_nano_usd from former f),
+					(select o.usage_to_date_nano_usd - o.usage_nano_usd from own o), l.before)) as promotion_used,
 			coalesce((select json_agg(s) from (select e.kind, sum(e.amount_nano_usd)::text as amount, count(*)::int as count from moved e group by 1) s), '[]') as sums,
 			coalesce((select json_agg(t order by t."atMs", t.id) from told t), '[]') as entries,
 			coalesce((select json_agg(d order by d.day, d.model, d."projectId") from days d), '[]') as days
-		from bounds b`;
+		from bounds b, live l`;
 	assert(row !== undefined, "a month has bounds");
 	return statementOf(month, row);
 }
@@ -205,5 +214,6 @@ function statementOf(month: string, row: Row): Statement {
 		lateNanoUsd: late,
 		laterNanoUsd: BigInt(row.live_usage) - usage,
 		closingNanoUsd: closing,
+		promotionUsedNanoUsd: BigInt(row.promotion_used),
 	};
 }

@@ -44,3 +44,92 @@ begin
   end if;
   return control_append('account', t.account_id, account_fields(a));
 end $$;
+
+-- Promotional credit (table promotion). An account's spending uses it before paid credit, whatever its requests; so the
+-- rows have the account's spending at each grant and each return, and the use follows from the spending. Callers of the
+-- changing functions hold the budget's row.
+
+-- Promotional credit used when the account's spending was p_spent.
+create or replace function promotion_used(p_account text, p_spent numeric) returns numeric
+language sql stable set enable_seqscan = off as $$
+  select coalesce((select p.used_nano_usd + least(p.rest_nano_usd, p_spent - p.spent_nano_usd) from promotion p
+    where p.account_id = p_account and p.spent_nano_usd <= p_spent order by p.spent_nano_usd desc, p.seq desc limit 1), 0)
+$$;
+
+-- Unspent parts of the account's grants at its present spending p_spent. Grants that end earlier are used first.
+create or replace function promotion_left(p_account text, p_spent numeric) returns table (seq bigint, last_day date, left_nano_usd bigint)
+language sql stable set enable_seqscan = off as $$
+  select g.seq, g.last_day, (g.left_nano_usd - least(g.left_nano_usd, greatest(0, u.since - g.earlier)))::bigint
+  from (
+    select promotion_used(p_account, p_spent) - p.used_nano_usd as since from promotion p where p.account_id = p_account
+      order by p.spent_nano_usd desc, p.seq desc limit 1
+  ) u, (
+    select p.seq, p.last_day, p.left_nano_usd, sum(p.left_nano_usd) over (order by p.last_day, p.seq) - p.left_nano_usd as earlier
+      from promotion p where p.account_id = p_account and p.left_nano_usd > 0
+  ) g
+$$;
+
+-- Adds a row: a grant of p_amount, or the return of -p_amount of grant p_grant.
+create or replace function promotion_add(p_account text, p_spent numeric, p_adjustment text, p_amount bigint, p_last_day date, p_grant bigint)
+returns void
+language plpgsql as $$
+declare
+  v_used numeric := promotion_used(p_account, p_spent);
+begin
+  update promotion p set left_nano_usd = l.left_nano_usd + case when l.seq = p_grant then p_amount else 0 end
+    from promotion_left(p_account, p_spent) l where p.seq = l.seq;
+  insert into promotion (account_id, adjustment_id, last_day, left_nano_usd, spent_nano_usd, used_nano_usd, rest_nano_usd)
+    select p_account, p_adjustment, p_last_day, greatest(p_amount, 0), p_spent, v_used, greatest(p_amount, 0)
+      + coalesce((select sum(p.left_nano_usd) from promotion p where p.account_id = p_account), 0);
+end $$;
+
+-- Gives promotional credit. Returns and raises as ledger_book.
+create or replace function promotion_give(p_entry text, p_account text, p_amount bigint, p_source_ref text, p_actor text, p_note text,
+  p_adjustment text, p_last_day date) returns bigint
+language plpgsql as $$
+declare
+  v_seq bigint;
+begin
+  perform 1 from budget g where g.id = p_account for update;
+  v_seq := ledger_book(p_entry, p_account, 'promotion', p_amount, p_source_ref, p_actor, p_note, false);
+  if v_seq is not null then
+    perform promotion_add(p_account, budget_spent(p_account), p_adjustment, p_amount, p_last_day, null);
+  end if;
+  return v_seq;
+end $$;
+
+-- Takes back the unspent part of an ended grant, as far as no instance holds it. What is held is recalled and left to
+-- later calls, so running requests keep it. Returns the amount. A locked account is left to the next call.
+create or replace function promotion_end(p_grant bigint, p_adjustment text, p_entry text) returns bigint
+language plpgsql as $$
+declare
+  p promotion;
+  v_free bigint;
+  v_spent numeric;
+  v_left bigint;
+  v_taken bigint;
+begin
+  select * into p from promotion x where x.seq = p_grant;
+  select g.limit_nano_usd - g.drawn_nano_usd into v_free from budget g where g.id = p.account_id for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  v_spent := budget_spent(p.account_id);
+  select l.left_nano_usd into v_left from promotion_left(p.account_id, v_spent) l where l.seq = p_grant;
+  v_taken := least(v_left, greatest(v_free, 0));
+  if v_left > 0 and v_taken = 0 and exists (select 1 from lease l where l.budget_id = p.account_id and l.state = 'open') then
+    perform control_append('budget', p.account_id, '{"lowered": true}'::jsonb);
+  end if;
+  if v_left is null or (v_left > 0 and v_taken = 0) then
+    return 0;
+  end if;
+  if v_taken > 0 then
+    insert into credit_adjustment (id, account_id, kind, amount_nano_usd, reason, idempotency_key, state, first_by)
+      select p_adjustment, a.account_id, a.kind, -v_taken, a.reason, p_adjustment, 'booked', 'tollgate'
+      from credit_adjustment a where a.id = p.adjustment_id;
+    perform ledger_book(p_entry, p.account_id, 'promotion', -v_taken, 'adjust:' || p_adjustment, 'tollgate',
+      (select a.reason from credit_adjustment a where a.id = p_adjustment), false);
+  end if;
+  perform promotion_add(p.account_id, v_spent, case when v_taken > 0 then p_adjustment end, -v_taken, null, p_grant);
+  return v_taken;
+end $$;

@@ -65,7 +65,7 @@ create or replace function books_entries(p_from timestamptz, p_end timestamptz, 
 language sql stable set enable_seqscan = off as $$
   select count(*), coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'top_up'), 0)::bigint,
     coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'refund'), 0)::bigint,
-    coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'adjustment'), 0)::bigint,
+    coalesce(sum(e.amount_nano_usd) filter (where e.kind in ('adjustment', 'promotion')), 0)::bigint,
     coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'dispute'), 0)::bigint,
     coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'credit_note'), 0)::bigint,
     coalesce(books_chain(''::bytea, books_entry_row(e) order by e.created_at, e.id collate "C"), ''::bytea)

@@ -70,6 +70,19 @@ CREATE TABLE "batch_line" (
 	CONSTRAINT "batch_line_batch_id_line_pk" PRIMARY KEY("batch_id","line")
 );
 --> statement-breakpoint
+CREATE TABLE "promotion" (
+	"seq" bigserial PRIMARY KEY NOT NULL,
+	"account_id" text NOT NULL,
+	"adjustment_id" text,
+	"last_day" date,
+	"left_nano_usd" bigint NOT NULL,
+	"spent_nano_usd" bigint NOT NULL,
+	"used_nano_usd" bigint NOT NULL,
+	"rest_nano_usd" bigint NOT NULL,
+	CONSTRAINT "promotion_adjustment_id_unique" UNIQUE("adjustment_id"),
+	CONSTRAINT "promotion_not_negative" CHECK ("promotion"."left_nano_usd" >= 0 and "promotion"."rest_nano_usd" >= 0)
+);
+--> statement-breakpoint
 CREATE TABLE "credit_adjustment" (
 	"id" text PRIMARY KEY NOT NULL,
 	"account_id" text NOT NULL,
@@ -81,6 +94,8 @@ CREATE TABLE "credit_adjustment" (
 	"first_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"second_by" text,
 	"second_at" timestamp with time zone,
+	"kind" text DEFAULT 'adjustment' NOT NULL,
+	"last_day" date,
 	CONSTRAINT "credit_adjustment_idempotency_key_unique" UNIQUE("idempotency_key")
 );
 --> statement-breakpoint
@@ -962,6 +977,8 @@ ALTER TABLE "api_key" ADD CONSTRAINT "api_key_project_id_project_id_fk" FOREIGN 
 ALTER TABLE "project" ADD CONSTRAINT "project_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "batch_account" ON "batch" USING btree ("account_id","id");--> statement-breakpoint
 CREATE INDEX "batch_open" ON "batch" USING btree ("id") WHERE "batch"."state" in ('validating', 'in_progress', 'finalizing', 'cancelling');--> statement-breakpoint
+CREATE INDEX "promotion_account" ON "promotion" USING btree ("account_id","spent_nano_usd","seq");--> statement-breakpoint
+CREATE INDEX "promotion_ending" ON "promotion" USING btree ("last_day") WHERE "promotion"."left_nano_usd" > 0;--> statement-breakpoint
 CREATE INDEX "credit_adjustment_state" ON "credit_adjustment" USING btree ("state","id");--> statement-breakpoint
 CREATE INDEX "credit_adjustment_first" ON "credit_adjustment" USING btree ("first_by","first_at");--> statement-breakpoint
 CREATE INDEX "auto_top_up_look" ON "auto_top_up" USING btree ("look_at") WHERE "auto_top_up"."state" = 'on' and "auto_top_up"."look_at" is not null;--> statement-breakpoint

@@ -6,7 +6,7 @@ import { KeyState } from "../pages/keys.tsx";
 import { KEY_COLUMN, ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { BalanceFigures } from "../parts/balance-figures.tsx";
 import { FenceNotice } from "../parts/dialog.tsx";
-import { SearchField, TextField } from "../parts/fields.tsx";
+import { CheckField, SearchField, TextField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
@@ -24,6 +24,8 @@ export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
 	const [fence, setFence] = useState<Fence>();
 	const [usd, setUsd] = useState("");
+	const [isPromotion, setIsPromotion] = useState(false);
+	const [lastDay, setLastDay] = useState("");
 	// Kept outside the dialog: reopening it after a lost response still adjusts the credit once.
 	const attempt = useAttempt();
 	const data = detail.data;
@@ -34,20 +36,39 @@ export function AccountPage({ id }: { id: string }) {
 			return {
 				title: t("Adjust the credit"),
 				about: (
-					<TextField
-						label={t("Amount in USD")}
-						description={t("Negative amounts remove credit, for example -12.50")}
-						inputMode="decimal"
-						pattern="-?[0-9]+(\.[0-9]{1,9})?"
-						data-autofocus
-						value={usd}
-						onChange={setUsd}
-					/>
+					<>
+						<TextField
+							label={t("Amount in USD")}
+							description={t("Negative amounts remove credit, for example -12.50")}
+							inputMode="decimal"
+							pattern="-?[0-9]+(\.[0-9]{1,9})?"
+							data-autofocus
+							value={usd}
+							onChange={setUsd}
+						/>
+						<CheckField
+							label={t("Promotional credit")}
+							description={t("Used before paid credit. It is no payment and gives no access without a top-up")}
+							checked={isPromotion}
+							onChange={setIsPromotion}
+						/>
+						{isPromotion && (
+							<TextField
+								label={t("Last day (UTC)")}
+								description={t("The unspent rest is taken back after this day. Empty: never")}
+								type="date"
+								required={false}
+								value={lastDay}
+								onChange={setLastDay}
+							/>
+						)}
+					</>
 				),
 				act: t("Adjust"),
 				field: { label: t("Reason"), description: t("Shown in the customer's ledger and saved in the audit log") },
 				run: async (reason) => {
-					const asked = { id, usd: usd.trim(), reason };
+					const promotion = isPromotion ? { promotion: { lastDay: lastDay || null } } : {};
+					const asked = { id, usd: usd.trim(), reason, ...promotion };
 					const { secondLookNeeded } = await attempt.send(asked, (token) => operatorApi.adjust(asked, token));
 					return secondLookNeeded
 						? t("Recorded. An adjustment of this size needs a second operator's confirmation on the Today page.")
@@ -57,6 +78,8 @@ export function AccountPage({ id }: { id: string }) {
 		},
 		() => {
 			setUsd("");
+			setIsPromotion(false);
+			setLastDay("");
 			void detail.reload();
 		},
 	);
@@ -105,11 +128,11 @@ const suspension = (id: string, isOn: boolean, onDone: (fence: Fence) => void) =
 });
 
 function Detail({ data }: { data: OperatorAccount }) {
-	const { account, balance } = data;
+	const { account, balance, promotions } = data;
 	return (
 		<>
 			<Panel>
-				<BalanceFigures balance={balance} />
+				<BalanceFigures balance={balance} promotions={promotions} />
 			</Panel>
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Account")}>

@@ -12,8 +12,10 @@ export const operatorApi = {
 	account: (id: string) => dataOf(operator.accounts({ id }).get()),
 	suspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).suspend.post({ reason })),
 	unsuspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).unsuspend.post({ reason })),
-	adjust: ({ id, ...adjustment }: { id: string; usd: string; reason: string }, idempotencyKey: string) =>
-		dataOf(operator.accounts({ id }).adjust.post({ ...adjustment, idempotencyKey })),
+	adjust: (
+		{ id, ...adjustment }: { id: string; usd: string; reason: string; promotion?: { lastDay: string | null } },
+		idempotencyKey: string,
+	) => dataOf(operator.accounts({ id }).adjust.post({ ...adjustment, idempotencyKey })),
 	confirmAdjustment: (id: string) => dataOf(operator.adjustments({ id }).confirm.post({})),
 	rejectAdjustment: (id: string, reason: string) => dataOf(operator.adjustments({ id }).reject.post({ reason })),
 	topUps: (state: TopUpState, after: After) =>

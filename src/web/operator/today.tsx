@@ -1,5 +1,6 @@
 import { api } from "../api.ts";
 import { formatCount, formatDuration } from "../format.ts";
+import { LEDGER_KINDS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
@@ -131,6 +132,8 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 					of={{
 						[t("Account")]: row.accountEmail,
 						[t("Amount")]: <Amount nanoUsd={row.amountNanoUsd} />,
+						[t("Type")]: LEDGER_KINDS[row.kind],
+						[t("Last day (UTC)")]: row.lastDay,
 						[t("Reason")]: row.reason,
 						[t("Requested by")]: row.firstBy,
 					}}

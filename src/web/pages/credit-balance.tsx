@@ -23,7 +23,7 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 	const running = useResource(open ? `running ${account.id}` : null, () => api.running(account.id));
 	return (
 		<Panel title={t("Balance")}>
-			<BalanceFigures balance={credit?.balance}>
+			<BalanceFigures balance={credit?.balance} promotions={credit?.promotions}>
 				<LinkButton id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
 					{t("Why is credit held?")}
 				</LinkButton>

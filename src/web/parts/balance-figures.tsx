@@ -1,13 +1,19 @@
 import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { t } from "../texts.tsx";
-import type { Balance } from "../views.ts";
+import { addUsd, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { rich, t } from "../texts.tsx";
+import type { Balance, CreditView } from "../views.ts";
 import { Stat } from "./page.tsx";
-import { Amount } from "./text.tsx";
+import { Amount, Day } from "./text.tsx";
 
 /** Shows `children` below the held amount. */
-export function BalanceFigures({ balance, children }: { balance: Balance | undefined; children?: ReactNode }) {
+export function BalanceFigures(props: {
+	balance: Balance | undefined;
+	promotions: CreditView["promotions"] | undefined;
+	children?: ReactNode;
+}) {
+	const { balance, promotions = [], children } = props;
+	const [first] = promotions;
 	const value = (pick: (balance: Balance) => NanoUsd) =>
 		balance ? <Amount nanoUsd={pick(balance)} /> : <Skeleton height={24} width={90} mt={4} />;
 	return (
@@ -22,6 +28,19 @@ export function BalanceFigures({ balance, children }: { balance: Balance | undef
 				{t("available and held")}
 			</Stat>
 			<Stat label={t("Total spent")} value={value(({ spentNanoUsd }) => spentNanoUsd)} />
+			{first && (
+				<Stat
+					label={t("Promotional credit")}
+					value={<Amount nanoUsd={promotions.reduce((sum, one) => addUsd(sum, one.leftNanoUsd), ZERO_USD)} />}
+				>
+					{first.lastDay === null
+						? t("part of the balance, used first")
+						: rich("part of the balance, used first; {amount} ends after {day}", {
+								amount: <Amount nanoUsd={first.leftNanoUsd} />,
+								day: <Day atMs={Date.parse(first.lastDay)} />,
+							})}
+				</Stat>
+			)}
 		</div>
 	);
 }

@@ -1,0 +1,134 @@
+/** Promotional credit under concurrent requests on two instances: spent to the last request, taken back exactly. */
+import { expect, test } from "bun:test";
+import { adjust, endPromotions } from "../../../src/billing/adjustments.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { ask, priceOf } from "../../support/chat.ts";
+import { LONG } from "../../support/long-form.ts";
+import { secondGateway } from "../../support/second-gateway.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const AT_ONCE = LONG ? 400 : 160;
+const PASSED = AT_ONCE / 2;
+const USAGE = { prompt: 16, completion: 8 };
+/** The context is the prompt, so that a request costs its reservation. */
+const COST = priceOf(USAGE.prompt, USAGE.completion);
+const TEXT = "a b c d e f g h";
+const YESTERDAY = new Date(Date.now() - 24 * 3_600_000).toISOString().slice(0, 10);
+
+const upstream = withUpstream("vllm");
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" })
+		.replace("context_length: 8192", "context_length: 16")
+		.replace("max_output_tokens: 1024", "max_output_tokens: 16"),
+});
+const { sql, statements, tx } = service.db;
+const gateways = [service.url, (await secondGateway(service)).url];
+
+const send = async (secret: string, nth: number) => {
+	const response = await fetch(`${gateways[nth % 2]}/v1/chat/completions`, {
+		method: "POST",
+		headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
+		body: JSON.stringify(ask("one two three", { max_tokens: USAGE.completion })),
+	});
+	await response.text();
+	return response.status;
+};
+
+async function customer(paid: number, promotional: number, lastDay: string | null) {
+	const made = await service.customer({ exactCredit: paid * COST });
+	const asked = {
+		accountId: made.accountId,
+		amount: nanoUsd(promotional * COST),
+		reason: "test",
+		promotion: { lastDay },
+	};
+	await adjust(tx, { ...asked, idempotencyKey: crypto.randomUUID(), operatorId: "usr_test", ip: null }, null);
+	return made;
+}
+
+/** Credit, free credit, spending, and promotional credit used and left, in costs of a request. */
+async function booksOf(accountId: string) {
+	const [row] = await sql`
+		select (b.limit_nano_usd / ${COST}::numeric)::float8 as credit, ((b.limit_nano_usd - b.drawn_nano_usd) / ${COST}::numeric)::float8 as free,
+			(s.spent / ${COST}::numeric)::float8 as spent, (promotion_used(b.id, s.spent) / ${COST}::numeric)::float8 as used,
+			(select coalesce(sum(l.left_nano_usd), 0) / ${COST}::numeric from promotion_left(b.id, s.spent) l)::float8 as left
+		from budget b, budget_spent(b.id) as s(spent) where b.id = ${accountId}`;
+	return row as unknown as { credit: number; free: number; spent: number; used: number; left: number };
+}
+const spent = (accountId: string, count: number) =>
+	waitFor(async () => (await service.usage(accountId)).length === count, `${count} settlements`);
+const reconciled = async () => (await service.reconciled()).filter(({ ok }) => !ok);
+
+test(`of ${AT_ONCE} requests at once on paid and promotional credit exactly half pass`, async () => {
+	upstream.always(() => reply().text(TEXT).usage(USAGE));
+	const { accountId, secret } = await customer(PASSED - 30, 30, null);
+	const statuses = await Promise.all(Array.from({ length: AT_ONCE }, (_, nth) => send(secret, nth)));
+	expect(statuses.filter((status) => status === 200)).toHaveLength(PASSED);
+	expect(statuses.filter((status) => status === 402)).toHaveLength(AT_ONCE - PASSED);
+	await spent(accountId, PASSED);
+	expect(await booksOf(accountId)).toMatchObject({ spent: PASSED, used: 30, left: 0 });
+	expect(await reconciled()).toEqual([]);
+});
+
+test("credit that ends while requests hold it is taken once they release it", async () => {
+	const gate = Promise.withResolvers<void>();
+	upstream.always(() =>
+		reply()
+			.text("a")
+			.usage({ ...USAGE, completion: 1 })
+			.behind(gate.promise),
+	);
+	const { accountId, secret } = await customer(0, 20, YESTERDAY);
+	const before = upstream.requests.length;
+	const running = Promise.all(Array.from({ length: 8 }, (_, nth) => send(secret, nth)));
+	await waitFor(() => upstream.requests.length === before + 8, "all requests to run");
+	await waitFor(async () => {
+		await endPromotions(statements);
+		const { credit, free } = await booksOf(accountId);
+		expect(free).toBeGreaterThanOrEqual(0);
+		return credit === 8;
+	}, "all but the held credit to be taken back");
+	expect(await send(secret, 0)).toBe(402);
+	gate.resolve();
+	expect(await running).toEqual(Array.from({ length: 8 }, () => 200));
+	await spent(accountId, 8);
+	await waitFor(async () => {
+		await endPromotions(statements);
+		return (await booksOf(accountId)).left === 0;
+	}, "the released credit to be taken back");
+	const { credit, spent: charged, used } = await booksOf(accountId);
+	expect(charged).toBeCloseTo((8 * priceOf(USAGE.prompt, 1)) / COST);
+	expect([credit, used]).toEqual([charged, charged]);
+	expect(await reconciled()).toEqual([]);
+});
+
+test("an end during a burst refuses nobody with paid credit, takes the exact rest", async () => {
+	upstream.always(() => reply().text(TEXT).usage(USAGE).delay(5));
+	const { accountId, secret } = await customer(AT_ONCE, AT_ONCE, YESTERDAY);
+	const end = (async () => {
+		await waitFor(async () => (await service.usage(accountId)).length >= 10, "the first settlements");
+		await waitFor(async () => {
+			await endPromotions(statements);
+			return (await booksOf(accountId)).left === 0;
+		}, "the promotional credit to end");
+	})();
+	const sender = async (_: unknown, nth: number) => {
+		const statuses: number[] = [];
+		for (let left = AT_ONCE / 16; left > 0; left--) {
+			if (left === 1) await end;
+			statuses.push(await send(secret, nth));
+		}
+		return statuses;
+	};
+	const statuses = (await Promise.all(Array.from({ length: 16 }, sender))).flat();
+	expect(new Set(statuses)).toEqual(new Set([200]));
+	await spent(accountId, AT_ONCE);
+	const { credit, used } = await booksOf(accountId);
+	// What was not used is taken; the rest of the credit is the paid one.
+	expect(credit).toBe(AT_ONCE + used);
+	expect(used).toBeGreaterThanOrEqual(10);
+	expect(used).toBeLessThanOrEqual(AT_ONCE - 16);
+	expect(await reconciled()).toEqual([]);
+});

@@ -8,7 +8,7 @@ export function readStripe(read: EnvironmentReader) {
 	const secretKey = read.text("STRIPE_SECRET_KEY");
 	// Two secrets while one is being rotated.
 	const webhookSecrets = Object.freeze(read.list("STRIPE_WEBHOOK_SECRET"));
-	// Null: Stripe's own.
+	// Null: Stripe's own address.
 	const apiBase = withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"]));
 	return secretKey === null ? null : Object.freeze({ secretKey, webhookSecrets, apiBase });
 }
@@ -35,7 +35,7 @@ export function readSignIn(read: EnvironmentReader, note: Note) {
 	});
 }
 
-/** Reads the bank details; `\n` also means a line end, for systems whose variables cannot contain one. */
+/** Bank details. `\n` also means a line end, for systems whose variables cannot contain one. */
 export function readTransferDetails(read: EnvironmentReader, note: Note): string | null {
 	const text = read.text("TRANSFER_DETAILS");
 	if (text === null) return null;

@@ -1,12 +1,12 @@
-/** Environment variables, for `tollgate help`, the README and the environments of child processes. */
+/** An environment variable, for `tollgate help`, the README and the environments of child processes. */
 export interface ConfigVariable {
 	readonly name: string;
-	/** Default as shown in the help; "" if there is none. */
+	/** Default as the help shows it; "" if there is none. */
 	readonly default: string;
 	readonly meaning: string;
-	/** Plane whose processes get the variable; the other plane's start without it. */
+	/** Plane whose processes get the variable; the other plane starts without it. */
 	readonly plane: "gateway" | "console" | "both";
-	/** Set by the supervisor or tests, not by operators; omitted from help and README. */
+	/** Set by the supervisor or tests, not by operators; left out of help and README. */
 	readonly isInternal: boolean;
 }
 
@@ -78,5 +78,5 @@ function variableOf(line: string): ConfigVariable {
 	return { name, default: otherwise, meaning, plane: own, isInternal: internal !== undefined };
 }
 
-/** Variables shown in the help and the README. */
+/** The variables that help and README show. */
 export const PUBLIC_VARIABLES = CONFIG_TABLE.filter(({ isInternal }) => !isInternal);

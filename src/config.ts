@@ -43,10 +43,10 @@ const FORMER_VARIABLES: Readonly<Record<string, string>> = {
 	RETENTION_LEASE_DAYS: "it is 90 days",
 	RETENTION_CONTROL_DAYS: "it is 30 days",
 };
-/** Must be a valid folder name, because the folder of the instance's journals has it. */
+/** A valid name of a folder, because the folder of the instance's journals has it. */
 const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 
-/** Reads the configuration. @throws ConfigError with all problems together; messages never contain a secret. */
+/** Reads the configuration. @throws ConfigError with all problems; its messages never contain a secret. */
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
 	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
@@ -74,39 +74,39 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
 		/** Null: the embedded Postgres in `dataDir`. */
 		databaseUrl,
-		/** Absolute path. The demo has a subfolder of its own, so that play money and real credit never mix. */
+		/** Absolute path. The demo has a folder of its own in it, so that play money and real credit never mix. */
 		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
-		/** Absolute path of the catalogue, which existed when this was read; null if there is none. */
+		/** Absolute path of the catalogue, which existed a moment ago; null if there is none. */
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
 		/** Null: an id is generated and stored in `dataDir`. */
 		instanceId: read.pattern("INSTANCE_ID", INSTANCE_ID, "must be 1 to 63 of A-Z a-z 0-9 . _ -, not . or .. alone"),
 		workers: read.integer("WORKERS", 1, 1, 64),
-		/** Number of the worker; null in the supervisor and in processes that are not workers. */
+		/** Number of the worker; null in other processes. */
 		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
 		/** Folder of the processes' sockets; null without a supervisor. */
 		runDir,
-		/** Signs requests of the console to a gateway in the name of a key. Null: such requests are refused. */
+		/** Signs the console's requests to a gateway in the name of a key. Null: such requests are refused. */
 		internalSecret: read.text("INTERNAL_SECRET"),
-		/** Gateway's URL for a console that runs on its own, without a final slash. */
+		/** URL of a gateway, without a final slash, for a console that runs alone. */
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		journalKeepMs: read.integer("JOURNAL_KEEP_S", 3_600, 0, 604_800) * 1000,
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		retention: readRetention(read, note, { cwd, s3 }),
-		/** Null only outside production: a pepper is generated and stored in `dataDir`. */
+		/** Null only outside production: a pepper is then generated and stored in `dataDir`. */
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
-		/** First run, with neither a database nor a catalogue. Never in production. */
+		/** True for a first run: neither a database nor a catalogue. Never in production. */
 		demo,
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
 		/** Public origin of the service, without a final slash. */
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
-		/** Top-ups and adjustments of this amount or more need two operators; null: one suffices. */
+		/** Top-ups and adjustments from this amount on need two operators; null: one suffices. */
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
-		/** Bank details for transfers, with line ends; null: operators send them to customers. */
+		/** Bank details for transfers, in lines. Null: operators send them to customers. */
 		transferDetails: readTransferDetails(read, note),
 		/** Null: card payments are off. */
 		stripe: readStripe(read),
@@ -126,14 +126,14 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		fileS3: s3 === null || bucket === null ? null : { ...s3, bucket },
 		/** Addresses and networks (`10.0.0.0/8`) of proxies whose `x-forwarded-for` is trusted. */
 		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")) as readonly string[],
-		/** Whole environment, for `${NAME}` in the catalogue. Contains secrets, so it is never logged. */
+		/** The whole environment, for `${NAME}` in the catalogue. Contains secrets, so it is never logged. */
 		env: Object.freeze({ ...env }) as Environment,
-		/** Valid but risky settings, to be logged. */
+		/** Settings that are valid but risky; they are logged. */
 		warnings: [] as readonly string[],
 	};
 }
 
-/** The environment as it is, for commands that work with an incomplete configuration. */
+/** The environment as it is, for commands that work without a complete configuration. */
 export function processEnvironment(): Environment {
 	return process.env;
 }
@@ -161,7 +161,7 @@ function findContradictions(config: Config): string[] {
 	return problems;
 }
 
-/** Secrets that must be set. A gateway has no sessions and needs no CONSOLE_SECRET. */
+/** Secrets that must be set. A gateway has no sessions and so no CONSOLE_SECRET. */
 function secretsOf({ role, keyPepper, consoleSecret }: Config): [name: string, secret: string | null][] {
 	const pepper: [string, string | null] = ["KEY_PEPPER", keyPepper];
 	return role === "gateway" ? [pepper] : [pepper, ["CONSOLE_SECRET", consoleSecret]];
@@ -188,7 +188,7 @@ function findProductionProblems(config: Config): string[] {
 	return problems;
 }
 
-/** Warnings to log; none in a supervised process, because its parent has logged them. */
+/** Warnings to log. None in a supervised process, because its parent has logged them. */
 function findWarnings(config: Config, given: Environment): string[] {
 	const warnings: string[] = [];
 	if (config.runDir !== null) return warnings;
@@ -235,7 +235,7 @@ function findWarnings(config: Config, given: Environment): string[] {
 const variables = CONFIG_TABLE.map(({ name }) => name);
 const consoleVariables = CONFIG_TABLE.filter(({ plane }) => plane === "console").map(({ name }) => name);
 
-/** Removes the console's secrets from a gateway's configuration, so that it cannot leak them. */
+/** The environment of a gateway without the console's secrets, so that it cannot leak them. */
 function withoutConsoleVariables(env: Environment): Environment {
 	return Object.fromEntries(Object.entries(env).filter(([name]) => !consoleVariables.includes(name)));
 }
@@ -251,7 +251,7 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 		if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
 		if (given !== null) problems.push(`CONFIG: the file ${path} does not exist`);
 	} catch (error) {
-		// A catalogue that exists but is unreadable is an error: it must not start the demo.
+		// An error: the service must not start the demo because a catalogue is unreadable.
 		problems.push(`CONFIG: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
 	}
 	return null;
@@ -269,7 +269,7 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	return amount ?? null;
 }
 
-/** Whether the text is an address or a network such as `10.0.0.0/8`. */
+/** True for an address or a network such as `10.0.0.0/8`. */
 function isNetwork(text: string): boolean {
 	const [address = "", prefix, ...rest] = text.split("/");
 	const version = isIP(address);

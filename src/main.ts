@@ -26,7 +26,7 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
 	if (rest.length === 0) return processEnvironment();
 	if (role === null || rest.length > 2) return undefined;
-	// An empty role becomes "none", which is refused; an empty variable would count as unset.
+	// An empty role becomes "none", which is refused. An empty variable would count as unset.
 	return { ...processEnvironment(), ROLE: role[1] || role[2] || "none" };
 }
 
@@ -55,7 +55,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
-	// Each process loads only the code of its role, so that it cannot leak other processes' secrets.
+	// Each process loads only the code of its role, so that it cannot leak secrets of other processes.
 	if (config.role === "all") {
 		const { supervise } = await import("./cli/supervise.ts");
 		return supervise(deps, config, { argv: [process.execPath, ...ownArguments(), "serve"], env });
@@ -64,7 +64,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 	return serve(deps, config);
 }
 
-/** Name of the process in log lines, since several processes write to one log. */
+/** Name of the process in log lines: several processes write to one log. */
 function processName({ role, workerIndex }: Pick<Config, "role" | "workerIndex">): string {
 	if (role === "all") return "parent";
 	return workerIndex === null ? role : `${role}-${workerIndex}`;
@@ -89,17 +89,17 @@ async function runOther(): Promise<number> {
 	return exitCode;
 }
 
-/** The runtime reads its settings before our code runs, so the process replaces itself once with them set. */
+/** Sets the runtime's variables by starting the program again: the runtime reads them before any code runs. */
 function setUpRuntime(): void {
 	const environment = runtimeEnvironment(processEnvironment());
 	if (environment === null || process.execve === undefined) return;
 	process.execve(process.execPath, [process.execPath, ...ownArguments(), ...argv], environment);
 }
 
-/** Arguments between the executable and ours: the script, when run from source. */
+/** Arguments between the executable and this program's own: the script, when it runs from source. */
 function ownArguments(): string[] {
 	if (IS_COMPILED) return [];
-	// Removes `--watch`: the parent restarts everything, and watching children would restart twice.
+	// Removes `--watch`: the parent restarts everything, and a child that watches would restart twice.
 	const flags = process.execArgv.filter((flag) => flag !== "--watch" && flag !== "--hot");
 	return [...flags, ...process.argv.slice(1, 2)];
 }
@@ -115,7 +115,7 @@ function levelOf(config: Pick<Config, "demo" | "env" | "logLevel">): LogLevel {
 	return config.demo && process.stderr.isTTY === true && !config.env.LOG_LEVEL ? "warn" : config.logLevel;
 }
 
-/** Log lines are text at a terminal, JSON otherwise. */
+/** Log lines are text at a terminal and JSON otherwise. */
 function logOf(level: LogLevel | (() => LogLevel)): Log {
 	const output = createLineOutput(
 		(piece, written) => process.stderr.write(piece, written),

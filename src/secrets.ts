@@ -14,7 +14,7 @@ export interface Secrets {
 	/** Empty in a gateway, which has no sessions. */
 	readonly consoleSecret: string;
 	readonly instanceId: string;
-	/** Variables whose values were created now; the terminal shows them. */
+	/** Variables whose values were created now; the terminal names them. */
 	readonly made: readonly ("KEY_PEPPER" | "CONSOLE_SECRET" | "INSTANCE_ID")[];
 	/** Path of the file with the pepper. */
 	readonly path: string;
@@ -56,7 +56,7 @@ export function loadOrCreateSecrets(config: SecretsConfig): Secrets {
 	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
 }
 
-/** Returns only the pepper, for commands that create keys. Throws like `loadOrCreateSecrets`. */
+/** Only the pepper, for commands that create keys. Throws as `loadOrCreateSecrets` does. */
 export function loadOrCreatePepper(config: PepperConfig): {
 	readonly keyPepper: string;
 	readonly isNew: boolean;
@@ -69,7 +69,7 @@ export function loadOrCreatePepper(config: PepperConfig): {
 	return { keyPepper: parsePepper(path, kept.text), isNew: kept.isNew, path };
 }
 
-/** Makes a secret shared by the processes of one `serve`, or by the planes of one process. */
+/** A secret for the processes of one `serve`, or for the planes of one process. */
 export const newInternalSecret = (): string => hex(SECRET_BYTES);
 
 function keepConsoleSecret(dataDir: string) {
@@ -90,7 +90,7 @@ function parsePepper(path: string, text: string): string {
 		const { key_pepper } = JSON.parse(text);
 		if (isSecret(key_pepper)) return key_pepper;
 	} catch {
-		// A JSON value other than an object causes the same error.
+		// A JSON value that is no object causes the same error.
 	}
 	throw new ConfigError([
 		`${path} is damaged. Restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
@@ -101,13 +101,13 @@ function isSecret(value: unknown): value is string {
 	return typeof value === "string" && Buffer.byteLength(value) >= SECRET_BYTES;
 }
 
-/** Returns the file's text; creates the file from `make` if it is missing. Of several processes the first wins. */
+/** Returns the file's text; creates a missing file from `make`. Of several processes the first one's text counts. */
 function keepOnce(path: string, make: () => string): { readonly text: string; readonly isNew: boolean } {
 	return guarded(path, () => {
 		const kept = readKept(path);
 		if (kept !== undefined) return { text: kept, isNew: false };
 		const text = make();
-		// The directory keeps its usual mode, because Postgres may run as another user below it.
+		// The folder keeps its usual mode, because Postgres may run below it as another user.
 		fs.mkdirSync(dirname(path), { recursive: true });
 		if (writeOnce(path, text)) return { text, isNew: true };
 		const others = readKept(path);
@@ -128,7 +128,7 @@ function guarded<T>(path: string, work: () => T): T {
 	}
 }
 
-/** Text of the file; undefined if there is none. Removes other users' access. */
+/** Text of the file; undefined if there is none. Takes other users' access away. */
 function readKept(path: string): string | undefined {
 	try {
 		const text = fs.readFileSync(path, "utf8");

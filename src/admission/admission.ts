@@ -25,9 +25,9 @@ export interface AdmissionRequest {
 	readonly upperBound: Quantities;
 	/** Number of choices, which share the prompt; `upperBound.completionTokens` covers all of them. */
 	readonly choices: number;
-	/** True if another model of its route admitted it before: then the key's limits count it but do not refuse it. */
+	/** True if another model of the route admitted it before. The key's limits then count it, but do not refuse it. */
 	readonly isAgain: boolean;
-	/** Batch to which the line belongs; the key's request limits do not apply to lines. */
+	/** The line's batch. The key's request limits do not apply to lines. */
 	readonly batchId?: string | undefined;
 }
 
@@ -38,23 +38,23 @@ export interface Admitted {
 }
 
 export interface Admission {
-	/** Fault service_unavailable while this instance may not admit, because its keys may be outdated. */
+	/** Fault service_unavailable while this instance may not admit: its keys may be outdated. */
 	checkOpen(): void;
 	/** Throws what `admit` would throw for any request of this key, before its body is read. Reserves nothing. */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
-	 * Checks key, account, project, allowlists, limits, credit and caps in one synchronous block. A promise is returned
+	 * Checks key, account, project, allowed models, limits, credit and caps in one synchronous block. Returns a promise
 	 * only to draw credit or a share of a limit; then the whole block runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
-	/** Ends the request. Returns what is booked, of which the charge may be less than the cost. */
+	/** Ends the request. Returns what was booked; the charge may be less than the cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** Request limit of the key or its project, whichever is closer; null if neither has one. */
+	/** State of the request limit of the key or its project, whichever has less left; null if neither has one. */
 	rateLimitState(key: KeyEntry): RateLimitState | null;
 }
 
 export interface AdmissionDeps {
-	/** Ledger that reserves credit; undefined while this instance may not admit. */
+	/** The ledger from which to reserve; undefined while this instance may not admit. */
 	ledger(): Ledger | undefined;
 	/** Why this instance may not admit, for the private part of the fault. */
 	closedReason(): string | undefined;
@@ -64,11 +64,9 @@ export interface AdmissionDeps {
 	onSettled(event: SettledEvent): void;
 }
 
-/** Limit of draws per request. A draw that did not help lost its credit to another request; more than this is a bug. */
+/** Draws per request. A draw that did not help lost its credit to another request; so many mean a bug. */
 const DRAWS_MAX = 64;
-/**
- * Longest wait for a changed cap to arrive, its polling interval, and the number of waiting requests; more are refused.
- */
+/** How long, and at what interval, a request waits for a changed cap, and how many may wait. */
 const CAP_NEWS_MS_MAX = 1_000;
 const CAP_LOOK_MS = 20;
 const CAP_WAITERS_MAX = 1_000;
@@ -87,8 +85,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	/**
-	 * Contains no `await`, so that what was checked still holds when credit is reserved. Returns null if this instance's
-	 * share of a limit is used up, and the ledger if its credit is.
+	 * Has no `await`, so that what was checked still holds when credit is reserved. Returns null if this instance's share
+	 * of a limit is used up, and the ledger if its credit is.
 	 */
 	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger | null {
 		const { key, model } = request;
@@ -122,7 +120,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return { hold, request };
 	}
 
-	/** Enters all limits or none. Returns false if this instance's share of one is used up. */
+	/** Counts the request in all limits or in none. False if this instance's share of one is used up. */
 	function enterLimits({ key, isAgain }: AdmissionRequest): boolean {
 		const { project } = key;
 		if (!enterOne(key, isAgain)) return false;
@@ -159,15 +157,15 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		budgets: furtherBudgets(key, clock.wallMs()),
 	});
 
-	/** A shortage in a period that has ended does not refuse the request. */
+	/** False for a period of a cap that is over: its shortage does not refuse the request. */
 	function isDrawnOn(key: KeyEntry, budget: string): boolean {
 		const { account, key: own, budgets } = drawingOf(key);
 		return budget === account || budget === own || (budgets?.includes(budget) ?? false);
 	}
 
 	/**
-	 * Waits for a cap's change, because of which the database refuses credit of this period. The control log delivers it
-	 * within milliseconds, unless a clock is wrong.
+	 * Waits for the change of a cap because of which the database grants nothing for this period. The control log
+	 * delivers it within milliseconds, unless a clock is wrong.
 	 */
 	async function awaitCapNews(key: KeyEntry, period: string): Promise<void> {
 		const untilMs = clock.monotonicMs() + CAP_NEWS_MS_MAX;
@@ -225,7 +223,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					{ param: "max_tokens" },
 				);
 			}
-			// An unmetered request reserves a nano-dollar, which ensures that the account has some credit.
+			// A request without cost reserves a nano-dollar, so that its account must have some credit.
 			const reserved = amount > 0 ? amount : nanoUsd(1);
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);

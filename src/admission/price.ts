@@ -50,8 +50,8 @@ export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
 }
 
 /**
- * Fast path: the sum without a list of bill lines. Undefined if floating point is not exact; the caller then sums the
- * lines, which also rejects impossible quantities.
+ * The sum without a list of bill lines. Undefined if floating point is not exact: the caller then sums the lines, which
+ * also rejects impossible quantities.
  */
 function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: number): NanoUsd | undefined {
 	return rounded(
@@ -93,12 +93,12 @@ export function priceOfTokens(
 	);
 }
 
-/** Like `priceOf`, for usage within a bound: limited to MAX_NANO_USD. */
+/** Like `priceOf`, but at most MAX_NANO_USD. */
 export function priceWithin(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 
-/** Like `billLines`, but with every prompt token at the higher of the two input rates. */
+/** Like `billLines`, with every prompt token at the higher of the two input rates. */
 export function maxCostLines(card: Rates, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cachedTokens: 0 });

@@ -1,14 +1,14 @@
 import type { Model } from "../catalog/model.ts";
 
-/** Size of a prompt in text bytes and other parts, from which an upper bound and an estimate of its tokens follow. */
+/** Size of a prompt: bytes of text, and other parts. Its tokens are bounded and estimated from it. */
 export interface PromptMeasure {
 	readonly textBytes: number;
-	/** Bytes that Unicode normalization may add; absent: 0. Used for the bound only. */
+	/** Bytes that Unicode normalization may add, for the bound only; absent: 0. */
 	readonly addedBytes?: number;
 	readonly messages: number;
 	readonly images: number;
 	readonly hasTools: boolean;
-	/** Prompt tokens that the client sent as numbers. */
+	/** Prompt tokens that the client sent as token ids. */
 	readonly tokens?: number;
 	/** Number of prompts in the request, each with its own context; absent: 1. */
 	readonly prompts?: number;
@@ -25,12 +25,12 @@ const IMAGE_TOKENS_TYPICAL = 1_024;
 /** Bytes per token of English text, other languages have fewer; for estimates only. */
 const BYTES_PER_TOKEN = 4;
 
-/** Properties of the model on which the bound depends. */
+/** Properties of the model that the bound depends on. */
 type Reader = Pick<Model, "textNormalization" | "contextLength">;
 type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
-/** A text of known length and mostly ASCII characters, whose content is not available. */
+/** A text that is mostly ASCII, of which only the length is known. */
 export interface PlainLength {
 	readonly bytes: number;
 	/** Length in UTF-16 code units. */
@@ -39,10 +39,7 @@ export interface PlainLength {
 
 const NO_TEXT: PlainLength = { bytes: 0, chars: 0 };
 
-/**
- * Measures messages, tools and other parts of a chat request. `leftOut`: lengths of message texts that were removed
- * from the value.
- */
+/** Measures messages, tools and other parts of a chat. `leftOut`: size of texts that were removed from them. */
 export function measureChat(
 	messages: readonly unknown[],
 	rendered: readonly unknown[],
@@ -90,7 +87,7 @@ export function measureText(text: string, model: Reader): TextMeasure {
 export function addText(measure: Growing<TextMeasure>, text: string, model: Reader): void {
 	const bytes = Buffer.byteLength(text);
 	measure.textBytes += bytes;
-	// ASCII text does not change. A text longer than the context is bounded by the context anyway.
+	// ASCII text does not change. Above the context length the size does not matter.
 	if (bytes === text.length || bytes >= model.contextLength || model.textNormalization === "none") return;
 	const length = { bytes, chars: text.length };
 	measure.addedBytes += isMostlyAscii(length)
@@ -100,10 +97,10 @@ export function addText(measure: Growing<TextMeasure>, text: string, model: Read
 
 /** Most bytes that normalization adds per byte of UTF-8 beyond the UTF-16 length: U+FDFA grows from 3 to 33 bytes. */
 const NORMALIZED_MORE = 15;
-/** If normalization can add at most this share, its upper bound is used without normalizing. */
+/** If normalization adds at most this share, that bound is used without normalizing. */
 const MORE_SHARE = 1 / 16;
 
-/** Whether normalization can only add little, whatever the text is. */
+/** True if normalization adds little, whatever the text is. */
 export function isMostlyAscii(length: PlainLength): boolean {
 	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
 }
@@ -113,11 +110,11 @@ function normalizedMoreMax({ bytes, chars }: PlainLength): number {
 	return NORMALIZED_MORE * (bytes - chars);
 }
 
-/** Characters normalized in one step; cutting a text between two steps can only lengthen the result. */
+/** Characters normalized in one step. Cutting a text between two steps can only lengthen the result. */
 const NORMALIZED_CHARS = 16_384;
 
 /**
- * Bytes of a text, or of its NFKC form (Unicode Standard Annex 15) if that is longer: 3 bytes may become 33. Stops at
+ * Bytes of a text or of its NFKC form (Unicode Standard Annex 15), whichever has more: 3 bytes may become 33. Stops at
  * `enough`.
  */
 function normalizedBytes(text: string, enough: number): number {
@@ -130,8 +127,8 @@ function normalizedBytes(text: string, enough: number): number {
 }
 
 /**
- * Upper bound of the prompt's tokens: a token of a byte-level vocabulary has at least one byte, and template and images
- * have upper bounds. At most the context length, above which servers refuse.
+ * Upper bound of the prompt's tokens. A token of a byte-level vocabulary has at least one byte; template and images
+ * have their own bounds. At most the context length, above which servers refuse.
  */
 export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	const marks =
@@ -141,7 +138,7 @@ export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	return Math.min(context, bytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
 }
 
-/** Estimated prompt tokens, if the upstream reported none; at most the upper bound. */
+/** Estimated prompt tokens, for an upstream that reports none; at most the upper bound. */
 export function promptTokensEstimate(measure: PromptMeasure, model: Model): number {
 	const estimate =
 		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) +
@@ -151,9 +148,7 @@ export function promptTokensEstimate(measure: PromptMeasure, model: Model): numb
 	return Math.min(estimate, promptTokensMax(measure, model));
 }
 
-/**
- * Estimated completion tokens. `outputChunks` is the number of stream events with output, each with at least one token.
- */
+/** Estimated completion tokens. `outputChunks`: number of stream events with output, each of which has a token. */
 export function completionTokensEstimate(outputBytes: number, outputChunks = 0): number {
 	return Math.max(outputChunks, Math.ceil(outputBytes / BYTES_PER_TOKEN));
 }

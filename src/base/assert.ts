@@ -1,4 +1,4 @@
-/** Throws AssertionError for a bug. Use `Fault` for conditions that a user or another machine can cause. */
+/** Throws AssertionError, which means a bug. `Fault` is for what a user or another machine can cause. */
 export function assert(condition: unknown, message: string): asserts condition {
 	if (!condition) throw new AssertionError(message);
 }

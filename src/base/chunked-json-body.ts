@@ -1,13 +1,13 @@
 import { createTimeSlice } from "./time-slice.ts";
 
-/** Characters of JSON that are written in one step. */
+/** Characters of JSON written in one step. */
 const PIECE_CHARS = 128 * 1024;
-/** Assumed length of a number, and of the punctuation of any value. */
+/** Assumed length of a number, and of the punctuation of each value. */
 const VALUE_CHARS = 20;
 
 /**
- * Body of a response: the JSON of a value, or a text whole or in pieces. Long bodies are serialized piece by piece
- * while they are read, so that other work of the event loop runs in between.
+ * Body of a response: a value as JSON, or a text, complete or in pieces. Long bodies are serialized while they are
+ * read, piece by piece, so that other work runs in between.
  */
 export function chunkedJsonBody(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
@@ -82,7 +82,7 @@ function* written(value: unknown): Generator<string> {
 	}
 }
 
-/** Splits a long text, never inside a surrogate pair. */
+/** Splits a long text, but not inside a surrogate pair. */
 function* slicesOf(text: string): Generator<string> {
 	for (let from = 0; from < text.length; ) {
 		let to = Math.min(from + PIECE_CHARS, text.length);
@@ -92,12 +92,12 @@ function* slicesOf(text: string): Generator<string> {
 	}
 }
 
-/** Whether the value is small enough to be serialized in one step. */
+/** True if the value can be serialized in one step. */
 function isShort(value: unknown): boolean {
 	return charsLeft(value, PIECE_CHARS) >= 0;
 }
 
-/** Returns `chars` minus the length of the value; stops at the first negative result. */
+/** `chars` minus the length of the value; stops at the first negative result. */
 function charsLeft(value: unknown, chars: number): number {
 	let left = chars - VALUE_CHARS;
 	if (typeof value === "string") return left - value.length;

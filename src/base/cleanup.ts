@@ -4,14 +4,14 @@ import type { Log } from "./log.ts";
 export type Cleanup = ReturnType<typeof createCleanup>;
 
 /**
- * Deadline shared by all steps without one of their own, so that steps waiting for silent connections delay nothing.
- * Supervisors kill the process ten seconds after its drain, of which settlements may use two.
+ * Deadline for all steps without one of their own, so that steps that wait for silent connections delay nothing.
+ * Supervisors kill a process ten seconds after its drain, of which settlements may take two.
  */
 const TOGETHER_MS = 5_000;
-/** Least time per step once the shared deadline is used up, enough for a step that does not wait. */
+/** Least time per step after the shared deadline, enough for a step that does not wait. */
 const LEAST_MS = 200;
 
-/** Runs the shutdown steps of a process in reverse order of their registration. */
+/** Runs a process's shutdown steps, in reverse order of their registration. */
 export function createCleanup({ clock, log }: { clock: Clock; log: Log }) {
 	const steps: { end: () => Promise<unknown> | unknown; ownDeadlineMs: number | undefined }[] = [];
 	return {
@@ -19,7 +19,7 @@ export function createCleanup({ clock, log }: { clock: Clock; log: Log }) {
 		add(end: () => Promise<unknown> | unknown, deadlineMs?: number) {
 			steps.push({ end, ownDeadlineMs: deadlineMs });
 		},
-		/** Runs each step once, in sequence, even if others fail; never rejects. */
+		/** Runs each step once, one after the other, even if some fail. Never rejects. */
 		async run() {
 			let leftMs = TOGETHER_MS;
 			for (const { end, ownDeadlineMs } of steps.splice(0).reverse()) {

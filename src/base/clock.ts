@@ -1,19 +1,19 @@
 import { createTimerWheel } from "./timer-wheel.ts";
 
-/** Source of time, replaceable in tests and the simulation. Wall time is for records, monotonic time for durations. */
+/** Source of time; tests and the simulation replace it. Wall time is for records, monotonic time for durations. */
 export interface Clock {
 	/** Milliseconds since 1970; may jump. */
 	wallMs(): number;
-	/** Milliseconds since some fixed moment. Never goes back, but stops while a virtual machine is suspended. */
+	/** Milliseconds since some moment. Never decreases, but stops while a virtual machine is suspended. */
 	monotonicMs(): number;
-	/** Calls `run` once after `delayMs`; the returned function cancels it. */
+	/** Calls `run` once, after `delayMs`; the returned function cancels that. */
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** Delays from here on may end two ticks late, three after a stall. Shorter ones are exact, except after a stall. */
+/** Longer delays may end two ticks late, three after a stall. Shorter ones are exact, except after a stall. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
-/** Lateness that counts as a stall: longer than a heavy request blocks the loop, shorter than COARSE_DELAY_MS_MIN. */
+/** Lateness that means a stall of the event loop: longer than a heavy request, shorter than COARSE_DELAY_MS_MIN. */
 const STALL_MS = 500;
 
 const wheel = createTimerWheel({
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** Waits for a short delay. After a stall it waits for one more tick, once, like the timer wheel. */
+/** Waits for a short delay. After a stall waits one more tick, once, as longer delays do. */
 function shortly(delayMs: number, run: () => void): () => void {
 	const dueMs = performance.now() + delayMs;
 	let timer = setTimeout(() => {

@@ -1,5 +1,5 @@
 /**
- * Counters by name, mostly zero, changed by each request. A name stays for a while after reaching zero: a Map whose
+ * Counters by name, which requests raise and lower; most are zero. A name stays for a while at zero: a Map whose
  * entries come and go has the memory problem described in `SlotPool`.
  */
 export class CounterMap {
@@ -19,12 +19,12 @@ export class CounterMap {
 		return now;
 	}
 
-	/** Number of names, including those with zero. */
+	/** Number of names, those at zero included. */
 	get size(): number {
 		return this.#numbers.size;
 	}
 
-	/** Limits the names at zero to half of all names and to ZEROS_MAX. */
+	/** Keeps at most half of all names, and at most ZEROS_MAX, at zero. */
 	#forget(): void {
 		this.#zeros += 1;
 		if (this.#zeros <= Math.max(ZEROS_MAX, this.#numbers.size / 2)) return;

@@ -2,10 +2,10 @@ import type { Environment } from "./environment-reader.ts";
 import { isOneEditAway, plainWord } from "./near-word.ts";
 
 const KNOWN_MODES = ["production", "development", "test"];
-/** Least length of a name for which a typo is suspected: shorter names resemble too many words. */
+/** Shortest name that may be a typo: shorter ones resemble too many words. */
 const NEAR_CHARS_MIN = 6;
 
-/** Warns of variables that have no effect, or another than intended. `names` are the known variables. */
+/** Warns of variables without effect, and of likely typos. `names` are the known variables. */
 export function environmentWarnings(env: Environment, names: readonly string[]): string[] {
 	const warnings: string[] = [];
 	const { NODE_ENV: mode } = env;
@@ -25,9 +25,9 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 	return warnings;
 }
 
-/** The unset known variable that `name` is probably a typo of: one edit, or only case and separators differ. */
+/** The known, unset variable that `name` may be a typo of: one edit, or only case and separators differ. */
 function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
-	// OpenTelemetry defines many more variables than this service reads.
+	// OpenTelemetry has many more variables than this service reads.
 	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
 	const plain = plainWord(name);
 	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, plainWord(one)));

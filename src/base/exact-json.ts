@@ -18,8 +18,8 @@ export interface ExactNumber {
 const WHOLE = /^-?\d+$/;
 
 /**
- * Like `JSON.parse`, at six times its cost: integers above 2^53, and numbers beyond a double's range, become
- * ExactNumbers. With `param` the latter are Fault `invalid_request`.
+ * Like `JSON.parse`, at six times its cost. Integers above 2^53, and numbers beyond a double's range, become
+ * ExactNumbers; with `param` the latter are Fault `invalid_request`.
  */
 export function parseExactly(text: string, param?: string): unknown {
 	return JSON.parse(text, (_name, value, { source }) => {
@@ -30,7 +30,7 @@ export function parseExactly(text: string, param?: string): unknown {
 	});
 }
 
-/** Adds an integer to a number of either kind; undefined for other values. */
+/** Adds an integer to a number of either kind; undefined if `value` is no number. */
 export function addExactly(value: unknown, more: number): number | ExactNumber | undefined {
 	if (typeof value === "number") return value + more;
 	return JSON.isRawJSON(value) ? JSON.rawJSON(String(BigInt(value.rawJSON) + BigInt(more))) : undefined;

@@ -4,11 +4,11 @@ import { SlotMap } from "./slot-map.ts";
 interface Line<Waiter> {
 	readonly owner: string;
 	readonly waiters: LinkedQueue<Waiter>;
-	/** Order of waiting: a lower turn has waited longer. */
+	/** Order of the queues: a lower turn has waited longer. */
 	turn: number;
 }
 
-/** Waiting requests in one queue per owner. The owner with the fewest places (`held`) is served first. */
+/** Waiting callers, one queue per owner. The owner with the fewest places (`held`) is served first. */
 export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, held: (owner: string) => number) {
 	/** Queues by owner; none is empty. */
 	const lines = new SlotMap<Line<Waiter>>();
@@ -41,7 +41,7 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			size -= 1;
 			if (line.waiters.size === 0) lines.delete(owner);
 		},
-		/** The owner got or returned a place: other owners with as many places are served before it. */
+		/** Call it when the owner got or returned a place: other owners with as many places are then served first. */
 		goBehind(owner: string) {
 			const line = lines.get(owner);
 			if (line !== undefined) line.turn = turns++;
@@ -66,14 +66,14 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);
 			return ranked.map(({ line }) => line.waiters);
 		},
-		/** Last waiter of the longest queue, if that is longer than this owner's with one more. */
+		/** Last waiter of the longest queue, if that queue stays longer than this owner's with one more. */
 		displaced(owner: string): Waiter | undefined {
-			// Queues of one waiter each lose none. Thousands of owners may wait, so this costs no loop.
+			// With one waiter in each queue none is displaced. Saves a loop over perhaps thousands of owners.
 			if (lines.size === size) return undefined;
 			let longest: Line<Waiter> | undefined;
 			for (const line of lines) {
 				const more = line.waiters.size - (longest?.waiters.size ?? 0);
-				// Of equally long queues, the one whose turn is first.
+				// Of equally long queues takes the one whose turn is first.
 				if (more > 0 || (more === 0 && longest !== undefined && line.turn < longest.turn)) longest = line;
 			}
 			const own = lines.get(owner)?.waiters.size ?? 0;

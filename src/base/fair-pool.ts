@@ -5,29 +5,29 @@ import { createFairLines } from "./fair-lines.ts";
 import { Fault } from "./fault.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Share of a pool kept for owners that hold less than `LEAST` of it, or only one place. */
+/** Share of a pool that is kept for owners with only one place or less than `LEAST` of it. */
 const RESERVE = 1 / 16;
 const LEAST = 1 / 1_024;
 
 export interface FairPoolOptions {
 	/** Size of the pool in places or bytes. */
 	size(): number;
-	/** Largest part of the pool that an owner may hold while it is alone; 1: all. */
+	/** Largest share that an owner may hold while no other holds any; 1: all. */
 	share(): number;
-	/** True if every holder can be ended: then shares do not shrink and nothing is reserved. */
+	/** True if every holder can be ended. Then shares do not shrink and nothing is kept in reserve. */
 	readonly allYield?: boolean;
-	/** Refusal for an owner that already holds its share. */
+	/** Refuses an owner that already holds its share. */
 	own?(): Fault;
-	/** Refusal for an owner that holds little, because others hold the pool. */
+	/** Refuses an owner that holds little, because others hold the pool. */
 	full?(): Fault;
 }
 
-/** A holder that a full pool may end, to take its part from the owner that holds most. */
+/** A holder that the pool may end when it is full, to take from the owner that holds most. */
 export interface Yielding {
 	readonly owner: string;
-	/** The holder with the lowest pace is ended first: bytes per second, or the time of its start. */
+	/** Speed in bytes per second, or time of the start. The holder with the lowest is ended first. */
 	pace(): number;
-	/** Ends the holder, which must give its part back before this returns. */
+	/** Ends the holder. It must give its part back before this returns. */
 	giveUp(why: Fault): void;
 }
 
@@ -54,7 +54,7 @@ export function createFairPool({
 	const yielding = new SlotPool<Yielding>();
 	let all = 0;
 
-	/** Most that the owner may hold while it is alone. */
+	/** The most that the owner may hold while no other holds any. */
 	const cap = () => Math.max(1, Math.floor(size() * share()));
 
 	function fits(owner: string, amount: number): boolean {
@@ -67,7 +67,7 @@ export function createFairPool({
 		if (mine > ownMost) return false;
 		if (allYield) return true;
 		const reserve = Math.min(Math.floor(most * RESERVE), most - ownMost);
-		// Chosen so that an owner alone reaches exactly `ownMost`.
+		// An owner alone reaches exactly `ownMost` by this formula.
 		return mine * (most - ownMost - reserve) <= ownMost * (free - reserve);
 	}
 
@@ -75,7 +75,7 @@ export function createFairPool({
 		return held.of(owner) + amount > cap() ? own() : full();
 	}
 
-	/** Slowest holder of the owner that holds most, if that owner holds more than `mine`; 0.3 ms among 4,096 holders. */
+	/** Slowest holder of the owner that holds most, if that is more than `mine`. Takes 0.3 ms among 4,096 holders. */
 	function mostHeld(mine: number): Yielding | undefined {
 		let found: Yielding | undefined;
 		let most = mine;
@@ -108,16 +108,16 @@ export function createFairPool({
 	}
 
 	return {
-		/** Throws if `take` would throw; takes nothing. */
+		/** Throws as `take` would, without taking. */
 		check(owner: string, amount = 1) {
 			if (!fits(owner, amount)) throw refusal(owner, amount);
 		},
 		/** Takes an amount. Faults of `own` (default rate_limit_exceeded) and `full` (default overloaded). */
 		take,
-		/** Adds an amount that must not be refused. */
+		/** Adds an amount that cannot be refused. */
 		add,
 		giveBack,
-		/** Registers a holder that may be ended. Returns the slot for `keeps`. */
+		/** Registers a holder that may be ended. Returns its slot for `keeps`. */
 		yields: (one: Yielding): number => yielding.take(one),
 		keeps: (slot: number, one: Yielding): boolean => yielding.release(slot, one),
 		/** Takes a place for a holder; returns an idempotent function that frees it. Faults as in `take`. */
@@ -173,7 +173,7 @@ export interface FairQueueOptions {
 
 /**
  * Places for short work, such as queries. Callers wait for one; the owner with the fewest places is served first. If
- * too many wait, the longest queue loses its last caller to a shorter one. Fault `full` (default overloaded).
+ * too many wait, the owner with the most loses its last caller to one with fewer. Fault `full` (default overloaded).
  */
 export function createFairQueue(
 	{ clock }: { clock: Clock },

@@ -43,13 +43,13 @@ export type FaultCode =
 
 export interface FaultDetail {
 	values?: TextValues;
-	/** Request field that caused the fault, in OpenAI's notation (`messages[0].content`). */
+	/** Request field at fault, in OpenAI's notation (`messages[0].content`). */
 	param?: string | null;
 	/** Text for the log only, which may contain addresses, key ids and upstream texts. */
 	private?: string;
 	/** Seconds for the `retry-after` header. */
 	retryAfterS?: number;
-	/** A retry does not help, although the status suggests one. */
+	/** True if a retry does not help although the status suggests one. */
 	isFinal?: true;
 	cause?: unknown;
 }
@@ -58,14 +58,14 @@ export interface FaultDetail {
 export class Fault extends Error {
 	override readonly name = "Fault" as const;
 	readonly code: FaultCode;
-	/** Parts of `message` for translation (`translate.ts`). */
+	/** Parts of `message`, for translation (`translate.ts`). */
 	readonly texts: readonly Text[];
 	readonly param: string | null;
 	readonly private: string | undefined;
 	readonly retryAfterS: number | undefined;
 	readonly isFinal: boolean;
 
-	/** `text` is public: a text's id, or consecutive texts. */
+	/** `text` is public: the id of a text, or several texts in order. */
 	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
 		const { values } = detail;
 		const texts = typeof text !== "string" ? text : [values === undefined ? { id: text } : { id: text, values }];

@@ -6,11 +6,11 @@ export interface FileLock {
 }
 
 export interface SharedFileLock extends FileLock {
-	/** True if there was no other holder; there can be none until release. False: this holder has lost its lock, too. */
+	/** True if there is no other holder; none can come until release. False: this holder has lost its lock too. */
 	tryExclusive(): boolean;
 }
 
-/** Interval of attempts, since the system does not report when a lock becomes free. */
+/** Interval of attempts, because the system does not report when a lock becomes free. */
 const POLL_MS = 25;
 const LOCK_SH = 1;
 const LOCK_EX = 2;
@@ -19,15 +19,15 @@ const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | 
 
 /**
  * Takes flock(2) on the file at `path`, created if missing; undefined if another process holds it. The kernel releases
- * it whenever the holder dies; a stopped (SIGSTOP) holder keeps it. Therefore a lock, not a pid file, protects a
- * journal from a second writer. Not for network file systems.
+ * it when the holder dies, however it dies; a stopped (SIGSTOP) holder keeps it. Only such a lock, not a pid file,
+ * keeps a second writer from a journal. Not for network file systems.
  */
 export function tryFileLock(path: string): FileLock | undefined {
 	const fd = lockedFile(path, LOCK_EX);
 	return fd === undefined ? undefined : { release: releaseOnce(fd) };
 }
 
-/** Like `tryFileLock`, but waits for up to `deadlineMs`; then undefined. */
+/** Like `tryFileLock`, but waits up to `deadlineMs`; then undefined. */
 export async function waitForFileLock(path: string, deadlineMs: number): Promise<FileLock | undefined> {
 	const giveUpAt = performance.now() + deadlineMs;
 	for (;;) {
@@ -37,7 +37,7 @@ export async function waitForFileLock(path: string, deadlineMs: number): Promise
 	}
 }
 
-/** Like `tryFileLock`, but shared among holders of this kind; undefined if a process holds it exclusively. */
+/** Like `tryFileLock`, but holders of this kind share the lock. Undefined if a process holds it exclusively. */
 export function trySharedFileLock(path: string): SharedFileLock | undefined {
 	const fd = lockedFile(path, LOCK_SH);
 	if (fd === undefined) return undefined;
@@ -45,7 +45,7 @@ export function trySharedFileLock(path: string): SharedFileLock | undefined {
 }
 
 function lockedFile(path: string, kind: number): number | undefined {
-	// Opening could block if another program had put a pipe here; O_NONBLOCK prevents that.
+	// O_NONBLOCK, because opening a pipe that another program put here would wait.
 	const fd = openSync(path, APPENDING, 0o600);
 	if (libc().flock(fd, kind | LOCK_NB) === 0) return fd;
 	closeSync(fd);

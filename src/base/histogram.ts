@@ -1,8 +1,8 @@
-/** A histogram that is cheap enough for every event: plain numbers, formatted only when metrics are read. */
+/** A histogram cheap enough for every event: plain numbers, formatted only when metrics are read. */
 export interface Histogram {
 	/** Upper bounds of the buckets, ascending. */
 	readonly bounds: readonly number[];
-	/** A count per bound, and one for values above the last. */
+	/** A count per bound, and one for values above the last bound. */
 	readonly counts: readonly number[];
 	readonly sum: number;
 }

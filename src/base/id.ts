@@ -29,7 +29,7 @@ function uuidOfHex(hex: string): string {
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** UUID in one of our ids (`req_…`, `chatcmpl-…`); undefined if there is none. */
+/** UUID in a public id (`req_…`, `chatcmpl-…`); undefined if there is none. */
 export function uuidOfId(id: string): string | undefined {
 	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
 	if (hex === undefined) return undefined;

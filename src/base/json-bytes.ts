@@ -9,20 +9,20 @@ export const CLOSE_LIST = 0x5d;
 export const OPEN_OBJECT = 0x7b;
 export const CLOSE_OBJECT = 0x7d;
 
-/** 1 for each byte that is a structural character. */
+/** 1 for each structural character. */
 const SIGNS = new Uint8Array(256);
 for (const sign of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) SIGNS[sign] = 1;
 
 const BACKSLASHES_MAX = 1_000_000;
 
-/** Position of the first structural character from `from` on; `end` if there is none before. */
+/** Position of the next structural character, from `from` on; `end` if there is none before it. */
 export function nextSign(bytes: Buffer, from: number, end: number): number {
 	let at = from;
 	while (at < end && SIGNS[bytes[at] as number] === 0) at += 1;
 	return at;
 }
 
-/** Bytes searched by a loop first: most strings are short, and a native search has a fixed cost. */
+/** Bytes that a loop searches first: most strings are short, and a native search has a fixed cost. */
 const NEAR_BYTES = 64;
 
 export function quoteAfter(bytes: Buffer, from: number): number {
@@ -31,7 +31,7 @@ export function quoteAfter(bytes: Buffer, from: number): number {
 	return bytes.indexOf(QUOTE, near);
 }
 
-/** Whether the quote at `at` ends the string that begins at `from`: an even number of backslashes precedes it. */
+/** True if the quote at `at` ends the string that begins at `from`: an even number of backslashes is before it. */
 export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
 	let before = at - 1;
 	const least = Math.max(from, at - BACKSLASHES_MAX);
@@ -40,7 +40,7 @@ export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
 	return (at - before) % 2 === 1;
 }
 
-/** Last position up to `to` at which a string can be split, neither inside a character nor inside an escape. */
+/** Last position up to `to` where a string may be split, neither inside a character nor inside an escape. */
 export function cutBefore(bytes: Buffer, from: number, to: number, end: number): number {
 	if (to === end) return end;
 	let cut = to;
@@ -48,7 +48,7 @@ export function cutBefore(bytes: Buffer, from: number, to: number, end: number):
 	for (let back = 1; back < 6; back += 1) {
 		const start = cut - back;
 		if (bytes[start] !== BACKSLASH) continue;
-		// An odd number of backslashes up to here, so the last one starts an escape.
+		// After an odd number of backslashes the last one starts an escape.
 		if (isUnescaped(bytes, from, start) && start + (bytes[start + 1] === 0x75 ? 6 : 2) > cut) return start;
 		break;
 	}

@@ -1,15 +1,15 @@
 import { Fault } from "./fault.ts";
 
-/** Limits of elements in top-level arrays and objects of a JSON text, by name. */
+/** Most elements of the outermost members of a JSON text, by name. */
 export type ListBounds = ReadonlyMap<string, number>;
 
-/** Bounds are not lower. */
+/** Lowest bound. */
 export const ELEMENTS_MIN = 16;
-/** Default limit of elements in an array or object. */
+/** Default bound of an array's or object's elements. */
 const LIST_MAX = 10_000;
 const PARAM_CHARS_MAX = 64;
 
-/** Limit for a member. `written`: its name as in the text, with quotes and escapes. */
+/** Bound of a member. `written`: its name in the text, with quotes and escapes. */
 export function elementsMax(written: string, lists: ListBounds | undefined): number {
 	return lists?.get(plainName(written)) ?? LIST_MAX;
 }
@@ -21,7 +21,7 @@ export function tooManyElements(written: string, lists: ListBounds | undefined):
 	return new Fault("invalid_request", "`{param}` has more than {count} elements.", { values: { param, count }, param });
 }
 
-/** The name itself; as written if its escapes are invalid. */
+/** The name without quotes and escapes; as written if an escape is invalid. */
 export function plainName(written: string): string {
 	try {
 		return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);

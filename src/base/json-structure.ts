@@ -3,28 +3,28 @@ import { ELEMENTS_MIN, elementsMax, type ListBounds, plainName, tooManyElements 
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
- * Limits of a JSON text's structure. Text is cheap to parse, structure is not: a megabyte of empty objects takes as
- * long as a hundred of prose, and deep nesting overflows a serializer's stack. Within these limits any allowed body is
- * parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
+ * Limits of a JSON text's structure. Structure takes a parser much longer than text: a megabyte of empty objects takes
+ * as long as a hundred of prose, and deep nesting overflows a serializer's stack. Within these limits any allowed body
+ * is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
  */
 const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;
 const OUTERMOST_NAMES_MAX = 1_000;
 const STRINGS_MAX = 100_000;
-/** Limit of commas, which separate elements and members. */
+/** Most commas; they separate elements and members. */
 const VALUES_MAX = 500_000;
-/** Commas of all members with numbers that a double cannot hold, whose parser is slow. */
+/** Most commas in members with numbers that no double represents, because their parser is slow. */
 const EXACT_VALUES_MAX = 5_000;
-/** Limit of a number's characters, which are read in one step. */
+/** Most characters of a number, which is read in one step. */
 const NUMBER_CHARS_MAX = 1_000;
-/** Any integer with so many digits is below 2^53. */
+/** An integer with so many digits is below 2^53. */
 const SAFE_DIGITS = 15;
-/** Limit of backslashes: text made of escapes is parsed ten times slower. */
+/** Most backslashes: a text of escapes is parsed ten times slower. */
 const ESCAPES_MAX = 1_000_000;
-/** Limit of characters outside of strings: digits, brackets, white space. */
+/** Most characters outside strings: digits, brackets, white space. */
 const SIGNS_MAX = 8_000_000;
 
-/** Steps between two turns of the event loop; a step is a character outside of strings, a string or an escape. */
+/** Steps before other work may run. A step is a character outside strings, a string, or an escape. */
 const STEPS_A_TURN = 200_000;
 
 const QUOTE = 0x22;
@@ -33,41 +33,41 @@ const BACKSLASH = 0x5c;
 /** An array or object, as written in the text. */
 export interface RawValue {
 	readonly text: string;
-	/** Number of names in it on all levels, repeated ones included. */
+	/** Number of names in it on all levels; a repeated name counts each time. */
 	readonly names: number;
-	/** Levels of nesting, itself included. */
+	/** Levels of nesting, its own included. */
 	readonly levels: number;
-	/** Start and end positions of strings longer than `LONG_STRING_CHARS`, without quotes: start, end, start, … */
+	/** Start and end of each string longer than `LONG_STRING_CHARS`, without quotes: start, end, start, … */
 	readonly longStrings: readonly number[];
-	/** Whether it has numbers that a double cannot hold. */
+	/** True if it has numbers that no double represents. */
 	readonly isExact: boolean;
-	/** False once the parsed value was changed. */
+	/** False once the parsed value was changed: the text then differs from it. */
 	isCurrent: boolean;
 }
 
-/** Length from which scanning a string takes 0.6 of the time of copying it. */
+/** Length from which scanning a string is worth it: that takes 0.6 of the time of copying it. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
 export interface Structure {
 	/**
-	 * If the text is an object whose `field` is a list or an object: that member as written; the last one of repeated
-	 * names, like JSON.parse. Undefined if a name with escapes could also be it.
+	 * The member `field` as written, if the text is an object and the member a list or object. Of repeated names the last
+	 * counts, as in JSON.parse. Undefined if a name with escapes might be it too.
 	 */
 	field(): RawValue | undefined;
-	/** Members of the outermost object with numbers that a double cannot hold: the value as written, by name. */
+	/** Outermost members with numbers that no double represents: their values as written, by name. */
 	readonly exact: ReadonlyMap<string, string> | undefined;
-	/** Names, strings and values: what a parser makes objects of. */
+	/** Number of names, strings and values, of which a parser makes objects. */
 	readonly parts: number;
 }
 
 /**
- * Checks a JSON text's structure before it is parsed; invalid JSON is checked up to the position where a parser stops.
- * Fault `invalid_request`, naming the limit.
+ * Checks a JSON text's structure before it is parsed. Invalid JSON is checked up to where a parser stops. Fault
+ * `invalid_request`, naming the limit.
  */
 export function checkStructure(
 	text: string,
 	field?: string,
-	/** Checks the numbers of elements of the outermost members too. */
+	/** Bounds of the outermost members' elements. */
 	lists?: ListBounds,
 	timeSlice?: TimeSlice,
 ): Structure | Promise<Structure> {
@@ -86,7 +86,7 @@ async function goOn(scan: Scan, timeSlice: TimeSlice): Promise<Structure> {
 	return scan;
 }
 
-/** An escape has at least two characters, so a short text cannot have too many. */
+/** An escape has at least two characters, so a short text has few. */
 function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
@@ -99,21 +99,21 @@ class Scan implements Structure {
 	names = 0;
 	#outermost = 0;
 	strings = 0;
-	/** Quotes inside strings, which are escaped. */
+	/** Escaped quotes inside strings. */
 	quotes = 0;
 	values = 0;
 	signs = 0;
-	/** Last string on the outermost level: the name of the next value. */
+	/** The last string on the outermost level, which is the name of the next value. */
 	#nameFrom = 0;
 	#nameTo = 0;
-	/** Start of the searched array or object, and the number of names before it. */
+	/** Start of the array or object that is searched, and the number of names before it. */
 	#from = 0;
 	#namesBefore = 0;
-	/** Deepest level inside it, counted from the outermost, and its long strings. */
+	/** Its deepest level, counted from the outermost, and its long strings. */
 	deepest = 0;
 	#longStrings: number[] | undefined;
 	readonly #lists: ListBounds | undefined;
-	/** Elements of the present outermost member, and how many need no look at its bound. */
+	/** Elements of the present outermost member, and how many of them need no look at its bound. */
 	elements = 0;
 	elementsUnchecked = Number.POSITIVE_INFINITY;
 	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
@@ -148,7 +148,7 @@ class Scan implements Structure {
 		this.deepest = 0;
 		this.#longStrings = undefined;
 		this.elements = 1;
-		// A short list costs no look-up of its name.
+		// A short list needs no look-up of its bound.
 		if (this.#lists !== undefined) this.elementsUnchecked = ELEMENTS_MIN;
 	}
 
@@ -161,7 +161,7 @@ class Scan implements Structure {
 		return this.names + this.strings + this.values;
 	}
 
-	/** The name of the current member has ended: an earlier member of this name does not count. */
+	/** Call it after a member's name: an earlier member of the same name does not count. */
 	nameEnds(): void {
 		if (this.#outermost++ === OUTERMOST_NAMES_MAX) throw tooMuch(`more than ${OUTERMOST_NAMES_MAX} outermost names`);
 		this.exact?.delete(plainName(this.#name()));
@@ -171,7 +171,7 @@ class Scan implements Structure {
 		return this.text.slice(this.#nameFrom, this.#nameTo);
 	}
 
-	/** A number that a double may not hold. */
+	/** A number that a double may not represent. */
 	longNumber(from: number, to: number, isWhole: boolean): void {
 		const written = this.text.slice(this.text.charCodeAt(from - 1) === MINUS ? from - 1 : from, to);
 		const value = Number(written);
@@ -212,7 +212,7 @@ class Scan implements Structure {
 		return { text: this.text.slice(from, to), ...found, isCurrent: true };
 	}
 }
-/** Scans for one turn; true at the end of the text. A native search skips strings. */
+/** Scans for one slice of time; true at the end of the text. Skips strings by a native search. */
 function walk(scan: Scan): boolean {
 	const { text } = scan;
 	const { length } = text;
@@ -272,7 +272,7 @@ function isDigit(sign: number): boolean {
 	return sign >= 0x30 && sign <= 0x39;
 }
 
-/** Moves to the last character of the number that begins here. Returns the number of characters passed. */
+/** Moves to the last character of the number that begins here. Returns how many characters it passed. */
 function passNumber(scan: Scan): number {
 	const { text, at: from } = scan;
 	let to = from + 1;
@@ -292,12 +292,12 @@ function passNumber(scan: Scan): number {
 	return to - from;
 }
 
-/** Position after the string that starts here, or the end of the text if it is unterminated. */
+/** Position after the string that starts here; the end of the text if the string does not end. */
 function stringEnd(scan: Scan, length: number): number {
 	const { text } = scan;
 	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
 		let before = quote - 1;
-		// Backslashes are not counted further back: that many in a row exceed the limit.
+		// Looks no further back: so many backslashes in a row exceed the limit.
 		const least = quote - 2 - 2 * ESCAPES_MAX;
 		while (before > least && text.charCodeAt(before) === BACKSLASH) before -= 1;
 		if (quote - before > 2 * ESCAPES_MAX) throw tooManyEscapes();
@@ -308,13 +308,13 @@ function stringEnd(scan: Scan, length: number): number {
 	return length;
 }
 
-/** Counts escapes, in turns, since each needs a search. Fault `invalid_request` above the limit. */
+/** Counts escapes in time slices, because each needs a search. Fault `invalid_request` above the limit. */
 async function countEscapes(text: string, timeSlice: TimeSlice): Promise<void> {
 	let at = -1;
 	for (let escapes = 0; escapes <= ESCAPES_MAX; escapes += 1) {
 		at = text.indexOf("\\", at + 1);
 		if (at < 0) return;
-		// Skips the next character, which belongs to the same escape.
+		// The next character belongs to the same escape.
 		at += 1;
 		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await timeSlice.next();
 	}

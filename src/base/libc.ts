@@ -8,10 +8,10 @@ const CALLS = {
 	setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
 } as const;
 
-/** Opened once, because each `dlopen` compiles the calls again and leaks 2.6 KB; locks are tried every few seconds. */
+/** Opened once: each `dlopen` compiles the calls again and leaks 2.6 KB, and locks are tried every few seconds. */
 let opened: ReturnType<typeof openLibc> | undefined;
 
-/** System calls that Bun does not offer. */
+/** System calls that Bun lacks. */
 export function libc(): ReturnType<typeof openLibc> {
 	opened ??= openLibc();
 	return opened;

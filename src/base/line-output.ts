@@ -1,6 +1,6 @@
 export type LineOutput = ReturnType<typeof createLineOutput>;
 
-/** Writes a piece. Calls `written` once all of it is written, possibly at once, or with the error. */
+/** Writes a piece. Calls `written`, perhaps at once, when all of it is written or with the error. */
 export type WritePiece = (piece: string, written: (error?: NodeJS.ErrnoException | null) => void) => void;
 
 interface Piece {
@@ -9,16 +9,16 @@ interface Piece {
 	lines: number;
 }
 
-/** Unread bytes, about ten thousand lines; further lines are dropped. */
+/** Most unread bytes, about ten thousand lines; further lines are dropped. */
 const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes that a pipe writes atomically (PIPE_BUF), less one for a newline before them. */
 const PIECE_BYTES_MAX = 4_095;
 
 /**
- * Writes log lines to a file, terminal or pipe, which must not end the process or fill its memory. Lines that cannot be
- * written (full disk, closed pipe) or stay unread are dropped; `onLost` gets their number after the next successful
- * write. If several processes write to one pipe, only pieces that it takes atomically keep lines apart. A longer line
- * may be interrupted while the pipe is full.
+ * Writes log lines to a file, terminal or pipe. These must neither end the process nor fill its memory: lines that
+ * cannot be written (full disk, closed pipe) or stay unread are dropped, and `onLost` gets their number after the next
+ * successful write. If several processes write to one pipe, only pieces that it takes atomically keep lines apart; a
+ * longer line may be interrupted while the pipe is full.
  */
 export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void) {
 	const waiting: Piece[] = [];
@@ -27,7 +27,7 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 	let lost = 0;
 	let isOut = false;
 	let isSending = false;
-	/** True after a failed write, of which a full disk may have taken a part: the next piece starts with a newline. */
+	/** True after a failed write. A full disk may have taken a part, so the next piece starts with a newline. */
 	let isCut = false;
 
 	function send(): void {
@@ -80,7 +80,7 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 			}
 			send();
 		},
-		/** Resolves once no line is waiting; never resolves if nothing reads. */
+		/** Resolves once no line waits; never if nothing reads. */
 		flushed: () => (isOut ? new Promise<void>((resolve) => awaiting.push(resolve)) : Promise.resolve()),
 		/** Bytes that wait or are being written. */
 		unread: () => unread,

@@ -1,6 +1,6 @@
 export interface QueueNode<One> {
 	readonly one: One;
-	/** Position in the order of insertion; grows. */
+	/** Place in the order of insertion; increases. */
 	readonly nth: number;
 	before: QueueNode<One> | undefined;
 	behind: QueueNode<One> | undefined;
@@ -8,8 +8,8 @@ export interface QueueNode<One> {
 }
 
 /**
- * First in, first out, unless added first; any node may leave at any time. Not a Set, for the reason given in
- * `SlotPool`. A leaving node releases both neighbours, so that an old node keeps no later ones in memory.
+ * First in, first out; a node may leave at any time. Not a Set, for the reason given in `SlotPool`. A node that leaves
+ * releases its neighbours, so that an old node keeps no later ones in memory.
  */
 export class LinkedQueue<One> implements Iterable<One> {
 	#first: QueueNode<One> | undefined;
@@ -39,7 +39,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return node;
 	}
 
-	/** Before all others. */
+	/** Adds a value before all others. */
 	addFirst(one: One): QueueNode<One> {
 		const first = this.#first;
 		if (first === undefined) return this.add(one);
@@ -50,7 +50,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return node;
 	}
 
-	/** Removes a node. False if it was removed before. */
+	/** Removes a node. False if it was removed already. */
 	delete(node: QueueNode<One>): boolean {
 		if (!node.isThere) return false;
 		const { before, behind } = node;
@@ -65,7 +65,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return true;
 	}
 
-	/** Nodes may be removed during the iteration; nodes that are added are visited too. */
+	/** Nodes may be removed during the iteration; added ones are visited too. */
 	*[Symbol.iterator](): Iterator<One> {
 		let node = this.#first;
 		while (node !== undefined) {

@@ -8,9 +8,9 @@ export interface Log {
 	info(message: string, fields?: LogFields): void;
 	warn(message: string, fields?: LogFields): void;
 	error(message: string, fields?: LogFields): void;
-	/** Returns a log that adds `fields` to each line. */
+	/** A log that adds `fields` to each line. */
 	with(fields: LogFields): Log;
-	/** Whether lines of this level are written, for callers whose fields are costly to compute. */
+	/** True if lines of this level are written. For callers whose fields are costly to compute. */
 	isOn(level: LogLevel): boolean;
 }
 
@@ -18,7 +18,7 @@ export type LogSwitch = ReturnType<typeof createLogSwitch>;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const satisfies readonly LogLevel[];
 
-/** Level of the lines that are written, which can change while the process runs. */
+/** Level of the lines that are written. It can change while the process runs. */
 export function createLogSwitch(configured: LogLevel) {
 	let level = configured;
 	return {
@@ -40,12 +40,12 @@ const RANK: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 4
 const SECRET_FIELD =
 	/^(authorization|x-api-key|cookie|set-cookie|stripe-signature|api_?key|secret|password|pepper|body|prompt|messages)$/i;
 
-/** Texts that look like an API key, ours or an upstream's. */
+/** Texts that look like an API key of this service or of an upstream. */
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
 export interface LogOptions {
 	readonly level: LogLevel | (() => LogLevel);
-	/** Writes a line, given without its newline. */
+	/** Writes a line; it gets no newline. */
 	readonly write: (line: string) => void;
 	/** Set for a terminal, which gets readable lines instead of JSON. */
 	readonly terminal?: { readonly colour: boolean };
@@ -62,7 +62,7 @@ export function createLog(options: LogOptions): Log {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
 			const own = { time: new Date(nowMs()).toISOString(), level, message };
-			// `own` is spread twice: it comes first, and no other field overrides time, level and message.
+			// `own` comes first and last: its fields are at the start, and no other field replaces them.
 			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
 			options.write(
@@ -81,10 +81,10 @@ export function createLog(options: LogOptions): Log {
 	return make({});
 }
 
-/** For parts that run without a log, and for tests. */
+/** For components without a log, and for tests. */
 export const silentLog: Log = createLog({ level: "error", write: () => {} });
 
-/** Serializes a line. Fields that are not valid JSON are omitted, because logging must not end the process. */
+/** Serializes a line. Omits fields that JSON cannot represent, because logging must not end the process. */
 function lineOf(record: { time: string; level: LogLevel; message: string }): string {
 	try {
 		return JSON.stringify(record, redact);
@@ -116,7 +116,7 @@ const LEVEL_CHARS = "error".length;
 /** Characters that a terminal could interpret as a command or as a line end. */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** `record` is plain data without secrets. The time is local. */
+/** A record in one line for a terminal. `record` is plain data without secrets. The time is local. */
 function terminalLine({ time, level, message, ...fields }: LogRecord, options: { colour: boolean }): string {
 	const word = level.padEnd(LEVEL_CHARS);
 	const colour = options.colour ? BOLD[level] : undefined;

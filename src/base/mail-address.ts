@@ -1,5 +1,5 @@
 /**
- * Accepts a single address. Refuses what a mail program could read as two addresses, or as a name with another address,
+ * True for a single address. Refuses what a mail program could read as two addresses or as a name with another address,
  * and second spellings such as a dot after the domain.
  */
 export function isMailAddress(text: string): boolean {

@@ -1,16 +1,16 @@
 import type { Clock } from "./clock.ts";
 
-/** Work that runs longer than this is reported, at most a tenth of a second later. */
+/** Milliseconds after which work counts as long; it is reported up to a tenth of a second later. */
 const MOMENT_MS = 100;
 
 /**
- * Reports work that lasts longer than a moment. Most requests end sooner and need neither a timer nor a listener of
- * their own. `lasts` must not throw.
+ * Reports work that lasts longer than a moment. Most requests end sooner and need neither timer nor listener. `lasts`
+ * must not throw.
  */
 export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void) {
-	/** Work in order of its start; undefined once ended. Not a Set, because of the problem described in `SlotPool`. */
+	/** Work in order of its start; undefined if it ended. Not a Set, because of the problem described in `SlotPool`. */
 	let young: (One | undefined)[] = [];
-	/** Number given to the first entry of `young`. */
+	/** Number that the first entry of `young` has. */
 	let before = 0;
 	let isTicking = false;
 
@@ -27,7 +27,7 @@ export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void)
 	}
 
 	return {
-		/** Records a start. Returns the number for `end`. */
+		/** Records a start. Returns a number for `end`. */
 		begin(one: One) {
 			if (!isTicking) {
 				isTicking = true;
@@ -35,7 +35,7 @@ export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void)
 			}
 			return before + young.push(one) - 1;
 		},
-		/** Records an end, once per `begin`. True if the work was reported. */
+		/** Records an end, once per `begin`. True if the work was reported as long. */
 		end(nth: number) {
 			if (nth < before || young[nth - before] === undefined) return true;
 			young[nth - before] = undefined;

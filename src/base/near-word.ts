@@ -3,7 +3,7 @@ export function plainWord(word: string): string {
 	return word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** True if inserting, removing, replacing or swapping one letter of `b` gives `a`. */
+/** True if one letter inserted, removed, replaced or swapped turns `b` into `a`. */
 export function isOneEditAway(a: string, b: string): boolean {
 	if (Math.abs(a.length - b.length) > 1) return false;
 	let start = 0;

@@ -1,7 +1,7 @@
 /**
- * Passes a body on as it arrives. `onEnd` is called once, however it ends. An error of the source reaches the reader,
- * so that a partial body is recognisable. A reader that cancels ends the source, and so
- * does `signal`, whose reason the reader gets.
+ * Passes a body on as it arrives. `onEnd` is called once, however it ends. The reader gets an error of the source, so
+ * that a partial body is recognisable. A reader that cancels ends the source; so does `signal`, and the reader gets its
+ * reason.
  */
 export function passedBody(
 	body: ReadableStream<Uint8Array>,
@@ -44,7 +44,7 @@ export function passedBody(
 	});
 }
 
-/** Whether no connection was established, so that nothing was sent. */
+/** True if no connection was established, so that nothing was sent. */
 export function isNotConnected(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return code === "ENOENT" || code === "ECONNREFUSED" || code === "ConnectionRefused";

@@ -1,4 +1,4 @@
-/** Whether a process with this id exists, of any user; zombies count. */
+/** True if a process with this id exists, of any user; zombies count. */
 export function isAlive(pid: number): boolean {
 	try {
 		process.kill(pid, 0);

@@ -1,25 +1,25 @@
 import { CounterMap } from "./counter-map.ts";
 import { createFairLines } from "./fair-lines.ts";
 
-/** Milliseconds of work per turn of the event loop; the step that exceeds them is completed. */
+/** Milliseconds of work before other work of the event loop runs. The step that exceeds them is still completed. */
 const TURN_MS = 2;
-/** Time for which an owner's used processor time counts against it. */
+/** Time for which processor time that an owner used counts against it. */
 const WINDOW_MS = 250;
-/** Refused work of an owner, and of all, in a window; beyond it owners of such work wait for the next window. */
+/** Refused work per window, of one owner and of all; beyond it such owners wait for the next window. */
 const REFUSED_MS_MAX = 25;
 const ALL_REFUSED_MS_MAX = 50;
-/** Ranks owners beyond REFUSED_MS_MAX after all others. */
+/** Added to the rank of owners beyond REFUSED_MS_MAX, so that they come after all others. */
 const LAST_US = 1e12;
 
 interface Waiter {
 	readonly owner: string;
-	/** Returns the time that it took or will take; undefined if that is unknown and ends this turn. */
+	/** Returns how long it took or will take; undefined if that is unknown, which ends the slice. */
 	go(): number | undefined;
 }
 
 /**
- * Divides the event loop among owners with much work. Work runs at once while the turn has time left; otherwise it
- * waits, and the owner with the least processor time in the present window is next.
+ * Divides the event loop among owners with much work. Work runs at once while the slice has time left. Otherwise it
+ * waits, and the owner that has used the least processor time in the present window is next.
  */
 export function createProcessorTurns() {
 	let window = newWindow();
@@ -74,12 +74,12 @@ export function createProcessorTurns() {
 	return {
 		/** Charges `ms` of processor time to an owner. */
 		spend,
-		/** The owner's work came to nothing: it must not fill the processor with such work. */
+		/** Charges work that was refused, so that an owner cannot fill the processor with it. */
 		refused(owner: string, ms: number) {
 			window.refusedMs.add(owner, ms);
 			window.allRefusedMs += ms;
 		},
-		/** Runs a short step of work, now or later. */
+		/** Runs a short step of work, at once or later. */
 		run<Result>(owner: string, work: () => Result | Promise<Result>): Result | Promise<Result> {
 			if (isFree(owner)) {
 				const beganMs = performance.now();
@@ -106,15 +106,15 @@ export function createProcessorTurns() {
 				schedule();
 			});
 		},
-		/** Like `next`, but returns undefined if the step may start now. */
+		/** Like `next`, but returns undefined if the step may start at once. */
 		begin(owner: string, stepMs: number, continues = false): Promise<void> | undefined {
 			if (!isFree(owner)) return this.next(owner, stepMs, continues);
 			spend(owner, stepMs);
 			return undefined;
 		},
 		/**
-		 * Resolves in a later turn, when a step of `stepMs` (0: unknown) may start. `continues`: the work has already begun and precedes
-		 * other work of its owner, so that little work is half done at a time.
+		 * Resolves when a step of `stepMs` (0: unknown) may start. `continues`: the work has begun, and goes before other
+		 * work of its owner, so that little is half done at a time.
 		 */
 		next(owner: string, stepMs: number, continues: boolean): Promise<void> {
 			return new Promise((resolve) => {

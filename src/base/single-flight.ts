@@ -1,4 +1,4 @@
-/** Runs work one at a time. A run that rejects calls `onError` and cancels the next one. */
+/** Runs work one at a time. A run that rejects calls `onError` and cancels the following one. */
 export function createSingleFlight(work: () => Promise<void>, onError: (error: unknown) => void) {
 	let running: Promise<void> | undefined;
 	let again = false;
@@ -17,13 +17,13 @@ export function createSingleFlight(work: () => Promise<void>, onError: (error: u
 	}
 
 	return {
-		/** Starts a run; if one is running, exactly one more follows it. Never rejects. */
+		/** Starts a run. During a run, calls together cause one more after it. Never rejects. */
 		run() {
 			again = true;
 			running ??= runAll();
 			return running;
 		},
-		/** The current run, including the one that follows it. */
+		/** The current run and, if there is one, the following run. */
 		running: () => running,
 	};
 }

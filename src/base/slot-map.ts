@@ -4,7 +4,7 @@ import { SlotPool } from "./slot-pool.ts";
 /** Objects by name. Like a Map, without the memory problem described in `SlotPool`. */
 export class SlotMap<One extends object> implements Iterable<One> {
 	readonly #slots = new SlotPool<One>();
-	/** Slot by name, counted from one. */
+	/** Slot of each name, counted from one. */
 	readonly #places = new CounterMap();
 
 	get size(): number {
@@ -30,7 +30,7 @@ export class SlotMap<One extends object> implements Iterable<One> {
 		return one;
 	}
 
-	/** Iterates in no particular order. */
+	/** Visits all values, in no particular order. */
 	[Symbol.iterator](): Iterator<One> {
 		return this.#slots[Symbol.iterator]();
 	}

@@ -3,11 +3,11 @@ import { assert } from "./assert.ts";
 export interface States<State extends string> {
 	now(): State;
 	is(state: State): boolean;
-	/** Changes the state. Asserts that the transition is allowed. */
+	/** Changes the state; asserts that `transitions` allows it. */
 	enter(next: State): void;
 }
 
-/** `transitions` lists the states that may follow each state. */
+/** `transitions`: for each state, those that may follow it. */
 export function createStates<State extends string>(
 	transitions: Readonly<Record<State, readonly State[]>>,
 	first: NoInfer<State>,

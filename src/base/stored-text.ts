@@ -2,16 +2,16 @@ import { Fault } from "./fault.ts";
 
 /**
  * Characters that Postgres cannot store: zero bytes, and unpaired surrogates, which text columns replace and JSON
- * columns refuse. Without a check, a statement could succeed and the one that logs it fail.
+ * columns refuse. Unchecked, a statement could succeed and the one that logs it fail.
  */
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
-/** Replaces such characters with U+FFFD. */
+/** Replaces characters that Postgres cannot store by U+FFFD. */
 export function replaceUnstorable(text: string): string {
 	return text.replace(UNSTORABLE, "\u{fffd}");
 }
 
-/** Fault `invalid_request`, naming the field, if a name or text in a parsed body contains such a character. */
+/** Fault `invalid_request`, naming the field, if a name or text in a parsed body cannot be stored. */
 export function assertStorable(body: unknown): void {
 	const fields: [string, unknown][] = typeof body === "object" && body !== null ? Object.entries(body) : [["", body]];
 	for (const field of fields) {
@@ -27,7 +27,7 @@ export function assertStorable(body: unknown): void {
 
 const FIELD = /^[A-Za-z_]\w{0,63}$/;
 
-/** Not recursive, because the client chooses the depth. */
+/** A loop, because the client decides the depth. */
 function isStorable(value: unknown): boolean {
 	const waiting: unknown[] = [value];
 	for (const one of waiting) {

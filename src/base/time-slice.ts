@@ -1,13 +1,13 @@
 import { createProcessorTurns } from "./processor-turns.ts";
 
-/** Resolves after a turn of the event loop: timers and sockets have been served. */
+/** Resolves after timers and sockets have been served once. */
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
  * Resolves once per turn of the event loop for all callers in it, so that their next steps run back to back. Used
- * before small requests are sent and their responses read: saves 20–25 % CPU under load (`test/bench/README.md`).
+ * before small requests are sent and their responses are read: saves 20–25 % CPU under load (`test/bench/README.md`).
  */
 export type TickBarrier = () => Promise<void>;
 
@@ -24,30 +24,27 @@ export function createTickBarrier(): TickBarrier {
 	};
 }
 
-/** Milliseconds after which a long task yields to other work. */
+/** Milliseconds after which a long task lets other work run. */
 const TURN_MS = 5;
-/** Most that one step is charged: a task may have waited since its last step. */
+/** Most that one step is charged, because a task may have waited since its last step. */
 const STEP_MS_MAX = 25;
 
 export type TimeSlice = ReturnType<typeof createTimeSlice>;
 
-/** Of the process, like its event loop. */
+/** One for the process, like the event loop. */
 const turns = createProcessorTurns();
 let tasks = 0;
 
-/** Runs a short step of an owner's work: now, or in the owner's turn if this turn of the event loop is used up. */
+/** Runs a short step of an owner's work: at once, or in the owner's turn if the slice is used up. */
 export const runInTurn: typeof turns.run = turns.run;
 
-/** Limits an owner whose work comes to nothing. */
+/** Charges work that was refused to its owner. */
 export const refusedWork = turns.refused.bind(turns);
 
-/** Resolves when a step of an owner's work may begin; undefined if it may now. */
+/** Resolves when a step of an owner's work may begin; undefined if it may at once. */
 export const turnFor = turns.begin.bind(turns);
 
-/**
- * Lets a long task check, between its steps, whether it should yield to the event loop. Tasks of one owner run one
- * after another.
- */
+/** Tells a long task after each step whether it should let other work run. Tasks of one owner run one after another. */
 export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	let endsMs = performance.now() + turnMs;
 	let chargedToMs = endsMs - turnMs;
@@ -57,7 +54,7 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 		endsMs = chargedToMs + turnMs;
 	}
 
-	/** Charges the processor time since the last call to the owner. */
+	/** Charges the owner for the processor time since the last call. */
 	function charge(): number {
 		const nowMs = performance.now();
 		turns.spend(owner, Math.min(nowMs - chargedToMs, STEP_MS_MAX));
@@ -66,14 +63,14 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	}
 
 	return {
-		/** Call it after each step. */
+		/** Call it after each step. True: call `next`. */
 		isOver: () => charge() > endsMs,
-		/** Before the first step: waits while the event loop is busy with other tasks. */
+		/** Call it before the first step: waits while other tasks use the event loop. */
 		async begin() {
 			await turns.begin(owner, 0);
 			restart();
 		},
-		/** Yields: resolves in a later turn, after other work has run. */
+		/** Lets other work run and resolves after it. */
 		async next() {
 			charge();
 			await turns.next(owner, 0, true);
@@ -82,7 +79,7 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	};
 }
 
-/** Like `list.map(map)`, but yields to other work if it takes long. */
+/** Like `list.map(map)`, but lets other work run if it takes long. */
 export async function mapInTurns<Item, Result>(
 	list: readonly Item[],
 	map: (item: Item, place: number) => Result,

@@ -3,7 +3,7 @@ import { SlotPool } from "./slot-pool.ts";
 export interface TimerWheelOptions {
 	readonly nowMs: () => number;
 	readonly tickMs: number;
-	/** Lateness of a tick, in ms, that counts as a stall of the event loop. */
+	/** Lateness of a tick in milliseconds from which it counts as a stall of the event loop. */
 	readonly stallMs: number;
 	/** Calls `tick` every `tickMs` until the returned function is called. */
 	readonly every: (tickMs: number, tick: () => void) => () => void;
@@ -15,14 +15,14 @@ interface Deadline {
 }
 
 /**
- * Timers for long deadlines that rarely expire: a runtime timer for each would be costly. One timer serves all, in
- * buckets of one tick; it runs while there are deadlines and one tick longer. A deadline that throws causes an uncaught
- * exception, as with `setTimeout`, and delays no other. After a stall, deadlines wait for one more tick, because
- * awaited events may have arrived unread.
+ * Timers for long deadlines that rarely expire; a runtime timer for each would be costly. One timer serves all, in
+ * buckets of one tick; it runs while there are deadlines and one tick longer. A callback that throws causes an uncaught
+ * exception, as with `setTimeout`, and delays no other. After a stall deadlines wait for one more tick, because awaited
+ * events may have arrived unread.
  */
 export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions) {
 	const buckets = new Map<number, SlotPool<Deadline>>();
-	/** Deadlines in all buckets. An empty bucket stays until its tick, since the next deadline often falls into it. */
+	/** Number of deadlines. An empty bucket stays until its tick, since the next deadline often falls into it. */
 	let waiting = 0;
 	/** Last tick whose bucket was processed. */
 	let done = 0;
@@ -33,7 +33,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	function tick(): void {
 		const sinceMs = nowMs() - tickedMs;
 		tickedMs += sinceMs;
-		// Never twice in a row: otherwise a loop that is always late would have no deadlines.
+		// Never twice in a row: in a loop that is always late no deadline would expire.
 		isSparing = sinceMs >= stallMs && !isSparing;
 		if (isSparing) return;
 		const now = Math.floor(tickedMs / tickMs);
@@ -61,7 +61,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	}
 
 	return {
-		/** Calls `run` after `delayMs`, up to two ticks late, three after a stall. Returns a function that cancels it. */
+		/** Calls `run` after `delayMs`, up to two ticks late, three after a stall. The returned function cancels that. */
 		after(delayMs: number, run: () => void) {
 			if (stop === undefined) {
 				tickedMs = nowMs();
@@ -78,7 +78,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 			const deadline: Deadline = { run, slot: 0 };
 			deadline.slot = bucket.take(deadline);
 			waiting += 1;
-			// Bound instead of a closure, which would keep the variables of this call in memory.
+			// Bound, because a closure would keep the variables of this call in memory.
 			return forget.bind(undefined, deadline, bucket);
 		},
 	};

@@ -2,15 +2,15 @@ import { pages, server } from "./de.json";
 import { ENGLISH, type Language } from "./language.ts";
 
 /**
- * Texts written by the server: errors, mails, receipts, statements. A text's id is its English form with `{name}` for
- * values; `server` in `de.json` has the German form under the same id.
+ * Texts that the server writes: errors, mails, receipts, statements. A text's id is its English form, with `{name}` for
+ * values. `server` in `de.json` has the German form under the same id.
  */
 
 export type TextId = keyof typeof server;
 
 export type TextValues = Readonly<Record<string, string | number | bigint>>;
 
-/** A text to translate: its id and the values to fill in. */
+/** A text to translate: its id and its values. */
 export interface Text {
 	readonly id: string;
 	readonly values?: TextValues;
@@ -21,9 +21,9 @@ export interface KnownText extends Text {
 	readonly id: TextId;
 }
 
-/** Names of roles and rights, which are texts of pages. */
+/** German names of roles and rights, which are texts of pages. */
 const PAGES: Readonly<Record<string, unknown>> = pages;
-/** Names of values that are ids of texts themselves: states, roles, rights. */
+/** Names of values that are texts themselves: states, roles, rights. */
 const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem", "period", "why"]);
 /** Names of values that are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
 const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
@@ -44,7 +44,7 @@ export function inEnglish({ id, values }: Text): string {
 	return values === undefined ? id : fillIn(id, values);
 }
 
-/** The text in `language`, or in English without a translation. */
+/** The text in `language`; in English if there is no translation. */
 export function translate(language: Language, text: Text): string {
 	const german = language === ENGLISH ? undefined : germanOf(SERVER, text.id);
 	if (german === undefined) return inEnglish(text);
@@ -84,7 +84,7 @@ function filled(text: string, valueFor: (name: string) => TextValues[string] | u
 	return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(valueFor(name) ?? mark));
 }
 
-/** A date or time in UTC, in German; anything else unchanged. */
+/** A date or time (UTC) as German writes it; other texts unchanged. */
 function germanMoment(text: string): string {
 	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(text) ?? [];
 	if (year === undefined) return text;

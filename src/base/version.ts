@@ -1,6 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
 
-/** Commit of the build, set by `bun run build`; `-dirty` follows if files differed from it; empty if unknown. */
+/** Commit of the build, set by `bun run build`, with `-dirty` if files differed from it; empty if unknown. */
 declare const TOLLGATE_COMMIT: string | undefined;
 
 /** Twelve hex digits, perhaps with `-dirty`; null when run from source or built without a history. */

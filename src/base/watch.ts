@@ -6,7 +6,7 @@ export type Watch<T> = ReturnType<typeof startWatch<T>>;
 const LOOK_MS = 60_000;
 
 /**
- * A value from outside, read once a minute or every `everyMs`, for readiness and metrics. While reading fails, the last
+ * Reads a value periodically (`everyMs`, by default a minute) for readiness and metrics. While reading fails, the last
  * value stays. `what` names it in the log.
  */
 export function startWatch<T>(
@@ -33,7 +33,7 @@ export function startWatch<T>(
 	}
 
 	return {
-		/** Last value; undefined before the first read. */
+		/** The last value; undefined before the first one. */
 		last: () => last,
 		stop() {
 			stopped = true;

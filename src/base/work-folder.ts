@@ -6,13 +6,13 @@ import { tryFileLock } from "./file-lock.ts";
 
 export type WorkFolder = ReturnType<typeof openWorkFolder>;
 
-/** Lock file that shows that the owner lives; a new folder may not have it yet. */
+/** Lock file that shows that the owner runs. A new folder may lack it for a moment. */
 const LOCK = "lock";
 const YOUNG_MS = 60_000;
 
 /**
- * Creates a temporary folder of this process, and removes folders with the same prefix that killed processes left. Use
- * a `prefix` for one purpose only.
+ * Creates a temporary folder for this process, and deletes those with the same prefix that killed processes left. A
+ * prefix must have only one purpose.
  */
 export function openWorkFolder(prefix: string) {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));
@@ -36,6 +36,6 @@ function removeIfLeft(path: string): void {
 		rmSync(path, { recursive: true, force: true });
 		lock.release();
 	} catch {
-		// The folder belongs to another user or was already removed.
+		// The folder belongs to another user or is deleted already.
 	}
 }

@@ -10,7 +10,7 @@ export interface NewBatch
 	readonly endpoint: string;
 	readonly outputExpiresS: number | null;
 	readonly idempotencyKey: string | null;
-	/** Time limit of the batch. Measured by the database's clock: gateways' clocks may differ by a day. */
+	/** Time limit of the batch, by the database's clock: gateways' clocks may differ by a day. */
 	readonly windowMs: number;
 }
 
@@ -21,7 +21,7 @@ export interface ClaimedLine {
 	readonly was?: string | null;
 }
 
-/** Outcome of a line. `part` numbers the part of the output or error file with the outcome; null for a freed line. */
+/** Outcome of a line. `part`: number of the part of the output or error file that has it; null for a freed line. */
 export interface LineOutcome extends ClaimedLine, Omit<BatchUsage, "chargedNanoUsd"> {
 	readonly state: "output" | "error" | "free";
 	readonly part: number | null;
@@ -37,7 +37,7 @@ export interface BatchProgress extends BatchCounts, BatchUsage {
 	readonly paused: BatchPause | null;
 }
 
-/** A newer run has taken over the batch: this run's unsaved outcomes are dropped. */
+/** Thrown if a newer run has taken over the batch: this run's outcomes that were not saved are dropped. */
 export class RunLost extends Error {
 	override readonly name = "RunLost" as const;
 }
@@ -55,7 +55,7 @@ export function createBatchBooks({ statements }: { statements: Statements }) {
 
 function asAsked(statements: Statements) {
 	return {
-		/** Creates a batch; a repetition returns the existing one. Undefined if the account has `openMax` open batches. */
+		/** Creates a batch; called again, returns the same one. Undefined if the account has `openMax` open batches. */
 		async create(batch: NewBatch, openMax: number): Promise<BatchRecord | undefined> {
 			const [row] = await statements<{ batch: BatchRecord | null }>`
 				select batch_create(${batch.id}, ${batch.accountId}, ${batch.keyId}, ${batch.endpoint}, ${batch.inputFileId},
@@ -77,7 +77,7 @@ function asAsked(statements: Statements) {
 			);
 		},
 
-		/** Newest first, starting after the id `after`. */
+		/** Batches after the id `after`, newest first. */
 		async list(accountId: string, after: string | null, limit: number): Promise<BatchRecord[]> {
 			const rows = await statements<{ batch: BatchRecord }>`
 				select batch_fields(b) as batch from batch b
@@ -85,7 +85,7 @@ function asAsked(statements: Statements) {
 			return rows.map(({ batch }) => batch);
 		},
 
-		/** Requests that a batch ends and returns it; undefined if there is none. A batch that has ended is not changed. */
+		/** Requests that a batch end, and returns it; undefined if there is none. A batch that has ended stays as it is. */
 		async cancel(accountId: string, id: string): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -110,8 +110,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Starts a run, which invalidates the earlier run; undefined if the batch has ended. `isPast`: its time window is
-		 * over by the database's clock.
+		 * Starts a run and invalidates the earlier one; undefined if the batch has ended. `isPast`: its time window is over
+		 * by the database's clock.
 		 */
 		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean } | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean }>`
@@ -123,7 +123,7 @@ function asRun(statements: Statements) {
 			return row;
 		},
 
-		/** Records that the input was checked and the output files exist. Undefined if a newer run took over. */
+		/** Records that the input was checked and the output files exist. Undefined if a newer run has taken over. */
 		async begin(id: string, run: number, facts: { model: string; total: number }): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -141,8 +141,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Stores progress and returns the batch with requested changes, `isPast` as in `take`. Undefined if a newer run
-		 * took over.
+		 * Stores progress and returns the batch, with requested changes and `isPast` as in `take`. Undefined if a newer run
+		 * has taken over.
 		 */
 		async tick(id: string, run: number, now: BatchProgress): Promise<(BatchRecord & { isPast: boolean }) | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; isPast: boolean }>`
@@ -155,7 +155,7 @@ function asRun(statements: Statements) {
 			return row && { ...row.batch, isPast: row.isPast };
 		},
 
-		/** Decides how the batch ends; no further line is sent. Returns false if a newer run took over. */
+		/** Records how the batch ends; no further line is sent. False if a newer run has taken over. */
 		async finalize(
 			id: string,
 			run: number,
@@ -212,14 +212,14 @@ function asRun(statements: Statements) {
 
 function linesOfRuns(statements: Statements) {
 	return {
-		/** Claims lines. Returns those that this run may send; see `batch_claim`. */
+		/** Claims lines. Returns those that this run may send, see `batch_claim`. */
 		async claim(id: string, run: number, lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>> {
 			const rows = await statements<{ line: number }>`
 				select line from batch_claim(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as line`;
 			return new Set(rows.map(({ line }) => line));
 		},
 
-		/** Stores outcomes. Returns false if a newer run took over; see `batch_outcomes`. */
+		/** Stores outcomes. False if a newer run has taken over, see `batch_outcomes`. */
 		async outcomes(id: string, run: number, lines: readonly LineOutcome[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
 				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
@@ -227,8 +227,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Deletes some lines of ended batches; returns true if there may be more. Deletes by ctid: by key, PostgreSQL reads
-		 * the rows of all open batches.
+		 * Deletes some lines of ended batches; true if there may be more. By ctid, because by key PostgreSQL reads the rows
+		 * of all open batches.
 		 */
 		async dropLines(): Promise<boolean> {
 			const [row] = await statements<{ lines: number }>`
@@ -250,7 +250,7 @@ function linesOfRuns(statements: Statements) {
 
 		/**
 		 * Frees lines whose request was interrupted with an earlier run, so that they are sent again; `creditLostRequests`
-		 * refunds that request. Returns false if a newer run took over; see `batch_reopen`.
+		 * refunds that request. False if a newer run has taken over, see `batch_reopen`.
 		 */
 		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
@@ -269,7 +269,7 @@ function linesOfRuns(statements: Statements) {
 	};
 }
 
-/** Removes characters that Postgres cannot store, since messages quote the input. */
+/** Removes characters that Postgres cannot store: messages quote the input. */
 const jsonOf = (problems: readonly BatchProblem[]) =>
 	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? replaceUnstorable(value) : value));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

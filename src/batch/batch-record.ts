@@ -15,14 +15,14 @@ export interface BatchProblem {
 	/** Error code as in OpenAI's interface: `invalid_json_line`, `duplicate_custom_id`, … */
 	readonly code: string;
 	readonly message: string;
-	/** Translatable form of `message`, with its values. */
+	/** `message` as a translatable text. */
 	readonly text?: Text;
 	readonly param: string | null;
 	/** Line number in the input, from 1; null for the whole file. */
 	readonly line: number | null;
 }
 
-/** Makes a problem, to which the caller adds the line. `id` is the text's key for translations (`translate.ts`). */
+/** A problem; the caller adds the line. `id` is the text's key for translations (`translate.ts`). */
 export function problemOf(
 	code: string,
 	param: string | null,
@@ -34,7 +34,7 @@ export function problemOf(
 }
 
 export interface BatchPause {
-	/** Error code of the fault for which the batch waits. */
+	/** Error code of the fault because of which the batch waits. */
 	readonly code: string;
 	readonly message: string;
 	readonly sinceMs: number;

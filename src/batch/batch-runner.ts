@@ -6,16 +6,16 @@ import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
 const SCHEMA = "batch_jobs";
-/** Concurrent batches per instance, and per account on one instance. */
+/** Concurrent batches: per instance, and per account on one instance. */
 const RUNS_MAX = 4;
 const RUNS_ACCOUNT_MAX = 2;
-/** Seconds without heartbeat after which another instance runs the batch. A shorter database outage ends no run. */
+/** Seconds without a heartbeat after which another instance runs the batch. A shorter database outage ends no run. */
 const HEARTBEAT_S = 30;
 const POLL_S = 2;
 /** Seconds between searches for batches that no instance runs. */
 const SUPERVISE_S = 5;
 const RETRY_S = 2;
-/** Practically unlimited: no batch runs long enough for so many retries. */
+/** More than any batch needs: no batch runs that long. */
 const RETRIES_MAX = 1_000_000;
 const EXPIRE_S = 24 * 3600;
 const SWEEP_MS = 60_000;
@@ -26,8 +26,8 @@ const STATEMENT_MS_MAX = 20_000;
 
 /**
  * Runs this instance's share of the open batches. The queue (pg-boss on the same Postgres, loaded at the first start)
- * has a job per batch and moves it to another instance when heartbeats stop. It chooses the instance; `batch_claim`
- * decides which lines are sent.
+ * has a job per batch, and gives it to another instance when heartbeats stop. It only chooses the instance;
+ * `batch_claim` decides which lines are sent.
  */
 export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: Pick<Database, "url" | "history">) {
 	const { books, clock, log } = deps;
@@ -55,7 +55,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 				},
 			);
 		} catch (error) {
-			// The next attempt creates a new queue.
+			// The next attempt opens another queue.
 			await close();
 			throw error;
 		}
@@ -65,7 +65,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
-		// A batch whose rows the database refuses does not yield to waiting ones.
+		// A batch whose rows the database refuses does not yield to others that wait.
 		const othersWait = async () => !deps.refused.has(id) && (await waiting()) > 0;
 		const mine = runBatch({ ...deps, othersWait }, id, signal);
 		running.add(mine);
@@ -79,19 +79,19 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 		}
 	}
 
-	/** Number of queued jobs, cached for some seconds. */
+	/** Number of waiting jobs; cached for some seconds. */
 	async function waiting(): Promise<number> {
 		const counted = await boss?.getQueueStats(QUEUE);
 		return counted?.at(-1)?.readyCount ?? 0;
 	}
 
-	/** Queues every open batch without a job: creating the job failed, the batch yielded, or the job ended by mistake. */
+	/** Queues every open batch without a job: creating it failed, the batch yielded, or the job ended by mistake. */
 	async function sweep(): Promise<void> {
-		// A start that was running when the instance stopped ends with a sweep too.
+		// A start that was running when the instance stopped comes here too.
 		if (stopping.signal.aborted) return;
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
-			// Reads page by page, since long-running batches fill the first page each time.
+			// Reads all pages, because long-running batches can fill the first one.
 			for (let after: string | undefined = ""; after !== undefined; ) {
 				const open: { id: string; accountId: string }[] = await books.open(after, SWEPT_MAX);
 				for (const batch of open) await send(batch);
@@ -108,7 +108,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 		await boss?.send(QUEUE, { id }, { singletonKey: id, group: { id: accountId } });
 	}
 
-	/** Starts taking batches; resolves once it does. Repeatable. */
+	/** Starts to run batches; resolves once it does. May be called again. */
 	function start(): Promise<void> {
 		if (stopping.signal.aborted) return starting ?? Promise.resolve();
 		starting ??= begin().catch((error) => {
@@ -121,7 +121,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 
 	return {
 		start,
-		/** Queues a batch for any instance. */
+		/** Queues a batch, for any instance. */
 		async wake(batch: { readonly id: string; readonly accountId: string }): Promise<void> {
 			await start();
 			try {
@@ -131,7 +131,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 				log.info("a batch could not be queued; the next sweep queues it", { batch: batch.id, error });
 			}
 		},
-		/** Takes no further batches and gives back running ones within `RunDeps.graceMs`. */
+		/** Starts no further batches, and gives back running ones within `RunDeps.graceMs`. */
 		async stop(): Promise<void> {
 			cancelSweep();
 			stopping.abort();
@@ -143,10 +143,10 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 	};
 }
 
-/** The queue uses our client, which knows several hosts, poolers and deadlines. */
+/** The queue uses this service's database client, which supports several hosts, poolers and deadlines. */
 async function openQueue(deps: { clock: Clock; log: Log }, { url, history }: Pick<Database, "url" | "history">) {
 	const { log } = deps;
-	// Loaded only here: a gateway without batches needs neither.
+	// Loaded here, because a gateway without batches needs neither.
 	const [{ PgBoss: Boss, fromDrizzle }, { sql }, { createTransactional }] = await Promise.all([
 		import("pg-boss"),
 		import("drizzle-orm"),
@@ -164,7 +164,7 @@ async function openQueue(deps: { clock: Clock; log: Log }, { url, history }: Pic
 		monitorIntervalSeconds: SUPERVISE_S,
 		reindex: false,
 	});
-	/** Stops timers and connections, of a queue whose start failed halfway too. */
+	/** Stops timers and connections, even of a queue whose start failed halfway. */
 	async function close(): Promise<void> {
 		await made.stop({ graceful: false, timeout: STOP_MS }).catch(() => {});
 		await end();

@@ -1,7 +1,7 @@
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BatchProblem, type BatchRecord, isOver } from "./batch-record.ts";
 
-/** Removes the fields that only the console reads. */
+/** A problem without the fields that only the console reads. */
 const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
 
 export type BatchView = ReturnType<typeof batchView>;
@@ -43,7 +43,6 @@ export function batchView(batch: BatchRecord) {
 			message: batch.paused.message,
 			since: seconds(batch.paused.sinceMs),
 		},
-		/** Cost of the lines so far in US dollars, as a decimal string. */
 		cost_usd: formatUsd(batch.chargedNanoUsd),
 	};
 }

@@ -26,9 +26,9 @@ export const batch = pgTable(
 		}).notNull(),
 		/** How the batch will end; null until that is decided. */
 		ending: text({ enum: ["completed", "expired", "cancelled", "failed"] }),
-		/** Number of the current run; statements of earlier runs have no effect. */
+		/** Number of the present run; statements of earlier runs have no effect. */
 		run: integer().notNull().default(0),
-		/** Null until the input has been read. */
+		/** Null until the input was read. */
 		model: text(),
 		/** Why the batch is paused: `{code, message, sinceMs}`. */
 		paused: jsonb(),
@@ -64,7 +64,7 @@ export const batch = pgTable(
 	],
 );
 
-/** Requests whose run ended before it stored their outcome: the line is sent again, this request's charge refunded. */
+/** Requests whose run ended before it stored their outcome: the line is sent again, the charge is refunded. */
 export const batchLostRequest = pgTable("batch_lost_request", {
 	requestId: uuid("request_id").primaryKey(),
 	batchId: text("batch_id").notNull(),
@@ -73,8 +73,8 @@ export const batchLostRequest = pgTable("batch_lost_request", {
 });
 
 /**
- * Lines of open batches. A row is written before the line is sent, then names the file part with its outcome, and is
- * deleted after the batch.
+ * Lines of open batches. A row is written before its line is sent, then names the part of the file with the outcome,
+ * and is deleted after the batch.
  */
 export const batchLine = pgTable(
 	"batch_line",
@@ -83,9 +83,9 @@ export const batchLine = pgTable(
 		/** Line number in the input, from 1. */
 		line: integer().notNull(),
 		requestId: uuid("request_id").notNull(),
-		/** `free`: not sent or not charged, may be sent again. `output`, `error`: the file that has the outcome. */
+		/** `free`: no request was charged, may be sent again. `output`, `error`: the file that has the outcome. */
 		state: text({ enum: ["claimed", "free", "output", "error"] }).notNull(),
-		/** Number of the file's part with the outcome, which is valid once that part is sealed. */
+		/** Number of the file's part with the outcome. It counts once that part is sealed. */
 		part: integer(),
 		promptTokens: count("prompt_tokens"),
 		cachedTokens: count("cached_tokens"),

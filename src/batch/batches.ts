@@ -6,7 +6,7 @@ import type { BatchBooks } from "./batch-books.ts";
 import { type BatchRecord, isOver } from "./batch-record.ts";
 
 export interface BatchRequest extends Pick<BatchRecord, "inputFileId" | "endpoint" | "metadata" | "outputExpiresS"> {
-	/** A repetition with the same API key and idempotency key returns the existing batch. */
+	/** Called again with the same API key and idempotency key, returns the existing batch. */
 	readonly idempotencyKey: string | null;
 }
 
@@ -15,10 +15,10 @@ export type Batches = ReturnType<typeof createBatches>;
 const WINDOW_MS = 24 * 3600_000;
 /** Limit of open batches per account. */
 const OPEN_MAX = 50;
-/** Size limit of an input; files for other purposes may be larger. */
+/** Largest input; files for other purposes may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;
 
-/** Fault idempotency_mismatch if the idempotency key belongs to a different earlier request. */
+/** Fault idempotency_mismatch if the idempotency key belongs to another earlier request. */
 function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 	const isIt =
 		batch.endpoint === request.endpoint &&
@@ -32,7 +32,7 @@ export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
 	snapshot(): CatalogSnapshot;
-	/** Called when a batch is created or asked to end. */
+	/** Called when a batch is created, or when its end is requested. */
 	wake(batch: BatchRecord): void;
 }) {
 	const { books } = deps;
@@ -49,13 +49,13 @@ export function createBatches(deps: {
 	return {
 		areOffered,
 		/**
-		 * Makes a batch. Faults: service_unavailable (no deployment), not_found (input), invalid_request,
+		 * Creates a batch. Faults: service_unavailable (no deployment), not_found (input), invalid_request,
 		 * rate_limit_exceeded (too many open), idempotency_mismatch.
 		 */
 		async create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord> {
 			if (!areOffered()) throw batchesUnavailable();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
-			// A repetition returns the existing batch, even after its input was deleted.
+			// Without its input only a repetition can succeed: it returns the existing batch.
 			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
 			if (made !== undefined) return made;
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
@@ -75,7 +75,7 @@ export function createBatches(deps: {
 			deps.wake(batch);
 			return batch;
 		},
-		/** Fault not_found. */
+		/** Finds a batch. Fault not_found. */
 		async find(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.find(accountId, id);
 			if (batch === undefined) throw unknown();
@@ -83,7 +83,7 @@ export function createBatches(deps: {
 		},
 		list: (accountId: string, { after, limit }: { after: string | null; limit: number }) =>
 			books.list(accountId, after, limit),
-		/** Faults: not_found; conflict if the batch has ended. */
+		/** Requests the batch's end. Faults: not_found; conflict if it has ended. */
 		async cancel(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();

@@ -3,20 +3,20 @@ import { type BatchLine, customIdOf, type OpenLine, readLine } from "./batch-lin
 import type { BatchRecord } from "./batch-record.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Limit in characters of lines being sent or waiting, together with unsealed outcomes. */
+/** Most characters of lines that wait or are being sent, with outcomes that are not sealed. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
 /** A line that waits or is being sent. */
 export interface QueuedLine extends OpenLine {
 	readonly read: BatchLine;
-	/** The last request that sent it; null if none did, or if the line was freed in Postgres. */
+	/** The last request that sent the line; null if none did, or if Postgres freed it. */
 	was: string | null;
 	/** Request id of a claim whose result is unknown; else null. */
 	claimed: string | null;
 	failures: number;
 }
 
-/** Queue of a batch's lines: retries first, then lines from the file while memory allows. */
+/** Queue of a batch's lines: first those to be sent again, then lines of the file while memory allows. */
 export function createLineQueue(
 	{ outcomes }: { outcomes: Outcomes },
 	batch: BatchRecord,
@@ -47,7 +47,7 @@ export function createLineQueue(
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
 		async take(count: number, isStopped: () => boolean): Promise<QueuedLine[]> {
 			const taken: QueuedLine[] = [];
-			// Retries are already in memory and are not limited; otherwise sending could stop for ever.
+			// Lines to be sent again are in memory already, so no limit applies: otherwise sending could stop for ever.
 			while (taken.length < count && (again.length > 0 || chars < TEXT_CHARS_MAX)) {
 				const work = await next(isStopped).catch((error: unknown) => {
 					again.push(...taken);
@@ -62,7 +62,7 @@ export function createLineQueue(
 		ended(work: QueuedLine): void {
 			chars -= work.text.length;
 		},
-		/** Frees waiting lines in Postgres, so that the next run does not treat them as interrupted. */
+		/** Frees waiting lines in Postgres; otherwise the next run would treat them as interrupted. */
 		giveBack(): void {
 			for (const work of again) {
 				for (const id of [work.was, work.claimed]) if (id !== null) outcomes.release(work.line, id);
@@ -70,7 +70,7 @@ export function createLineQueue(
 				work.claimed = null;
 			}
 		},
-		/** Yields the remaining lines without outcome. Call it only after the last `take`. */
+		/** Yields the lines without an outcome. Call it only after the last `take`. */
 		async *rest(): AsyncGenerator<{ line: number; id: string; customId: string }, void> {
 			for (const { line, read } of again.splice(0)) yield { line, id: newUuid(), customId: read.customId };
 			for await (const { line, text } of lines) yield { line, id: newUuid(), customId: customIdOf(text) };

@@ -3,11 +3,11 @@ import { newUuid } from "../base/id.ts";
 type Verdict =
 	/** The line has its final outcome. */
 	| "final"
-	/** Not sent, for lack of credit; retried later. */
+	/** Not sent, because credit is lacking; sent again later. */
 	| "credit"
-	/** A temporary failure, not charged; retried. */
+	/** A temporary failure without a charge; sent again. */
 	| "later"
-	/** The model server failed; not charged; retried a few times. */
+	/** The model server failed, without a charge; sent again a few times. */
 	| "failed"
 	/** Not sent: the key is revoked or expired. */
 	| "key";
@@ -36,7 +36,7 @@ interface AnswerError {
 	readonly message: string;
 }
 
-/** Parses an error body of the interface. */
+/** Parses an error body of this service's interface. */
 export function errorOf(text: string): AnswerError {
 	const { error } = JSON.parse(text) as { error: AnswerError };
 	return { code: error.code, message: error.message };

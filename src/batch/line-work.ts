@@ -12,12 +12,12 @@ import { createLineQueue, type QueuedLine } from "./line-queue.ts";
 import { answeredLine, errorOf, interrupted, unansweredLine, verdictOf } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Limit of concurrent lines per batch on one instance. */
+/** Most concurrent lines of a batch on one instance. */
 const IN_FLIGHT_MAX = 32;
 const HOLD_MS_MIN = 250;
 const HOLD_MS_MAX = 15_000;
 
-/** Adapts the number of concurrent lines: fewer, and later, while credit or capacity is short. */
+/** Adapts the number of concurrent lines: fewer, and after pauses, while credit or capacity is short. */
 function createLinePace({ clock }: { clock: Clock }) {
 	let window = IN_FLIGHT_MAX;
 	let holdMs = HOLD_MS_MIN;
@@ -37,13 +37,13 @@ function createLinePace({ clock }: { clock: Clock }) {
 		holdFor(ms: number): void {
 			holdUntilMs = clock.monotonicMs() + ms;
 		},
-		/** Records that a line was answered, which ends a pause. */
+		/** Call it when a line was answered: ends a pause. */
 		went(): void {
 			pause = null;
 			holdMs = HOLD_MS_MIN;
 			window = Math.min(window + 1, IN_FLIGHT_MAX);
 		},
-		/** Records a refusal and halves the limit. If even a single line is refused, the batch pauses with this reason. */
+		/** Records a refusal and halves the limit. If even a single line is refused, the batch pauses for this reason. */
 		refused({ code, message }: { code: string; message: string }, others: number): void {
 			window = Math.max(1, Math.floor(others / 2));
 			hold();
@@ -65,29 +65,29 @@ export interface LineRequest {
 	readonly signal: AbortSignal;
 }
 
-/** Sends lines through the gateway; implemented by the gateway. */
+/** Sends lines through the gateway, which implements it. */
 export interface LineSender {
 	/** Serves the line like any request. Never rejects. */
 	answer(line: LineRequest): Promise<Response>;
-	/** Returns a request's usage, once, after its answer; undefined if it was not settled on this instance. */
+	/** A request's usage, once, after its answer; undefined if this instance did not settle it. */
 	usageOf(requestUuid: string): BatchUsage | undefined;
 	/**
-	 * Waits for free capacity and returns how many lines may be sent to the model, at least 1. Rejects when `signal`
-	 * aborts. Fault service_unavailable if the model has no server.
+	 * Waits for free capacity. Returns how many lines may be sent to the model, at least 1. Rejects when `signal` aborts.
+	 * Fault service_unavailable if the model has no server.
 	 */
 	room(model: string, signal: AbortSignal): Promise<number>;
 }
 
-/** Why sending stopped. `aside`: no line can be sent now, and other batches wait for this place. */
+/** Why sending stopped. `aside`: no line can be sent now, and other batches wait for this one's place. */
 export type LineStopReason = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
-/** Attempts per line if model servers fail; the last failure is then its outcome. */
+/** Attempts per line if model servers fail. The last failure is then the outcome. */
 const FAILURES_MAX = 3;
 const CLAIM_RETRY_MS = 500;
 /** Interval of checks whether Postgres accepts outcomes again. */
 const REFUSED_LOOK_MS = 1_000;
 
-/** Sends the lines of one batch, as many at once as capacity and credit allow. */
+/** Sends the lines of a batch, as many at once as capacity and credit allow. */
 export function createLineWork(
 	deps: {
 		books: BatchBooks;
@@ -111,7 +111,7 @@ export function createLineWork(
 	let failure: Error | undefined;
 	let unread: unknown;
 	const changes = createChanges(clock);
-	/** Aborts the wait for capacity when another event must be handled. */
+	/** Ends the wait for capacity when another event must be handled. */
 	let waiting = new AbortController();
 
 	function changed(): void {
@@ -119,7 +119,7 @@ export function createLineWork(
 		waiting.abort();
 	}
 
-	/** Claims the lines in one statement, then sends them, yielding to the event loop after each. */
+	/** Claims the lines in one statement, then sends them; other work runs after each. */
 	async function send(taken: readonly QueuedLine[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
 		let granted: ReadonlySet<number>;
@@ -145,13 +145,13 @@ export function createLineWork(
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
 			if (isGranted && stop === undefined) begin(work, id);
-			// The batch is ending or has a newer run; the next tick finds out which.
+			// The batch is ending or has a newer run. The next tick finds out which.
 			else tryAgain(work, isGranted ? id : work.was);
 		}
 		if (granted.size === 0) pace.hold();
 	}
 
-	/** Queues the line again; its last request was not charged. */
+	/** Queues the line again. Its last request was not charged. */
 	function tryAgain(work: QueuedLine, was: string | null): void {
 		again.push({ ...work, was, claimed: null });
 	}
@@ -172,7 +172,7 @@ export function createLineWork(
 			const response = await carrier.answer({ ...sent, signal: cutOff.signal });
 			judge(work, id, response.status, await response.text());
 		} catch (error) {
-			// Not retried, because the request may have been charged.
+			// Not sent again, because the request may have been charged.
 			log.error("a line of a batch was lost", { batch: batch.id, line, error });
 			const text = unansweredLine(read.customId, interrupted(id), id);
 			settle(work, { line, id, file: "error", text, usage: carrier.usageOf(id) });
@@ -183,7 +183,7 @@ export function createLineWork(
 		const { line, read } = work;
 		const error = status === 200 ? undefined : errorOf(text);
 		const verdict = verdictOf(status, error?.code ?? "");
-		// Read in every case, because the carrier keeps the usage until it is read.
+		// Read in any case: the carrier keeps usage until it is read.
 		const usage = carrier.usageOf(id);
 		const failures = work.failures + (verdict === "failed" ? 1 : 0);
 		const isFinal = verdict === "final" || error === undefined;
@@ -226,7 +226,7 @@ export function createLineWork(
 		return 0;
 	}
 
-	/** Stops reading. Lines being sent still finish, so that their outcomes are kept. */
+	/** Stops reading the input. Lines that are being sent finish, so that their outcomes are kept. */
 	function unreadable(error: unknown): QueuedLine[] {
 		log.warn("the input of a batch cannot be read further; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
@@ -235,7 +235,7 @@ export function createLineWork(
 	}
 
 	return {
-		/** Resolves when no line is being sent, with the reason; undefined if every line has its outcome. */
+		/** Resolves when no line is being sent: with the reason, or undefined if every line has its outcome. */
 		async run(): Promise<LineStopReason | undefined> {
 			while (stop === undefined) {
 				if (queue.isEmpty()) {
@@ -266,12 +266,12 @@ export function createLineWork(
 		stop: stopWith,
 		isStopped: () => stop !== undefined,
 		unreadable: () => unread,
-		/** Stops because outcomes cannot be stored: `run` rejects with `error`. */
+		/** Stops because outcomes cannot be stored; `run` rejects with `error`. */
 		fail(error: Error): void {
 			failure ??= error;
 			stopWith("lost");
 		},
-		/** Aborts the lines being sent, which are then not charged. */
+		/** Aborts the lines that are being sent. They are not charged. */
 		cutOff: () => cutOff.abort(),
 		giveBack: queue.giveBack,
 		rest: queue.rest,
@@ -285,7 +285,7 @@ const UNCLAIMED = {
 	message: "The service cannot record lines at the moment and sends none. The batch continues automatically.",
 } as const;
 
-/** Lets the sender wait until something has changed. */
+/** Lets the sender wait until something changes. */
 function createChanges(clock: Clock) {
 	let wake: () => void = () => {};
 	return {

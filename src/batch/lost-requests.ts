@@ -6,15 +6,15 @@ import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-u
 
 /** Requests that one statement handles. */
 const CREDITED_MAX = 500;
-/** SQLSTATE of `ledger_book`: the balance would exceed the largest amount. */
+/** SQLSTATE of `ledger_book`: the credit would exceed the largest amount. */
 const NO_ROOM = "TG004";
-/** Days after which a request without usage record counts as never sent: lost journals are handed in sooner. */
+/** Days after which a request without usage record counts as never sent: a lost journal is replayed sooner. */
 const KEPT_DAYS = 90;
 
 /**
  * Refunds requests of batch lines that were interrupted with their run, because the line's next request is charged too.
- * Each is refunded once, when its usage record exists. If the account has no room for credit, the next call retries.
- * Run by a console's job. Returns the sum.
+ * Each is refunded once, when its usage record exists. If the credit would exceed the largest amount, the next call
+ * tries again. A console's job. Returns the sum.
  */
 export async function creditLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
 	let sum = ZERO_USD;
@@ -39,7 +39,7 @@ export async function creditLostRequests(statements: Statements, log: Log): Prom
 	}
 }
 
-/** Deletes interrupted requests that were never settled. Run by a console's job. */
+/** Deletes interrupted requests that were never settled; a console's job. */
 export async function deleteLostRequests(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

@@ -12,7 +12,7 @@ export interface Outcome {
 	readonly line: number;
 	readonly id: string;
 	readonly file: "output" | "error";
-	/** Line of the file, with its line end. */
+	/** The file's line, with its line end. */
 	readonly text: string;
 	/** Usage of the line's request; undefined if it was not charged. */
 	readonly usage: BatchUsage | undefined;
@@ -21,7 +21,7 @@ export interface Outcome {
 export type Outcomes = ReturnType<typeof createOutcomes>;
 
 const RETRY_MS = 500;
-/** Refusals by Postgres, other than outages, after which the batch pauses: an operator must repair the database. */
+/** Refusals by Postgres, outages apart, after which the batch pauses: an operator must repair the database. */
 const REFUSALS_MAX = 3;
 const REFUSED_RETRY_MS = 15_000;
 const REFUSED = {
@@ -36,7 +36,7 @@ const NOTHING = {
 	charged: ZERO_USD,
 } as const;
 
-/** Outcomes of a run: collected in memory, valid once sealed in their files. */
+/** Outcomes of a run. They are collected in memory and count once they are sealed in their files. */
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
@@ -69,7 +69,7 @@ export function createOutcomes(
 		sum.chargedNanoUsd = addUsd(sum.chargedNanoUsd, row.charged);
 	}
 
-	/** Repeats a step until it succeeds; each step is idempotent. */
+	/** Repeats a step until it succeeds. Each step is idempotent. */
 	async function insist<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
 		for (;;) {
 			signal.throwIfAborted();
@@ -93,7 +93,7 @@ export function createOutcomes(
 		waitingBytes = 0;
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
-		// Writes rows before sealing the part, so that each sealed part has the rows of its lines.
+		// Before the part is sealed, so that each sealed part has the rows of its lines.
 		for (const once of inStatements(rows)) await lineRows.keep(once, signal);
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
@@ -120,28 +120,28 @@ export function createOutcomes(
 		pending: () => waiting.length + released.length,
 		parts: () => output.parts() + error.parts(),
 		/**
-		 * Resolves once everything added so far is sealed and recorded. Retries while database or file store fail. Rejects
+		 * Resolves once everything added so far is sealed and recorded. Repeats while database or storage fail. Rejects
 		 * with RunLost, with a Fault of the files (no space, deleted), or when `signal` aborts.
 		 */
 		flush(signal: AbortSignal): Promise<void> {
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
-			// An earlier flush may still be running, so the abort is checked separately.
+			// An earlier flush may be the one that runs, so this call's abort is watched separately.
 			return unlessAborted(signal, mine);
 		},
-		/** Counts a line whose outcome an earlier run sealed. */
+		/** Counts a line whose outcome an earlier run has sealed. */
 		restore(row: LineRow): void {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: (): { completed: number; failed: number } & BatchUsage => ({ ...sum }),
 		/** Why the batch is paused, if Postgres refuses its outcomes. */
 		pause: lineRows.pause,
-		/** Drops unsealed outcomes; the next run sends those lines again. */
+		/** Drops outcomes that are not sealed. The next run sends their lines again. */
 		stop: lineRows.stop,
 	};
 }
 
-/** Writes rows to Postgres, retrying until they are accepted. `pause` is set while Postgres refuses them. */
+/** Writes rows to Postgres, repeatedly until it accepts them. `pause` is set while it refuses them. */
 function createLineRows(
 	{ books, clock, log, refused }: Parameters<typeof createOutcomes>[0],
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
@@ -156,7 +156,7 @@ function createLineRows(
 				if (!(await books.outcomes(batchId, run, rows))) throw new RunLost();
 				return stop();
 			} catch (failure) {
-				// The run may have ended while the statement was running.
+				// The run may have ended during the statement.
 				signal.throwIfAborted();
 				if (failure instanceof RunLost) throw failure;
 				const isAway = isDatabaseAway(failure);
@@ -188,8 +188,8 @@ function createLineRows(
 }
 
 /**
- * Splits rows so that each statement writes a line once. After a claim whose result was lost, both possible requests
- * are freed, and the line may be answered before that is stored; the order does not matter.
+ * Splits rows so that no statement has a line twice. After a claim whose result was lost, both requests that it may
+ * have claimed are freed, and the line may be answered before that is stored; the order does not matter.
  */
 function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 	const statements: LineOutcome[][] = [];

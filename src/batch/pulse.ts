@@ -8,17 +8,17 @@ import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 const TICK_MS = 1_000;
-/** Time between two seals; it grows with the number of parts. A crash loses outcomes since the last seal. */
+/** Least time between two seals; it grows with the number of parts. A crash loses outcomes since the last seal. */
 const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
-/** A batch that could not send a line for this long yields to a waiting batch. */
+/** A batch that could not send a line for so long gives its place to one that waits. */
 const STUCK_MS = 60_000;
-/** Grace for lines being sent when the batch ends; lines whose place was given up could otherwise wait for ever. */
+/** Grace for lines that are being sent when the batch ends: one that yielded its place could wait for ever. */
 const END_GRACE_MS = 10 * 60_000;
 
-/** Runs alongside the sender: stores progress, reads requested changes, seals outcomes. */
+/** Runs next to the sender: stores progress, reads requested changes, seals outcomes. */
 export function startBatchTick(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
 	/** `isPast`: the batch's time window is over by the database's clock. */
@@ -48,7 +48,7 @@ export function startBatchTick(
 		cancelCutOff = clock.after(options.graceMs, work.cutOff);
 	};
 	if (batch.state === "cancelling") work.stop("cancelled");
-	// Checked before the first tick: a batch whose window is over sends nothing.
+	// Before the first tick, so that a batch whose window is over sends nothing.
 	else if (isOver(batch)) work.stop("expired");
 	if (signal.aborted) onStop();
 	else signal.addEventListener("abort", onStop, { once: true });
@@ -73,13 +73,13 @@ export function startBatchTick(
 		else if (isStuck() && (await options.othersWait())) work.stop("aside");
 	}
 
-	/** Over by both clocks, because an early end cannot be undone. */
+	/** Over by both clocks, because an end cannot be undone. */
 	function isOver({ isPast, expiresAtMs }: { isPast: boolean; expiresAtMs: number }): boolean {
 		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
 	/**
-	 * Whether the batch has sent nothing for STUCK_MS, such as for lack of credit. Refused rows do not count as stuck.
+	 * True if the batch has sent nothing for STUCK_MS, for example because credit is lacking. Refused rows do not count.
 	 */
 	function isStuck(): boolean {
 		const pause = work.pause();
@@ -110,7 +110,7 @@ export function startBatchTick(
 		/** Stores the progress a last time. Rejects with RunLost. */
 		async last() {
 			cancelTimer();
-			// An earlier write must not finish after this last one.
+			// An earlier write must not end after this last one.
 			await telling.running();
 			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
 		},

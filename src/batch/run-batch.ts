@@ -17,15 +17,14 @@ import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { startBatchTick } from "./pulse.ts";
 import { validate } from "./validate.ts";
 
-/** Number of a file's sealed parts, and numbers of empty ones. */
+/** Number of a file's sealed parts, and the numbers of the empty ones among them. */
 interface Sealed {
 	readonly parts: number;
 	readonly empty: ReadonlySet<number>;
 }
 
 /**
- * Returns lines with an outcome of an earlier run, whose part is sealed, and frees all other claimed lines. Rejects
- * with RunLost.
+ * Returns the lines whose outcome an earlier run has sealed, and frees all other claimed lines. Rejects with RunLost.
  */
 async function linesBefore(
 	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
@@ -63,15 +62,15 @@ export interface RunDeps {
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
 	readonly refused: Set<string>;
-	/** Time for lines being sent to finish after the process was asked to stop. */
+	/** Time in which lines that are being sent may finish when the process stops. */
 	readonly graceMs: number;
-	/** Whether other batches wait for a place on this instance. */
+	/** True if other batches wait for a place on this instance. */
 	othersWait(): Promise<boolean>;
 }
 
-/** Outcomes of unsent lines that are sealed in one step. */
+/** Lines without a request whose outcomes are sealed in one step. */
 const REST_LINES = 1_000;
-/** Time to seal outcomes after the process was asked to stop. */
+/** Time for sealing outcomes when the process stops. */
 const SHUTDOWN_FLUSH_MS = 5_000;
 
 /** `isPast`: the batch's window was over, by the database's clock, when this run took the batch. */
@@ -79,7 +78,7 @@ type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boo
 
 /**
  * Runs a batch from where an earlier run stopped to its end, or until `signal` aborts, a newer run takes over, or the
- * batch yields its place. Rejects if it should be retried later.
+ * batch yields its place. Rejects if it should be tried again later.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
@@ -112,13 +111,13 @@ async function runTaken(deps: RunDeps, taken: Taken, signal: AbortSignal): Promi
 	}
 }
 
-/** Whether another run would fail too: the bytes are lost, or unavailable for longer than the batch may last. */
+/** True if another run would fail too: the bytes are lost, or unavailable for longer than the batch may last. */
 function isLost(error: unknown, isLate: boolean): boolean {
 	const isUnread = error instanceof InputUnreadable;
 	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate);
 }
 
-/** Checks the input and creates the output files. Undefined if the batch ended by that. */
+/** Checks the input and creates the output files. Undefined if that ended the batch. */
 async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
 	const { books } = deps;
 	if (batch.model !== null) return batch;
@@ -136,7 +135,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 		return undefined;
 	}
 	const ids = { output: batch.outputFileId ?? newId("file"), error: batch.errorFileId ?? newId("file") };
-	// File ids are stored before the files are created, so that a crash leaves no unknown file.
+	// The files' ids are stored before the files are created, so that a crash leaves no unknown file.
 	if (!(await books.writes(batch.id, batch.run, ids))) throw new RunLost();
 	const owner = { accountId: batch.accountId, keyId: batch.keyId };
 	for (const [what, id] of Object.entries(ids))
@@ -146,7 +145,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	return begun;
 }
 
-/** How long after the window an unavailable store is awaited, so that unsent lines can be listed in the error file. */
+/** Time after the window for which an unavailable store is awaited, to list the lines that were not sent. */
 const AWAY_MS_MAX = 3600_000;
 const INPUT_LOST: BatchProblem = {
 	code: "input_file_lost",
@@ -170,7 +169,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
 	let stop: LineStopReason | undefined;
 	try {
-		// Runs even if the input was deleted: lines with an answer are sealed and counted before the batch fails.
+		// Even for a deleted input: lines with an answer are sealed and counted before the batch fails.
 		const bytes = input === undefined ? noBytes() : deps.files.read(input);
 		stop = await everyLine(deps, { ...batch, model }, { bytes, output, error }, signal);
 	} catch (failure) {
@@ -186,7 +185,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	await finish(deps, batch, ending);
 }
 
-/** Fails the batch. Requests whose outcome is in no file are recorded as interrupted, so that they are refunded. */
+/** Fails the batch because its output is lost. Requests without an outcome in a file will be refunded. */
 async function outputLost(
 	deps: RunDeps,
 	batch: BatchRecord,
@@ -204,7 +203,7 @@ async function outputLost(
 	await fail(deps, batch, [{ ...OUTPUT_GONE, message }]);
 }
 
-/** A deleted file counts as having all outcomes that its rows name. */
+/** The sealed parts of a file. A deleted file counts as having all outcomes that its rows name. */
 async function sealedOf(file: FileWriter | undefined): Promise<Sealed> {
 	try {
 		if (file !== undefined) return { empty: await file.fence(), parts: file.parts() };
@@ -236,8 +235,7 @@ const KEY_GONE: BatchProblem = {
 };
 
 /**
- * Resolves once every line has its outcome, or with the reason if not all were sent. Rejects like `runBatch` and
- * `Outcomes.flush`.
+ * Resolves once every line has its outcome, or with the reason if not. Rejects as `runBatch` and `Outcomes.flush` do.
  */
 async function everyLine(
 	deps: RunDeps,
@@ -268,7 +266,7 @@ async function everyLine(
 		} else if (stop !== undefined) unread = await endRest(work, outcomes, stop, signal);
 		await outcomes.flush(signal);
 		await pulse.last();
-		// Thrown only after the progress was stored, since no other run may follow.
+		// Thrown only after the progress was stored, because no other run may follow.
 		if (unread !== undefined) throw unread;
 		return stop;
 	} finally {
@@ -281,7 +279,7 @@ async function everyLine(
 const FENCED = "the files have other parts than this run wrote; another run goes on with the batch";
 const STOPS = "the instance stops; another run goes on with the batch";
 
-/** Writes remaining lines with the reason to the error file. Returns the error if the input was not fully readable. */
+/** Writes remaining lines with the reason to the error file. Returns the error if the input was not readable. */
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
 	outcomes: Outcomes,

@@ -15,12 +15,12 @@ export const creditAdjustment = pgTable(
 		/** A negative amount removes credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		reason: text().notNull(),
-		/** Chosen by the client; each key makes one adjustment. */
+		/** Chosen by the client. One adjustment per idempotency key. */
 		idempotencyKey: text("idempotency_key").notNull().unique(),
 		state: text({ enum: ["pending", "booked", "rejected"] }).notNull(),
 		firstBy: text("first_by").notNull(),
 		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
-		/** The second operator, who confirmed or rejected the adjustment. */
+		/** The second operator, who confirmed or rejected it. */
 		secondBy: text("second_by"),
 		secondAt: timestamp("second_at", { withTimezone: true }),
 	},

@@ -16,7 +16,7 @@ export type Adjustment = ViewOf<typeof creditAdjustment, NanoUsd>;
 export type AdjustmentState = Adjustment["state"];
 
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
-	/** Not zero; a negative amount removes credit. */
+	/** Not zero. A negative amount removes credit. */
 	readonly amount: NanoUsd;
 	/** Gives promotional credit until the last day (UTC); null: no end. Undefined: an ordinary adjustment. */
 	readonly promotion?: { readonly lastDay: string | null } | undefined;
@@ -32,11 +32,11 @@ interface Decision {
 	readonly ip: string | null;
 }
 
-/** Limit of a single adjustment, to catch typing errors. */
+/** Largest adjustment; stops typing errors. */
 const AMOUNT_USD_MAX = 100_000;
-/** Limit of pending adjustments per operator. */
+/** Most pending adjustments of an operator. */
 const PENDING_MAX = 50;
-/** Window over which one operator's own adjustments are summed for the second-operator rule. */
+/** Hours in which an operator's own adjustments are summed for the second-operator rule. */
 const WINDOW_HOURS = 24;
 const DAY_MS = 24 * 3_600_000;
 /** Limit of grants that one run takes back; the next run takes others, in random order. */
@@ -44,13 +44,13 @@ const ENDED_AT_ONCE_MAX = 100;
 const SENT_BEFORE = "This adjustment was already sent.";
 
 /**
- * Adjusts an account's credit once per idempotency key. A second operator must confirm if the amount plus what this
+ * Adjusts an account's credit, once per idempotency key. A second operator must confirm if the amount plus what this
  * operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the credit
  * does not cover it, the key was used for another adjustment, or too many are pending.
  */
 export async function adjust(db: Transactional, asked: NewAdjustment, secondLookFrom: NanoUsd | null) {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
-		// Serializes adjustments of one operator, so that concurrent ones are summed.
+		// One adjustment of an operator at a time, so that concurrent ones are summed.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
 		const former = await lock(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
 		if (former !== undefined) {
@@ -99,8 +99,8 @@ export function checkAdjustment(
 }
 
 /**
- * Confirms as the second operator. Faults: not_found; conflict if it was decided, is the operator's own, or is not
- * covered.
+ * Confirms an adjustment as the second operator. Faults: not_found; conflict if it was decided, is the operator's own,
+ * or is not covered.
  */
 export function confirmAdjustment(db: Transactional, decision: Decision): Promise<Adjustment> {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
@@ -116,7 +116,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 	});
 }
 
-/** Rejects; the requesting operator may too. Idempotent. Faults: not_found; conflict if it was booked. */
+/** Rejects; the operator who requested it may too. Idempotent. Faults: not_found; conflict if it was booked. */
 export function rejectAdjustment(db: Transactional, decision: Decision & { reason: string }): Promise<Adjustment> {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		const adjustment = await lockKnown(tx, decision.id);
@@ -128,7 +128,7 @@ export function rejectAdjustment(db: Transactional, decision: Decision & { reaso
 	});
 }
 
-/** Fault not_found. */
+/** Reads an adjustment. Fault not_found. */
 export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
 	const [row] = await statements<object>`select *, last_day::text from credit_adjustment where id = ${id}`;
 	return viewOf<Adjustment>(known(row, id));
@@ -169,8 +169,8 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 }
 
 /**
- * Sum booked alone by the operator in the window, this request included; removed credit counts like added. A bigint,
- * since it may exceed the largest amount.
+ * Sum that the operator booked alone in the window, with this request. Removed credit counts like added credit. A
+ * bigint, since it may exceed the largest amount.
  */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
 	const rows = await rowsOf<{ sum: string }>(

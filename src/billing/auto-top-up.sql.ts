@@ -18,7 +18,7 @@ export const savedCard = pgTable("saved_card", {
 	savedAt: moment("saved_at"),
 });
 
-/** Work at Stripe: a page on which the customer enters a card, or a card to delete. */
+/** Pages and cards to handle at Stripe: a page on which the customer enters a card, or a card to delete. */
 export const cardSetup = pgTable(
 	"card_setup",
 	{
@@ -26,8 +26,8 @@ export const cardSetup = pgTable(
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		/**
-		 * card: page that saves a card. payment: page on which an owner confirms an attempt. gone: a removed or replaced
-		 * card to delete.
+		 * card: a page that saves a card. payment: a page on which an owner confirms an attempt. gone: a removed or
+		 * replaced card, which must be deleted.
 		 */
 		kind: text({ enum: ["card", "payment", "gone"] }).notNull(),
 		state: text({ enum: ["open", "done", "closed"] })
@@ -42,23 +42,23 @@ export const cardSetup = pgTable(
 	],
 );
 
-/** Settings of automatic top-ups. No row: switched off. */
+/** Settings of automatic top-ups. Without a row they are off. */
 export const autoTopUp = pgTable(
 	"auto_top_up",
 	{
 		accountId: text("account_id").primaryKey(),
 		belowNanoUsd: nano("below_nano_usd"),
 		amountNanoUsd: nano("amount_nano_usd"),
-		/** Per calendar month in the account's time zone; every started attempt counts. */
+		/** Limit per calendar month in the account's time zone. Every attempt counts. */
 		monthMostNanoUsd: nano("month_most_nano_usd"),
 		/** stopped: until the setting is saved again. needs_owner: until the payment is confirmed or cancelled. */
 		state: text({ enum: ["on", "stopped", "needs_owner"] }).notNull(),
 		/** Reason for the state; see `stop-reasons.ts`. */
 		reason: text(),
 		changedAt: moment("changed_at").notNull().defaultNow(),
-		/** Time of the next check without a change of credit, since the obstacle may have passed. */
+		/** Time of the next check even if the credit does not change: what prevented a top-up may be over. */
 		lookAt: moment("look_at"),
-		/** Kind of the notice that is not sent yet; null: none. */
+		/** Kind of the notice that is still to be sent; null: none. */
 		tell: text(),
 	},
 	(table) => [
@@ -67,13 +67,13 @@ export const autoTopUp = pgTable(
 	],
 );
 
-/** Accounts with automatic top-ups whose credit changed since the last check. Written by triggers. */
+/** Accounts with automatic top-ups whose credit changed since the last check. Triggers write it. */
 export const autoTopUpTouched = pgTable("auto_top_up_touched", {
 	id: bigserial({ mode: "number" }).primaryKey(),
 	accountId: text("account_id").notNull(),
 });
 
-/** One automatic top-up. While it is open, the account gets no other. */
+/** One automatic top-up. While it is open the account gets no other. */
 export const autoTopUpAttempt = pgTable(
 	"auto_top_up_attempt",
 	{
@@ -81,11 +81,11 @@ export const autoTopUpAttempt = pgTable(
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		topUpId: text("top_up_id").notNull().unique(),
-		/** Amount of the first request to Stripe; repetitions request the same. */
+		/** Amount of the first request to Stripe. Repeated requests have the same. */
 		amountNanoUsd: nano("amount_nano_usd"),
 		customerId: text("customer_id").notNull(),
 		paymentMethodId: text("payment_method_id").notNull(),
-		/** unknown: sent, without a response that decides it. ended: nothing was charged or can be charged. */
+		/** unknown: sent, without a decisive response. ended: nothing was or will be charged. */
 		state: text({
 			enum: ["begun", "sent", "unknown", "needs_authentication", "succeeded", "declined", "ended"],
 		}).notNull(),
@@ -93,7 +93,7 @@ export const autoTopUpAttempt = pgTable(
 		/** `pi_…`, once known. */
 		paymentId: text("payment_id"),
 		begunAt: moment("begun_at").notNull().defaultNow(),
-		/** Month in which it counts, `2027-01`, in the account's time zone at that time. */
+		/** Month in which it counts, `2027-01`, in the account's time zone of that moment. */
 		month: text().notNull(),
 		sentAt: moment("sent_at"),
 		endedAt: moment("ended_at"),

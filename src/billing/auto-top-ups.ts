@@ -26,11 +26,11 @@ export interface AutoAttempt {
 }
 
 const ATTEMPTS_SHOWN = 5;
-/** Rows per statement, and statements per call; remaining rows wait for the next round. */
+/** Rows per statement, and statements per call. The next round handles the rest. */
 const NOTES_MAX = 500;
 const SORTS_MAX = 20;
 
-/** Null if it is switched off. */
+/** The setting; null if automatic top-ups are off. */
 export async function readAutoTopUp(statements: Statements, accountId: string): Promise<AutoTopUp | null> {
 	const [row] = await statements<object>`
 		select below_nano_usd, amount_nano_usd, month_most_nano_usd, state, reason, changed_at from auto_top_up where account_id = ${accountId}`;
@@ -80,7 +80,7 @@ export async function saveAutoTopUp(
 	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
 }
 
-/** Switches automatic top-ups off. A running attempt continues. Returns false if they were off. */
+/** Switches automatic top-ups off. A running attempt continues. False if they were off. */
 export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: AuditNote): Promise<boolean> {
 	const rows = await statements`
 		with off as (
@@ -93,8 +93,8 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
 }
 
 /**
- * Finds accounts with credit below their threshold, for which attempts start. Also runs without card payments, so that
- * change rows do not accumulate.
+ * Marks accounts whose credit is below their threshold, so that attempts start. Also runs without card payments, so
+ * that change rows do not accumulate.
  */
 export async function markAutoTopUps(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
@@ -110,7 +110,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	if (belowNanoUsd <= 0) refuse("belowUsd", "The threshold must be more than USD 0.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
 	payableByCard(amountNanoUsd, "amountUsd");
-	// A top-up is at least the threshold, so that one payment suffices.
+	// The amount is at least the threshold, so that one payment suffices.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "The top-up amount must be at least the balance threshold.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The monthly limit must cover at least one top-up.");
 }

@@ -15,17 +15,17 @@ import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 export type CardPayments = ReturnType<typeof createCardPayments>;
 
 export interface CardPaymentsOptions extends StripeAddress {
-	/** Webhook signing secrets of Stripe; two while one is rotated. */
+	/** Signing secrets of Stripe's webhook; two while one is rotated. */
 	readonly webhookSecrets: readonly string[];
 	readonly serviceName: string;
 }
 
 /** Largest event of Stripe. */
 export const EVENT_BYTES_MAX = 1024 * 1024;
-/** A round waits this long for its calls to Stripe; then the next round starts with other accounts. */
+/** Longest wait of a round for its calls to Stripe; then the next round starts with other accounts. */
 const TURN_MS = 5_000;
 
-/** Top-ups by card, paid on Stripe's page. This service never receives card numbers. */
+/** Top-ups by card, paid on Stripe's page. This service never gets a card number. */
 export function createCardPayments(
 	deps: { statements: Statements; tx: Transactional; clock: Clock; log: Log },
 	options: CardPaymentsOptions,
@@ -43,16 +43,16 @@ export function createCardPayments(
 		saved,
 
 		/**
-		 * Opens Stripe's page for a pending top-up; returns its URL. Stripe redirects to `back` + "done" or "cancelled".
+		 * Opens Stripe's page for a pending top-up and returns its URL. Stripe redirects to `back` + "done" or "cancelled".
 		 */
 		async checkout(topUp: TopUpRecord, { email, back }: { email: string; back: string }): Promise<string> {
 			try {
 				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
-				// An earlier request may have opened a page, which may be paid: then the top-up is kept.
+				// An earlier request may have opened a page that is being paid: then the top-up is kept.
 				if ((await pages.pageOf(topUp.id)) === undefined) {
 					await rejectTopUp(statements, topUp.id, "stripe");
-					// A concurrent request may have opened a page.
+					// A concurrent request may have opened a page since.
 					await pages.expire(topUp.id);
 				}
 				throw paymentServiceFault(error);
@@ -60,7 +60,7 @@ export function createCardPayments(
 		},
 
 		/**
-		 * Like `checkout`, for an automatic top-up that its owner must confirm; saves that card. Faults: not_found if none
+		 * Like `checkout`, for an automatic top-up that its owner must confirm. Saves the card. Faults: not_found if none
 		 * waits, service_unavailable.
 		 */
 		async finish(accountId: string, back: string): Promise<string> {
@@ -80,9 +80,9 @@ export function createCardPayments(
 
 		expire: pages.expire,
 
-		/** Stripe's webhook. Answers 2xx only after all effects of the event are committed. */
+		/** Handles Stripe's events. Answers 2xx only after all effects of an event are committed. */
 		async webhook(request: Request): Promise<Response> {
-			// The raw text, because the signature covers its bytes.
+			// The text as it was sent, because the signature covers its bytes.
 			const body = await request.text();
 			const signature = request.headers.get("stripe-signature") ?? "";
 			const event = await verified(body, signature, { stripe, secrets: options.webhookSecrets });
@@ -97,8 +97,8 @@ export function createCardPayments(
 		},
 
 		/**
-		 * Collects refunds that accounts still owe because their credit was leased, and credits payments for which accounts
-		 * had no room.
+		 * Collects refunds that accounts still owe because their credit was leased, and credits payments that would have
+		 * exceeded the largest amount.
 		 */
 		async collect(): Promise<void> {
 			await creditHeldPayments(tx);
@@ -111,12 +111,12 @@ export function createCardPayments(
 			await inTurn(attempts.drive());
 		},
 
-		/** Resolves when no call to Stripe by the two functions above is running. */
+		/** Resolves when the two functions above have no running call to Stripe. */
 		async ended(): Promise<void> {
 			await Promise.all([attempts.ended(), saved.ended()]);
 		},
 
-		/** Compares Stripe's lists with the ledger, once a day on one instance. Returns null if it was already done. */
+		/** Compares Stripe's lists with the books, once a day on one instance. Null if it was done already. */
 		clear: () => compareDaily({ tx, statements, stripe, log, clock }),
 	};
 }

@@ -23,7 +23,7 @@ interface SetupRow {
 	old: boolean;
 }
 
-/** Seconds until Stripe is first queried about a page, whose event usually comes within one. */
+/** Seconds until Stripe is first queried about a page; its event usually comes within one. */
 const LOOK_S = 30;
 const PAGE_HOURS = 25;
 const COLLECTED_AT_ONCE_MAX = 10;
@@ -36,16 +36,16 @@ export function createSavedCards(
 	const { statements, stripe, log } = deps;
 	const underWay = createCallSlots(COLLECTED_AT_ONCE_MAX);
 
-	/** Deletes the card at Stripe. On failure only this row names the card, for the next try, so it is never charged. */
+	/** Deletes the card at Stripe. On failure this row alone names the card, for another try: it is never charged. */
 	async function detach(paymentMethodId: string): Promise<void> {
 		await stripe.paymentMethods.detach(paymentMethodId).catch((error) => {
-			// Stripe does not know the card: an earlier try deleted it, or the owner did.
+			// Stripe does not know the card: it was deleted before.
 			if (!isRefused(error)) throw error;
 		});
 		await statements`update card_setup set state = 'done' where id = ${paymentMethodId} and kind = 'gone'`;
 	}
 
-	/** An unreachable Stripe does not fail the caller: the deletion is retried later. */
+	/** Does not fail without Stripe: the deletion is repeated later. */
 	async function detachSoon(paymentMethodId: string): Promise<void> {
 		await detach(paymentMethodId).catch((error) =>
 			log.warn("a card was removed here and not yet at the payment service; it is tried again", {
@@ -54,7 +54,7 @@ export function createSavedCards(
 		);
 	}
 
-	/** Stripe's event only triggers this query; the page's state comes from Stripe. */
+	/** Handles a finished page. Stripe's event only triggers this; the page's state is read from Stripe. */
 	async function finish({ id, kind, old }: SetupRow): Promise<void> {
 		if (kind === "gone") return detach(id);
 		const page = await stripe.checkout.sessions.retrieve(id, {
@@ -86,7 +86,7 @@ export function createSavedCards(
 	}
 
 	return {
-		/** Registers a page on which an owner pays an automatic top-up; the card is then saved for later ones. */
+		/** Registers a page on which an owner pays an automatic top-up. Its card is saved for later ones. */
 		async expect(accountId: string, pageId: string): Promise<void> {
 			await statements`
 				insert into card_setup (id, account_id, kind, look_at)
@@ -121,7 +121,7 @@ export function createSavedCards(
 					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");
-				// Only the newest page saves a card; older open pages are closed.
+				// Only the newest page saves a card, so older ones are closed.
 				await statements`
 					with closed as (
 						update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind = 'card'
@@ -137,8 +137,7 @@ export function createSavedCards(
 		},
 
 		/**
-		 * Deletes the card here and at Stripe, and switches automatic top-ups off. If Stripe does not answer, `collect`
-		 * retries.
+		 * Deletes the card here and at Stripe, and switches automatic top-ups off. Without an answer `collect` repeats it.
 		 */
 		async remove(accountId: string, act?: AuditNote): Promise<void> {
 			const [row] = await statements<{ payment_method_id: string }>`
@@ -162,7 +161,7 @@ export function createSavedCards(
 			await detachSoon(row.payment_method_id);
 		},
 
-		/** Reads cards from completed pages and deletes removed cards at Stripe. Further calls need not wait for it. */
+		/** Reads cards of finished pages and deletes removed cards at Stripe. The next call need not wait for it. */
 		collect(): Promise<void> {
 			const due = (places: number) => statements<SetupRow>`
 				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
@@ -181,7 +180,7 @@ export function createSavedCards(
 	};
 }
 
-/** Returns the account's customer id at Stripe, creating one if needed. `gone`: a customer that was deleted there. */
+/** The account's customer id at Stripe, created if needed. `gone`: a customer that was deleted there. */
 async function customer(
 	{ statements, stripe }: { statements: Statements; stripe: Stripe },
 	accountId: string,
@@ -196,12 +195,12 @@ async function customer(
 	await statements`
 		insert into saved_card as c (account_id, customer_id) values (${accountId}, ${made.id})
 		on conflict (account_id) do update set customer_id = excluded.customer_id where c.customer_id = ${gone ?? null}`;
-	// Of two concurrent customers the first stored one is used.
+	// Of two concurrent customers the first one stored is used.
 	const [kept] = await read();
 	return kept?.id ?? made.id;
 }
 
-/** Id of the page's payment method; undefined unless it is a card, the only kind that is charged later. */
+/** Id of the page's payment method. Undefined unless it is a card: only cards are charged later. */
 function cardOf(page: Stripe.Checkout.Session) {
 	const intent = page.setup_intent ?? page.payment_intent;
 	const method = typeof intent === "string" ? undefined : intent?.payment_method;

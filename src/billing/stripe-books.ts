@@ -14,7 +14,7 @@ export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]
 const ACTOR = "stripe";
 /** Currency of all payments, as Stripe spells it. */
 export const CURRENCY = "usd";
-/** SQLSTATE that topup_confirm and ledger_book raise if the account's credit would exceed the largest amount. */
+/** SQLSTATE of topup_confirm and ledger_book: the account's credit would exceed the largest amount. */
 const NO_ROOM = "TG004";
 const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
 
@@ -29,18 +29,18 @@ export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>
 	return (await tx.execute(query)) as unknown as Row[];
 }
 
-/** Runs a transaction; expected database errors become Faults. `taken`: text of the conflict on a unique violation. */
+/** Runs a transaction; expected database errors become Faults. `taken`: the conflict's text for a unique violation. */
 export async function inTransaction<T>(db: Transactional, taken: string, work: (tx: Transaction) => Promise<T>) {
 	try {
 		return await db.transaction(work);
 	} catch (error) {
-		// Drizzle wraps errors of the driver.
+		// Drizzle wraps the driver's errors.
 		const cause = error instanceof Fault ? error : ((error as Error).cause ?? error);
 		throw cause instanceof Fault ? cause : faultOfSql(cause, taken);
 	}
 }
 
-/** Locks top-up, account and budget, in the global lock order. */
+/** Locks top-up, account and budget, in the order that all code keeps. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
 	const [row] = await rowsOf<object>(
 		tx,
@@ -54,8 +54,8 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 }
 
 /**
- * Confirms the top-up once, whatever its state. Undefined if the account has no room: the payment stays recorded and is
- * retried.
+ * Confirms the top-up once, whatever its state. Undefined if the credit would exceed the largest amount: the payment
+ * stays recorded and is tried again.
  */
 export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
@@ -68,7 +68,7 @@ export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<Pa
 	return confirmed ? { ...topUp, state: "confirmed" } : undefined;
 }
 
-/** Runs the booking. Returns false, with nothing booked, if the account's credit would exceed the largest amount. */
+/** Runs the booking. False, with nothing booked, if the account's credit would exceed the largest amount. */
 async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Promise<void>): Promise<boolean> {
 	try {
 		await tx.transaction(booking);
@@ -79,7 +79,7 @@ async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Prom
 	}
 }
 
-/** Whether the payment was credited, even if it was refunded later. */
+/** True if the payment was credited, even if it was refunded later. */
 function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
 	return state !== "pending" && state !== "rejected";
 }
@@ -90,9 +90,9 @@ export function codeOf(error: unknown): unknown {
 	return code ?? cause?.code;
 }
 
-/** Books what the account owes for refunds and disputes of a payment. The caller holds the locks. */
+/** Books what the account owes for a payment's refunds and disputes. The caller holds the locks. */
 export async function settlePayment(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	// The payment was not credited, so there is nothing to take back.
+	// A payment that was not credited leaves nothing to take back.
 	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
 	const disputes = await rowsOf<Dispute>(
@@ -112,9 +112,8 @@ interface Dispute {
 }
 
 /**
- * Takes back refunded credit that no instance holds and recalls the rest, so it never takes credit from a running
- * request. The remainder is collected later; an account is never overdrawn, and spent credit is owed until there is new
- * credit.
+ * Takes back refunded credit that no instance holds, and recalls the rest: a refund never takes credit from a running
+ * request. The rest is collected later. An account is never overdrawn; spent credit is owed until there is new credit.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	const [row] = await rowsOf<{ refunded: string; booked: string; free: string; lent: boolean }>(
@@ -145,8 +144,8 @@ export function isLent(budgetId: SQL): SQL {
 }
 
 /**
- * A dispute takes its amount at once, spent or not, and suspends the account until it is decided. After a won dispute
- * the account is reactivated at once; its amount is returned as soon as there is room.
+ * A dispute takes its amount at once, even if it is spent, and suspends the account until the decision. If the dispute
+ * is won the account becomes active at once, and gets the amount back as soon as its credit allows.
  */
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
 	const cents = Number(dispute.amount_cents);
@@ -177,7 +176,7 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 	}
 }
 
-/** Reactivates the account, unless another dispute is open or lost: that dispute then keeps it suspended. */
+/** Makes the account active, unless another dispute is open or lost: that one then keeps it suspended. */
 async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
 	if (!dispute.suspended) return;
 	const [other] = await rowsOf<{ id: string }>(
@@ -189,7 +188,7 @@ async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dis
 	else await tx.execute(sql`update stripe_dispute set suspended = true where id = ${other.id}`);
 }
 
-/** Returns true if the account was in state `from`. */
+/** Changes the account's state; true if it was in state `from`. */
 async function changeState(tx: Transaction, accountId: string, from: string, to: string): Promise<boolean> {
 	const rows = await rowsOf(
 		tx,
@@ -199,7 +198,7 @@ async function changeState(tx: Transaction, accountId: string, from: string, to:
 	return rows.length > 0;
 }
 
-/** Sets the top-up's state after all refunds and disputes. */
+/** Sets the top-up's state, by all of its refunds and disputes. */
 async function setState(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	await tx.execute(sql`
 		update top_up t set state = case

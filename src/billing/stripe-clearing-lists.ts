@@ -15,14 +15,14 @@ export interface Clearing {
 	readonly stripe: Stripe;
 	readonly log: Log;
 	readonly day: string;
-	/** Unix time in seconds: older objects are not compared. */
+	/** Unix time in seconds. Older objects are not compared. */
 	readonly sinceS: number;
 	readonly outcome: {
 		/** Number of objects in Stripe's lists that were compared. */
 		compared: number;
-		/** Number of objects that no event had reported; they were processed now. */
+		/** Number of objects that no event had reported; the comparison processed them. */
 		taken: number;
-		/** Number of ledger rows that were looked up at Stripe. */
+		/** Number of rows of the books that were looked up at Stripe. */
 		asked: number;
 	};
 	/** Checkout sessions that Stripe lists as paid. */
@@ -33,19 +33,19 @@ export interface Clearing {
 	readonly disputes: Set<string>;
 }
 
-/** Days compared: pages live 1 day, slow payments take 14. Disputes, which take four months, have their own limit. */
+/** Days compared: pages live one day, slow payments take 14. Disputes take four months and have their own limit. */
 export const DAYS = 35;
 const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
-/** Resolution of a finding whose difference has disappeared. */
+/** Resolution of a finding whose difference no longer exists. */
 export const SAME_AGAIN = "the same again";
-/** Limit of objects per list; a finding reports that the rest was not compared. */
+/** Most objects per list. A finding says that the rest was not compared. */
 const OBJECTS_MAX = 20_000;
 /** Limit of refunds per payment. */
 const REFUNDS_MAX = 1_000;
 const PAGE = 100;
 
-/** Checks that the ledger has everything in Stripe's lists, and processes what no event reported. */
+/** Checks that the books have everything in Stripe's lists, and processes what no event reported. */
 export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareSessions(clearing);
 	await compareIntents(clearing);
@@ -68,7 +68,7 @@ async function* limited<Item>(
 	}
 }
 
-/** Checks that each paid session of this service is credited, or records a finding. */
+/** Checks that each paid session of this service is credited; else records a finding. */
 async function compareSessions(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
@@ -80,7 +80,7 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Checks that each payment by saved card is credited, or records a finding. */
+/** Checks that each payment by saved card is credited; else records a finding. */
 async function compareIntents(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
@@ -99,7 +99,7 @@ async function isCredited({ statements }: Clearing, payment: string | null, topU
 	return rows.length > 0;
 }
 
-/** Checks each payment with recent refunds. Requests the payment's sum, since older refunds count too. */
+/** Checks each payment with recent refunds. Reads all refunds of the payment, since older ones count too. */
 async function compareRefunds(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const payments = new Set<string>();
@@ -111,7 +111,7 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 	for (const paymentId of payments) await compareRefund(clearing, paymentId);
 }
 
-/** Compares the refunds of one payment. Payments unknown to the ledger belong to other systems and are skipped. */
+/** Compares one payment's refunds. Skips payments that the books do not know: they belong to other systems. */
 export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
 	const { statements } = clearing;
 	if (clearing.refunds.has(paymentId)) return;
@@ -134,14 +134,14 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
 }
 
-/** Returns no refunds for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
+/** Empty for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
 async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.Refund[]> {
 	const refunds = new Map<string, Stripe.Refund>();
 	const list = clearing.stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
 	try {
 		for await (const refund of limited(clearing, `refunds of ${paymentId}`, list, REFUNDS_MAX)) {
 			if (refund.status === "failed" || refund.status === "canceled") continue;
-			// Deduplicated by id: a refund listed on two pages, or of another payment, would take credit twice.
+			// By id: a refund that two pages list, or of another payment, must not take credit twice.
 			if (idOf(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
 		}
 	} catch (error) {
@@ -181,7 +181,7 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 	await note(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
 }
 
-/** Processes an object like its event, with the same checks and audit log entry. */
+/** Processes an object as its event would be: with the same checks and audit entry. */
 export async function processAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
 	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
 	const outcome = await applyStripeEvent(clearing.tx, event);

@@ -9,7 +9,7 @@ const RETRIES_MAX = 1;
 
 export interface StripeAddress {
 	readonly secretKey: string;
-	/** Another address of Stripe's API, for tests. */
+	/** Address of another Stripe API, for tests. */
 	readonly apiBase: string | null;
 	/** Another deadline, for tests. */
 	readonly callMs?: number;
@@ -33,7 +33,7 @@ export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAd
 	});
 }
 
-/** Fault service_unavailable; Stripe's own text is only logged. */
+/** Fault service_unavailable. Stripe's own text is only logged. */
 export function paymentServiceFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	return new Fault(
@@ -43,7 +43,7 @@ export function paymentServiceFault(error: unknown): Fault {
 	);
 }
 
-/** Whether Stripe understood and refused the request, so that it had no effect. */
+/** True if Stripe understood and refused the request, so that it had no effect. */
 export function isRefused(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
 	return (
 		error instanceof Stripe.errors.StripeInvalidRequestError && (error.statusCode === 400 || error.statusCode === 404)

@@ -37,8 +37,8 @@ const COLLECTED_AT_ONCE_MAX = 100;
 const NO_SUM = "refused: its amount is none";
 
 /**
- * Processes a verified event once: its id, effects and audit log entry commit together. Returns `applied`, `ignored`,
- * `known`, or why it was refused; Stripe does not resend refused events. A payment is recorded first, so that paid
+ * Processes a verified event once: its id, effects and audit entry commit together. Returns `applied`, `ignored`,
+ * `known`, or why it was refused; Stripe does not send refused events again. A payment is recorded first, so that paid
  * money without credit always raises an alert.
  */
 export async function applyStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
@@ -54,12 +54,12 @@ export async function applyStripeEvent(db: Transactional, event: Stripe.Event): 
 }
 
 /**
- * Collects refunds owed because the credit was leased or spent, and books what concurrent events left. Accounts with
- * available credit come first, those whose leases are recalled in random order, so that a dead instance's lease blocks
- * no account. Accounts with nothing to take are skipped.
+ * Collects refunds that are owed because the credit was leased or spent, and books what concurrent events left.
+ * Accounts with available credit come first; those whose leases are recalled come in random order, so that a dead
+ * instance's lease blocks no account. Accounts with nothing to take are skipped.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
-	// Starts from the few payments that owe something; a join would read all payments.
+	// Starts with the few payments that owe something; a join would read all payments.
 	const owed = (await db.execute(sql`
 		(select p.id, t.id as top_up_id from stripe_payment p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
@@ -81,7 +81,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 	for (const { id, top_up_id } of owed) await withTopUp(db, top_up_id, (tx, topUp) => settlePayment(tx, id, topUp));
 }
 
-/** Skips a locked row, which the next call finds again. */
+/** Skips a locked row; the next call handles it. */
 async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, topUp: PaidTopUp) => Promise<unknown>) {
 	try {
 		await db.transaction(async (tx) => {
@@ -94,7 +94,7 @@ async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, 
 	}
 }
 
-/** Credits payments for which the account had no room, in random order, so that no account blocks others. */
+/** Credits payments that were too large for the account's credit before; in random order, so that none is blocked. */
 export async function creditHeldPayments(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
@@ -112,13 +112,13 @@ function isPaid(event: Stripe.Event): event is PaidEvent {
 	);
 }
 
-/** Whether a session belongs to this service: other systems may use the same Stripe account. */
+/** True if a session is this service's: other systems may use the same Stripe account. */
 export const isOurs = ({ client_reference_id }: Stripe.Checkout.Session) =>
 	client_reference_id?.startsWith("top_") === true;
 
 const findingOf = (session: Stripe.Checkout.Session) => `paid:${idOf(session.payment_intent) ?? session.id}`;
 
-/** Describes the payment of a paid session; undefined for other events. */
+/** The payment of a paid session; undefined for other events. */
 function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | undefined {
 	if (isPaid(event) && isOurs(event.data.object)) {
 		const session = event.data.object;
@@ -156,7 +156,7 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 	switch (event.type) {
 		case "checkout.session.completed":
 		case "checkout.session.async_payment_succeeded":
-			// The page may have saved a card; its details are read from Stripe later.
+			// The page may have saved a card, whose details are read from Stripe later.
 			await tx.execute(
 				sql`update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`,
 			);
@@ -189,7 +189,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (session.payment_status !== "paid") return result("ignored");
-	/** Records a payment without credit. */
+	/** Records the payment without crediting it. */
 	const refuse = async (outcome: string): Promise<Outcome> => {
 		await explainFinding(tx, findingOf(session), outcome);
 		return result(outcome);
@@ -209,7 +209,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	return refused === undefined ? result("applied") : refuse(refused);
 }
 
-/** The page expired: nothing was paid on it, or can be. */
+/** Handles an expired page: nothing was or can be paid on it. */
 async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
 	const rows = await rowsOf<{ id: string }>(
 		tx,
@@ -220,7 +220,7 @@ async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promis
 	return { outcome: rows.length > 0 ? "applied" : "ignored", subject, detail: { checkout: session.id } };
 }
 
-/** Stripe's event carries the sum of all refunds, so the largest reported sum is current, in any order. */
+/** Stripe's event contains the sum of all refunds, so the largest reported sum is the current one, in any order. */
 async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
 	const { amount_refunded: cents, currency } = charge;
 	const payment = idOf(charge.payment_intent);
@@ -238,11 +238,11 @@ interface WentBack {
 	readonly cents: number;
 	readonly currency: string;
 	readonly detail: Outcome["detail"];
-	/** Reason to stop the account's automatic top-ups; null: they continue. */
+	/** Why the account's automatic top-ups stop; null: they continue. */
 	readonly halts: "refunded" | "disputed" | null;
 }
 
-/** Stores refunds or disputes of a payment with `rows`, and books them if the payment is known. */
+/** Stores refunds or disputes of a payment by `rows`, and books them if the payment is known. */
 async function wentBack(
 	tx: Transaction,
 	{ payment, cents, currency, detail, halts }: WentBack,
@@ -261,7 +261,7 @@ async function wentBack(
 	return { outcome: "applied", subject: topUp?.id ?? payment, detail };
 }
 
-/** Closes the finding of an uncredited payment that was refunded in full, and rejects its top-up. */
+/** Closes the finding of an uncredited payment that was refunded completely, and rejects its top-up. */
 async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
 	const [open] = await rowsOf<{ top_up_id: string | null }>(
 		tx,
@@ -290,7 +290,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	]);
 }
 
-/** Whether this is a plausible number of cents; a valid signature does not prevent a negative or absurd amount. */
+/** True for a plausible number of cents: even a signed event could have a negative or absurd amount. */
 function isSum(cents: number): boolean {
 	return Number.isSafeInteger(cents) && cents > 0 && cents <= centsOf(TOP_UP_NANO_USD_MAX);
 }

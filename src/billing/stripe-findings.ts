@@ -15,12 +15,12 @@ export interface OpenFinding extends Finding, Pick<Row, "foundAtMs"> {
 	readonly accountId: string | null;
 }
 
-/** Executes statements in a transaction, or on the client outside of one. */
+/** Runs statements in a transaction, or on the client without one. */
 type Executor = Pick<Transactional, "execute">;
 
 const SHOWN_MAX = 50;
 
-/** Records a finding. An existing one stays unchanged, except that one resolved as `reopened` is open again. */
+/** Records a finding. An existing one stays as it is, but one that was resolved as `reopened` is open again. */
 export async function noteFinding(db: Executor, finding: Finding, reopened: string | null = null): Promise<void> {
 	const { id, kind, reason, topUpId, amountCents, currency } = finding;
 	await db.execute(sql`
@@ -35,7 +35,7 @@ export async function explainFinding(db: Executor, id: string, reason: string): 
 	await db.execute(sql`update stripe_finding set reason = ${reason} where id = ${id} and resolved_at is null`);
 }
 
-/** Resolves a finding after Stripe and the ledger agree again. */
+/** Resolves a finding, because Stripe and the books agree again. */
 export async function settleFinding(db: Executor, id: string, resolution: string): Promise<void> {
 	await db.execute(sql`
 		update stripe_finding set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = ${resolution}
@@ -53,7 +53,7 @@ export async function listOpenFindings(statements: Statements): Promise<OpenFind
 	return rows.map(viewOf<OpenFinding>);
 }
 
-/** Account of a finding; null if the account is unknown or there is no such finding. */
+/** Account of a finding; null if account or finding are unknown. */
 export async function accountOfFinding(statements: Statements, id: string): Promise<string | null> {
 	const [row] = await statements<{ account_id: string }>`
 		select t.account_id from stripe_finding f join top_up t on t.id = f.top_up_id where f.id = ${id}`;
@@ -61,8 +61,8 @@ export async function accountOfFinding(statements: Statements, id: string): Prom
 }
 
 /**
- * Resolves a finding by hand, after the operator refunded at Stripe or adjusted the credit. Writes the audit log in the
- * same statement. Idempotent. Fault not_found.
+ * Resolves a finding by hand, after the operator refunded at Stripe or adjusted the credit. The same statement writes
+ * the audit log. Idempotent. Fault not_found.
  */
 export async function closeFinding(
 	statements: Statements,

@@ -14,7 +14,7 @@ import { explainFinding, settleFinding } from "./stripe-findings.ts";
 /** `outcome` is `applied`, `ignored` (nothing to do), or why the event was refused. */
 export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
 
-/** Reason: the credit would exceed the largest amount. The payment waits until some credit is spent. */
+/** Reason for which a payment waits until some credit is spent. */
 export const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 
 /** A top-up's payment, as Stripe reports it. */
@@ -25,7 +25,7 @@ interface Paid {
 	readonly currency: string | null;
 }
 
-/** Credits exactly the requested amount in its currency, once. Otherwise returns why the payment was not credited. */
+/** Credits exactly the requested amount in its currency, once. Otherwise returns why the payment is not credited. */
 export async function creditPayment(tx: Transaction, paid: Paid): Promise<string | undefined> {
 	const { paymentId, topUpId } = paid;
 	const topUp = await lockTopUp(tx, topUpId);
@@ -43,7 +43,7 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	return (await credit(tx, paymentId, topUp)) ? undefined : NO_ROOM;
 }
 
-/** Credits the top-up. Returns false if the credit would exceed the largest amount. */
+/** Credits the top-up. False if the credit would exceed the largest amount. */
 export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
 	const credited = await confirmPaid(tx, topUp);
 	if (credited === undefined) return false;
@@ -53,11 +53,11 @@ export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopU
 	return true;
 }
 
-/** True for automatic top-ups only: payments on Stripe's pages are reported as sessions. */
+/** True for payments of automatic top-ups. Stripe reports payments on its pages as sessions instead. */
 export const isAutomatic = ({ metadata }: Stripe.PaymentIntent): boolean =>
 	metadata?.attempt?.startsWith("att_") === true && metadata.top_up?.startsWith("top_") === true;
 
-/** Credits the charge of a saved card and ends its attempt, whatever state that had. */
+/** Credits the charge of a saved card and ends its attempt, whatever state the attempt had. */
 export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: topUpId = "" } = intent.metadata ?? {};
 	const facts = { attempt, payment: intent.id, amount: intent.amount_received, currency: intent.currency };
@@ -88,7 +88,7 @@ export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent):
 	return result(refused);
 }
 
-/** An automatic payment changed, so its attempt is due for a query at Stripe. */
+/** Makes the attempt of a changed automatic payment due for a query at Stripe. */
 export async function intentChanged(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: subject = "" } = intent.metadata ?? {};
 	const detail = { attempt, payment: intent.id, status: intent.status };
@@ -99,7 +99,7 @@ export async function intentChanged(tx: Transaction, intent: Stripe.PaymentInten
 	return { outcome: "applied", subject, detail };
 }
 
-/** Stops automatic top-ups for refunds and disputes that were reported before their payment. */
+/** Stops automatic top-ups because of refunds and disputes that were reported before their payment. */
 export async function haltForRefunds(tx: Transaction, paymentId: string): Promise<void> {
 	const [row] = await rowsOf<{ account_id: string; reason: "refunded" | "disputed" | null }>(
 		tx,
@@ -110,7 +110,7 @@ export async function haltForRefunds(tx: Transaction, paymentId: string): Promis
 	if (row !== undefined && row.reason !== null) await haltAutomatic(tx, row.account_id, row.reason);
 }
 
-/** Stops automatic top-ups after a refund or dispute, so that the same card does not buy the missing credit again. */
+/** Stops automatic top-ups after a refund or dispute: the same card must not buy the missing credit again. */
 export async function haltAutomatic(
 	tx: Transaction,
 	accountId: string,

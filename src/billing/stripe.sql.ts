@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, boolean, date, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Events of Stripe that were processed; each is processed once. */
+/** Events of Stripe that were processed, each once. */
 export const stripeEvent = pgTable("stripe_event", {
 	id: text().primaryKey(),
 	type: text().notNull(),
@@ -28,15 +28,15 @@ export const stripePayment = pgTable(
 	{
 		/** Payment intent, `pi_…`. */
 		id: text().primaryKey(),
-		/** Null while only a refund or dispute was reported. */
+		/** Null while only refunds or disputes were reported. */
 		topUpId: text("top_up_id").unique(),
 		/** Sum of all refunds that Stripe reported. */
 		refundedCents: bigint("refunded_cents", { mode: "number" }).notNull().default(0),
-		/** Part of the refunds that is booked. */
+		/** Part of the refunds that was booked. */
 		bookedRefundCents: bigint("booked_refund_cents", { mode: "number" }).notNull().default(0),
 	},
 	(table) => [
-		/** Index of the few payments with something owed, which is read every few seconds. */
+		/** Index of the few payments that owe something; read every few seconds. */
 		index("stripe_payment_owed").on(table.id).where(sql`${table.bookedRefundCents} < ${table.refundedCents}`),
 	],
 );
@@ -48,9 +48,9 @@ export const stripeDispute = pgTable(
 		id: text().primaryKey(),
 		paymentId: text("payment_id").notNull(),
 		amountCents: bigint("amount_cents", { mode: "number" }).notNull(),
-		/** won and lost are final states. */
+		/** won and lost are final. */
 		state: text({ enum: ["open", "won", "lost"] }).notNull(),
-		/** Bookings so far: none, the amount taken, or the amount returned. */
+		/** What was booked: nothing, the taken amount, or its return. */
 		booked: text({ enum: ["nothing", "taken", "returned"] })
 			.notNull()
 			.default("nothing"),
@@ -67,18 +67,18 @@ function isOwed({ booked, state }: { booked: unknown; state: unknown }) {
 	return sql`(${booked} = 'nothing' and ${state} <> 'won') or (${booked} = 'taken' and ${state} = 'won')`;
 }
 
-/** Differences between Stripe and the ledger. An open one raises an alert. */
+/** Differences between Stripe and the books. An open one raises an alert. */
 export const stripeFinding = pgTable(
 	"stripe_finding",
 	{
 		/** Unique subject: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `open:att_…`. */
 		id: text().primaryKey(),
 		/**
-		 * uncredited: paid at Stripe, not credited. unpaid: credited, not paid. refund, dispute: the amounts differ.
-		 * unfinished: there were too many objects to compare. undecided: unknown whether a saved card was charged.
+		 * uncredited: paid at Stripe, but not credited. unpaid: credited, but not paid. refund, dispute: the amounts
+		 * differ. unfinished: too many objects to compare. undecided: unknown whether a saved card was charged.
 		 */
 		kind: text({ enum: ["uncredited", "unpaid", "refund", "dispute", "unfinished", "undecided"] }).notNull(),
-		/** Text for operators; `received` while a payment's effects are not committed. */
+		/** Text for operators; `received` until the payment's effects are committed. */
 		reason: text().notNull(),
 		topUpId: text("top_up_id"),
 		amountCents: bigint("amount_cents", { mode: "number" }),
@@ -92,12 +92,12 @@ export const stripeFinding = pgTable(
 	(table) => [index("stripe_finding_open").on(table.foundAt).where(sql`${table.resolvedAt} is null`)],
 );
 
-/** A day's comparison with Stripe, made by one console. */
+/** A day's comparison with Stripe, which one console makes. */
 export const stripeClearing = pgTable("stripe_clearing", {
 	/** Day in UTC. */
 	day: date({ mode: "string" }).primaryKey(),
 	startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
-	/** Null while the comparison runs, and after an interruption. */
+	/** Null during the comparison and after an interruption. */
 	finishedAt: timestamp("finished_at", { withTimezone: true }),
 	/** Counts: objects compared, and objects that no event had reported. */
 	outcome: jsonb().$type<Record<string, number>>(),

@@ -23,7 +23,7 @@ const REFERENCE_SIGNS_MIN = 2;
 const REJECTED: AuditAction = "topup.reject";
 
 /**
- * Records that an operator saw the transfer on the bank statement. Credits the top-up; from `secondLookFrom` on, a
+ * Records that an operator saw the transfer on the bank statement, and credits the top-up; from `secondLookFrom` on a
  * second operator must confirm first. Faults: not_found; conflict if it was decided, is paid by card, the transaction
  * paid another top-up, or the second check differs or is by the same operator.
  */
@@ -47,7 +47,7 @@ export async function confirmTransfer(db: Transactional, check: TransferCheck, s
 		);
 		const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 		if (row === undefined) {
-			// A bank transaction recorded for a rejected or cancelled top-up may pay another one.
+			// The transaction of a rejected or cancelled top-up may pay another one.
 			await tx.execute(sql`
 				delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
 					and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
@@ -84,7 +84,7 @@ async function note(
 	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})`);
 }
 
-/** Only plain letters and digits with signs between, so that different references look different. */
+/** True for letters and digits with signs between them: other references could look alike. */
 function isReference(text: string): boolean {
 	return (
 		isLabel(text, REFERENCE_CHARS_MAX) &&
@@ -93,13 +93,13 @@ function isReference(text: string): boolean {
 	);
 }
 
-/** A bank reference without case and signs, as indexed in `top_up_check`: `BANK1`, `bank1` and `Bank-1` are equal. */
+/** A bank reference without case and signs, as `top_up_check` indexes it: `BANK1`, `bank1` and `Bank-1` are equal. */
 function sameReference(text: SQL): SQL {
 	return sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
 }
 
 /**
- * Rejects a top-up whose transfer did not arrive. The audit log stores the reason, which the customer sees. Idempotent.
+ * Rejects a top-up whose transfer did not arrive. The customer sees the reason, which the audit log keeps. Idempotent.
  * Faults: not_found; conflict if it is paid by card or was decided otherwise.
  */
 export async function rejectTransfer(
@@ -113,7 +113,7 @@ export async function rejectTransfer(
 	return rejectTopUp(statements, topUpId, operatorId, act);
 }
 
-/** Operators' reasons for rejections, by top-up; top-ups without a reason are missing. */
+/** Operators' reasons for rejections, by top-up. */
 export async function rejectionReasons(statements: Statements, topUpIds: readonly string[]) {
 	if (topUpIds.length === 0) return new Map<string, string>();
 	const rows = await statements<{ id: string; reason: string | null }>`

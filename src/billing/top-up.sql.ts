@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, index, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
-/** A top-up, credited once its payment is verified. */
+/** A top-up. It is credited once its payment is verified. */
 export const topUp = pgTable(
 	"top_up",
 	{
@@ -10,7 +10,7 @@ export const topUp = pgTable(
 		accountId: text("account_id").notNull(),
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		method: text({ enum: ["transfer", "card", "demo"] }).notNull(),
-		/** Reference given by the payer or the payment service; one payment is credited once. */
+		/** Reference of the payer or of the payment service. One payment is credited once. */
 		reference: text().notNull().unique(),
 		state: text({ enum: ["pending", "confirmed", "rejected", "refunded", "disputed"] })
 			.notNull()
@@ -23,9 +23,9 @@ export const topUp = pgTable(
 		index("top_up_account").on(table.accountId, table.createdAt),
 		/** Index of pending top-ups only. */
 		index("top_up_state").on(table.state, table.id),
-		/** Index for checks of the ledger. */
+		/** Index for checks of the books. */
 		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
-		/** Ignores case and blanks. */
+		/** Unique without case and blanks. */
 		uniqueIndex("top_up_same_reference").on(sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`),
 	],
 );
@@ -35,16 +35,16 @@ export const topUpCheck = pgTable(
 	"top_up_check",
 	{
 		topUpId: text("top_up_id").primaryKey(),
-		/** The bank's transaction number; unique, since one transaction pays one top-up. */
+		/** The bank's number of the transaction. Unique, because one transaction pays one top-up. */
 		transactionReference: text("transaction_reference").notNull().unique(),
 		firstBy: text("first_by").notNull(),
 		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
-		/** The second operator, for large amounts. */
+		/** The second operator, who confirmed a large amount. */
 		secondBy: text("second_by"),
 		secondAt: timestamp("second_at", { withTimezone: true }),
 	},
 	(table) => [
-		/** Ignores case, and signs between letters and digits. */
+		/** Unique without case, and without signs between letters and digits. */
 		uniqueIndex("top_up_check_transaction").on(
 			sql`upper(regexp_replace(${table.transactionReference}, '[^A-Za-z0-9]', '', 'g'))`,
 		),

@@ -11,7 +11,7 @@ import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { topUp } from "./top-up.sql.ts";
 
-/** Excludes letters that look like digits, because people type the reference into their bank's form. */
+/** Without letters that look like digits: people type the reference into their bank's form. */
 const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_CHARS = 10;
 
@@ -26,18 +26,18 @@ export type TopUpRecord = ViewOf<typeof topUp, NanoUsd>;
 export type TopUpState = TopUpRecord["state"];
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
-	/** Largest number of pending top-ups of the account; absent: no limit. */
+	/** Most pending top-ups of the account; absent: no limit. */
 	readonly pendingMost?: number;
 }
 
 export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
-/** Largest top-up: keeps sums within the range of amounts and catches typing errors. */
+/** Largest top-up: keeps sums within the range of amounts, and stops typing errors. */
 export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
 /** Largest card payment: Stripe's amounts have at most eight digits of cents. */
 export const CARD_NANO_USD_MAX = nanoUsdOfCents(99_999_999);
 const REFERENCE_CHARS_MAX = 200;
 
-/** Returns the amount if a card can pay it. Fault invalid_request with `param`. */
+/** Returns the amount if a card can pay it. Fault invalid_request, naming `param`. */
 export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 	if (!isWholeCents(amount))
 		throw new Fault("invalid_request", "A card payment must be a whole number of cents.", { param });
@@ -47,8 +47,8 @@ export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 }
 
 /**
- * Records an expected payment, which is credited when confirmed; a repeated `id` adds none. Faults: invalid_request
- * (amount, reference), not_found (account), conflict (reference in use, too many pending).
+ * Records an expected payment, which is credited when confirmed. Called again with the same `id`, adds none. Faults:
+ * invalid_request (amount, reference), not_found (account), conflict (reference in use, too many pending).
  */
 export async function createTopUp(
 	statements: Statements,
@@ -97,7 +97,7 @@ export async function confirmTopUp(
 	}
 }
 
-/** Rejects a top-up whose payment did not arrive. Idempotent. Faults not_found; conflict if otherwise decided. */
+/** Rejects a top-up whose payment did not arrive. Idempotent. Faults not_found; conflict if decided otherwise. */
 export async function rejectTopUp(statements: Statements, id: string, actor: string, act?: AuditNote) {
 	await statements`
 		with rejected as (
@@ -110,14 +110,14 @@ export async function rejectTopUp(statements: Statements, id: string, actor: str
 	throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state: topUp.state } });
 }
 
-/** Fault not_found. */
+/** Reads a top-up. Fault not_found. */
 export async function getTopUp(statements: Statements, id: string): Promise<TopUpRecord> {
 	const [row] = await statements<object>`select * from top_up where id = ${id}`;
 	if (row === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id } });
 	return viewOf<TopUpRecord>(row);
 }
 
-/** Newest first; by default of all accounts and in all states. */
+/** Top-ups, newest first; by default of all accounts and in all states. */
 export async function listTopUps(
 	statements: Statements,
 	filter: { state?: TopUpState; accountId?: string } = {},

@@ -1,6 +1,6 @@
 /**
- * The catalogue in force. A snapshot is immutable and swapped whole, so that its holder keeps a consistent view. A file
- * with mistakes, or rates that cannot be stored, leaves the old snapshot in force and shows in `problems()`.
+ * The catalogue in force. A snapshot is immutable and replaced as a whole, so that its holder keeps a consistent view.
+ * A file with mistakes, or with rates that cannot be stored, leaves the old snapshot in force; `problems()` reports it.
  */
 
 import { assert } from "../base/assert.ts";
@@ -19,31 +19,31 @@ import type { Problem } from "./yaml-reader.ts";
 
 export type ReloadResult =
 	| { readonly ok: true }
-	/** `lasting`: only a changed file helps. Otherwise reloading the same file may succeed later. */
+	/** `lasting`: only a changed file helps. Otherwise loading the same file may succeed later. */
 	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
 
 export interface Catalog {
-	/** Snapshot in force; empty, with revision 0, before the first successful load. */
+	/** The snapshot in force. Before the first successful load it is empty and has revision 0. */
 	current(): CatalogSnapshot;
-	/** Limits of the file that `current()` comes from. */
+	/** Limits of the file that `current()` is from. */
 	limits(): ServiceLimits;
 	/** Origins whose pages may call `/v1/`, by the same file. */
 	cors(): Cors;
 	/** Why the newest version of the file is not in force; empty if it is. */
 	problems(): readonly Problem[];
-	/** Reads the file again. Calls during a reload share the one that follows it. Never rejects. */
+	/** Reads the file again. Calls during a reload share one reload after it. Never rejects. */
 	reload(): Promise<ReloadResult>;
-	/** True if a retirement day has come or gone since the last load; a reload then swaps the models. */
+	/** True if a model's retirement day has begun or was moved since the last load. A reload then replaces the models. */
 	isStale(): boolean;
-	/** Calls `listener` after each swap. The returned function unsubscribes it. */
+	/** Calls `listener` after each replacement, until the returned function is called. */
 	onChange(listener: CatalogListener): () => void;
 }
 
-/** A catalogue whose models come from discovery or the demo instead of a file. */
+/** A catalogue whose models come from a discovery of servers or the demo, not from a file. */
 export interface FixedCatalog extends Catalog {
-	/** Replaces all models. Rejects if their rates cannot be stored; the old models then stay in force. */
+	/** Replaces all models. Rejects if their rates cannot be stored; then the old models stay in force. */
 	setModels(specs: readonly ModelSpec[]): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	const { log } = deps;
 	const store = createStore(deps);
 	let problems: readonly Problem[] = [];
-	/** Text of the file in force; reloading the same text changes nothing. */
+	/** Text of the file in force. Loading the same text again changes nothing. */
 	let textInForce: string | undefined;
 	/** Models of the file in force, and the number of retired ones among them. */
 	let inForce: { readonly models: readonly ModelSpec[]; readonly retired: number } = { models: [], retired: 0 };
@@ -113,7 +113,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
-		// A temporary failure is retried at each poll but logged only once.
+		// A temporary failure is tried again at each poll, but logged only once.
 		if (isNews) log.error("the catalogue was not loaded; the previous one stays in force", { problems: found });
 		return { ok: false, problems: found, lasting };
 	}
@@ -136,10 +136,10 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		problems: () => problems,
 		isStale,
 		reload() {
-			// The next reload is already planned; a second one at the same time could let the older text win.
+			// The next reload is planned already. A second one at the same time could put the older text in force.
 			if (following !== undefined) return following;
 			if (running === undefined) return start();
-			// The running reload may have read the file before its latest change, so another one follows it.
+			// The running reload may have read the file before its latest change, so another one follows.
 			following = running.then(() => {
 				following = undefined;
 				return start();
@@ -181,11 +181,11 @@ function createStore(deps: StoreDeps) {
 
 	let lastSwap: Promise<void> = Promise.resolve();
 
-	/** Runs swaps one after the other, so that the models of the last call win. */
+	/** Replaces models one call after the other, so that those of the last call stay. */
 	function swap(file: Swapped): Promise<void> {
 		const mine = lastSwap.then(() => swapNow(file));
 		lastSwap = mine.catch(() => {
-			// The caller of the earlier swap handles its error.
+			// The earlier call's own caller handles its error.
 		});
 		return mine;
 	}
@@ -226,7 +226,7 @@ function createStore(deps: StoreDeps) {
 	return { reader, swap };
 }
 
-/** Name under which versions of a model's batch rates are stored; no model can have such a name. */
+/** Name under which versions of a model's batch rates are stored. No model can have this name. */
 function batchCardName(modelId: string): string {
 	return `${modelId}#batch`;
 }
@@ -257,7 +257,7 @@ function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error);
 }
 
-/** Pins the rates of models. Unchanged rates need no database, so servers can be replaced while Postgres is down. */
+/** Finds or stores models' rate cards. Unchanged rates need no database, so servers can be replaced without one. */
 async function price(
 	{ statements, clock }: StoreDeps,
 	specs: readonly ModelSpec[],

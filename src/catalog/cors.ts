@@ -1,6 +1,6 @@
 import { show, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
-/** Origins whose pages may call `/v1/`; an empty set means off. */
+/** Origins whose pages may call `/v1/`; an empty set: none. */
 export type Cors = "*" | ReadonlySet<string>;
 
 export const DEFAULT_CORS: Cors = "*";

@@ -44,11 +44,11 @@ const TOKENS_MAX = 100_000_000;
 const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
-/** Default length for kinds other than chat, where it only bounds a small cost. Chat models must give their lengths. */
+/** Default length for other kinds than chat, where it only bounds a small cost. Chat models must state theirs. */
 const DEFAULT_CONTEXT_LENGTH = 8192;
 const GENERATING_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "transcription"]);
 
-/** Claims a name for a model or route, or reports that another one has it. */
+/** Claims a name for a model or route; reports if another one has it. */
 export type ClaimName = (name: string, line: number) => void;
 
 /** Reads one entry of `models:`. Undefined if it has a mistake. */
@@ -111,13 +111,13 @@ export function readName(reader: YamlReader, field: YamlField | undefined): stri
 	return reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
 }
 
-/** Reads a date that exists, without a time. */
+/** Reads a date without a time, which must exist. */
 function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (day: string) => day.length === DAY_LENGTH && msOfIso(day) !== undefined;
 	return reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${show(day)}`);
 }
 
-/** Reads a chat model's endpoints, and whether the model supports batches. */
+/** Reads a chat model's endpoints, and whether it supports batches. */
 function readModes(
 	reader: YamlReader,
 	map: YamlMap,
@@ -138,7 +138,7 @@ function readModes(
 	return { modes: chosen === undefined ? new Set(["chat"]) : modes, batches };
 }
 
-/** Reads rates of batches; null if batches cost as much as other requests. */
+/** Reads rates of batches; null if batches cost what other requests cost. */
 function readBatchRates(
 	reader: YamlReader,
 	field: YamlField | undefined,
@@ -186,7 +186,7 @@ function readUpstreams(reader: YamlReader, field: YamlField | undefined, kind: M
 		if (upstream === undefined) continue;
 		const key = JSON.stringify([upstream.url, upstream.model]);
 		const earlier = seen.get(key);
-		// Refused, because a server listed twice would get twice its concurrency.
+		// A server that is listed twice would get twice its concurrency.
 		if (earlier !== undefined) reader.report(item, `the same url and model as in line ${earlier}`);
 		else seen.set(key, item.line);
 		upstreams.push(upstream);
@@ -194,7 +194,7 @@ function readUpstreams(reader: YamlReader, field: YamlField | undefined, kind: M
 	return upstreams;
 }
 
-/** A listed parameter must work on every server: removes those that a dialect of the model does not support. */
+/** Removes listed parameters that a dialect of the model does not support: they must work on every server. */
 function leaveOutUnsupported(
 	reader: YamlReader,
 	kind: ModelKind,
@@ -211,7 +211,7 @@ function leaveOutUnsupported(
 	}
 }
 
-/** Reads a list of distinct words; empty if absent. `accept` is called for each valid word. */
+/** Reads a list of distinct words; empty if absent. Calls `accept` for each valid word. */
 function readWords(
 	reader: YamlReader,
 	field: YamlField | undefined,

@@ -13,22 +13,22 @@ export type ReasoningHistory = "reasoning_content" | "reasoning" | "omit";
 
 export type Modality = "text" | "image" | "audio" | "embeddings" | "rerank";
 
-/** How image URLs in prompts are handled, which the upstream would fetch. `data_only` accepts only `data:` URLs. */
+/** What happens to image URLs in prompts: the upstream would fetch them. `data_only` accepts only `data:` URLs. */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 
 export interface Rates {
 	readonly input: PicoUsdPerUnit;
-	/** Per prompt token that the upstream read from its cache; equals `input` unless set. */
+	/** For a prompt token that the upstream read from its cache; by default `input`. */
 	readonly cachedInput: PicoUsdPerUnit;
 	readonly output: PicoUsdPerUnit;
 	readonly request: PicoUsdPerUnit;
-	/** Per generated image; also per prompt image, if `input` does not cover images. */
+	/** For a generated image; also for an image in a prompt if `input` does not cover it. */
 	readonly image: PicoUsdPerUnit;
 	readonly audioSecond: PicoUsdPerUnit;
 	readonly search: PicoUsdPerUnit;
 }
 
-/** One version of a model's prices. Immutable: each reservation stores the version that priced it. */
+/** A version of a model's prices. Immutable; each reservation stores the version that prices it. */
 export interface RateCard extends Rates {
 	/** `<model id>@<version>`; primary key in Postgres. */
 	readonly id: string;
@@ -36,7 +36,7 @@ export interface RateCard extends Rates {
 }
 
 export interface BatchTerms {
-	/** Rates of batch lines; null: the model's usual rates. */
+	/** Rates of batch lines; null: the usual rates. */
 	readonly rateCard: RateCard | null;
 }
 
@@ -49,7 +49,7 @@ export interface UpstreamSpec {
 	readonly model: string;
 	readonly dialect: DialectName;
 	readonly maxConcurrency: number;
-	/** False for servers that close idle connections early: each request then opens a new connection. */
+	/** False for servers that close idle connections early: each request then opens a connection. */
 	readonly keepAlive: boolean;
 	/** Default `inside`. */
 	readonly reasoningTokens?: ReasoningCount;
@@ -60,13 +60,13 @@ export type TextNormalization = "nfkc" | "none";
 /** A model that customers can name, with its servers. Immutable. */
 export interface Model {
 	readonly id: string;
-	/** Other names for requests. A key's allowlist is checked against `id`, so that an alias cannot bypass it. */
+	/** Other names in requests. A key's allowed models are compared with `id`, so that an alias bypasses nothing. */
 	readonly aliases: readonly string[];
 	readonly name: string;
 	readonly kind: ModelKind;
-	/** Supported endpoints of a model of `kind: chat`; empty for other kinds. */
+	/** Endpoints of a model of `kind: chat`; empty for other kinds. */
 	readonly modes: ReadonlySet<ChatMode>;
-	/** Terms of managed batches; absent if the model does not support them. */
+	/** Terms of managed batches; absent without batches. */
 	readonly batch?: BatchTerms;
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
@@ -74,25 +74,25 @@ export interface Model {
 	readonly contextLength: number;
 	/** Limit of generated tokens; 0 for kinds that generate none. */
 	readonly maxOutputTokens: number;
-	/** Tokens that the chat template may add to a request; part of the upper bound of the request's cost. */
+	/** Tokens that the chat template may add, for the upper bound of the cost. */
 	readonly templateOverheadTokens: number;
-	/** Unicode form into which the tokenizer converts text, which may lengthen it. `none`: no conversion. */
+	/** Unicode form into which the tokenizer converts text; that may lengthen it. `none`: no conversion. */
 	readonly textNormalization: TextNormalization;
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
-	/** Whether servers get the role `developer` or `system` for it. Absent: `keep` if all are of dialect `openai`. */
+	/** Role that servers get for `developer`. Absent: `keep` if all of them are of dialect `openai`. */
 	readonly developerRole?: "keep" | "system";
 	/** Absent: the field that the dialect of its servers reads. */
 	readonly reasoningHistory?: ReasoningHistory;
-	/** `2027-01-31`: the model is not served from the beginning of that day (UTC) on. Absent if no day is set. */
+	/** `2027-01-31`: from that day (UTC) on the model is not served. Absent: no day is set. */
 	readonly retiresOn?: string;
 	readonly rateCard: RateCard;
 	readonly upstreams: readonly UpstreamSpec[];
-	/** Unix seconds at which this id first appeared in the catalogue. */
+	/** Unix seconds at which this id first was in the catalogue. */
 	readonly createdS: number;
 }
 
-/** A model as described by a file, discovery or the demo, before its rates are stored as a version. */
+/** A model of a file, a discovery or the demo, before its rates are stored as a version. */
 export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"> {
 	readonly rates: Rates;
 	readonly batch?: { readonly rates: Rates | null };
@@ -108,11 +108,11 @@ export interface RouteSpec {
 	readonly by: RouteOrder;
 }
 
-/** A name for several models, tried in order: the first that answers is charged at its own rates. */
+/** A name for several models, which are tried in order. The first that answers is charged at its rates. */
 export interface Route {
 	readonly id: string;
 	readonly name: string;
-	/** At least one model. By price, the cheapest is first; by speed, each request decides the order. */
+	/** At least one model. By price the cheapest is first; by speed each request decides the order. */
 	readonly models: readonly [Model, ...Model[]];
 	readonly by: RouteOrder;
 }
@@ -124,16 +124,16 @@ export interface Retired {
 	readonly kind: ModelKind;
 }
 
-/** The whole catalogue at one moment. It is replaced as a whole and never modified. */
+/** The whole catalogue at one moment. Replaced as a whole, never changed. */
 export interface CatalogSnapshot {
-	/** Number that grows with each replaced snapshot. */
+	/** Number that increases with each snapshot. */
 	readonly revision: number;
-	/** Models by id, in the order of the file. */
+	/** Models by id, in the file's order. */
 	readonly models: ReadonlyMap<string, Model>;
 	/** Model id by alias. `findModel` accepts both. */
 	readonly aliases: ReadonlyMap<string, string>;
 	readonly routes: ReadonlyMap<string, Route>;
-	/** Models and routes of the file that are no longer served, by name. */
+	/** Models and routes of the file that are not served any more, by name. */
 	readonly retired: ReadonlyMap<string, Retired>;
 }
 

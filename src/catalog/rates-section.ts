@@ -5,14 +5,14 @@ import type { YamlReader } from "./yaml-reader.ts";
 import { show, type YamlField } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
-/** USD per million tokens. Lower rates are refused as a mistake: probably a rate per token. */
+/** Lowest rate in USD per million tokens. A lower one is probably a rate per token, so it is refused. */
 const RATE_USD_MIN = 0.001;
 const DECIMALS_MAX = 12;
-/** Significant digits of a rate in a hint; the last digits of a float product may be wrong. */
+/** Digits of a rate in a hint. The last digits of a float product may be wrong. */
 const DIGITS_KEPT = 12;
 const ZERO_RATE = 0 as PicoUsdPerUnit;
 
-/** Rates that each kind of model can charge. Other rates would never be charged, so they are refused. */
+/** Rates that each kind of model can charge. Others would never be charged, so they are refused. */
 const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	chat: ["input", "cached_input", "output", "request", "image"],
 	embedding: ["input", "cached_input", "request"],
@@ -21,7 +21,7 @@ const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	rerank: ["search", "input", "cached_input", "request"],
 };
 
-/** Rates that each kind needs: one alternative must be complete, or generated output would be free by mistake. */
+/** Rates that each kind needs: one alternative must be complete, or output would be free by mistake. */
 const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = {
 	chat: [["input", "output"]],
 	embedding: [["input"]],
@@ -31,8 +31,8 @@ const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = 
 };
 
 /**
- * Reads `rates:` of a model: decimal strings, "0" to "1000000" USD per million tokens. `request`, `image`,
- * `audio_second` and `search` are USD each ("0" to "9000"). Missing rates are 0; `cached_input` defaults to `input`.
+ * Reads a model's `rates:`: decimal strings, "0" to "1000000" USD per million tokens; `request`, `image`,
+ * `audio_second` and `search` "0" to "9000" USD each. Missing rates are 0, but `cached_input` defaults to `input`.
  */
 export function readRates(
 	reader: YamlReader,
@@ -82,7 +82,7 @@ function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): Pi
 	return undefined;
 }
 
-/** A hint for rates that are nearly 0 per million: other price lists give rates per token. */
+/** Hint for a rate that is nearly 0 per million: other price lists give rates per token. */
 function hintOfToken(usd: number): string {
 	const million = plainDecimal(Number((usd * TOKENS_PER_RATE).toPrecision(DIGITS_KEPT)));
 	return usd === 0 || usd >= RATE_USD_MIN || million === undefined
@@ -90,9 +90,7 @@ function hintOfToken(usd: number): string {
 		: `; if it is the rate per token, write "${million}"`;
 }
 
-/**
- * Writes small numbers such as `1e-7` as plain decimals. Undefined if the value is no amount or has too many decimals.
- */
+/** Writes small numbers such as `1e-7` as plain decimals. Undefined if the value is no amount or too long. */
 function plainDecimal(value: unknown): string | undefined {
 	const isNumber =
 		typeof value === "number" || (typeof value === "string" && /^\d*\.?\d+(e[+-]?\d{1,2})?$/i.test(value));

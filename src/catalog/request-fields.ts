@@ -1,10 +1,10 @@
 /**
- * How each request field is handled: written by the gateway, never sent, or copied to the model server. Request
+ * What happens to each request field: the gateway writes it, never sends it, or copies it to the model server. Request
  * parsers, dialects and the catalogue's checks share these tables.
  */
 import type { DialectName, ModelKind } from "./model.ts";
 
-/** The endpoints that send requests upstream, named as in usage records. */
+/** Endpoints that send requests to model servers, named as in usage records. */
 export type Endpoint = "chat" | "completions" | "embeddings" | "transcription" | "image" | "rerank";
 
 type Reasons = Readonly<Record<string, string>>;
@@ -12,7 +12,7 @@ type Reasons = Readonly<Record<string, string>>;
 const OUTPUT_LIMIT = "the output limit is `max_tokens` here";
 const NOT_RESERVED = "output that is generated but not delivered cannot be reserved for";
 
-/** Fields that the gateway reads itself. Their values in upstream requests come from the reservation. */
+/** Fields that the gateway reads. It sends values that follow from the reservation. */
 export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	chat: new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]),
 	completions: new Set([
@@ -47,14 +47,14 @@ const IGNORED = "its servers ignore it";
 const NO_LENGTH: Reasons = { min_tokens: IGNORED, ignore_eos: IGNORED };
 const NO_PREFIX: Reasons = { continue_final_message: IGNORED, add_generation_prompt: IGNORED };
 
-/** Fields that a dialect's servers ignore, refuse or misread in chats and completions; they are never sent. */
+/** Fields of chats and completions that a dialect's servers ignore, refuse or misread; never sent to them. */
 const UNKNOWN_TO: Partial<Record<DialectName, Reasons>> = {
 	"llama.cpp": { ...NO_ECHO, suffix: "its servers refuse it", min_tokens: IGNORED },
 	ollama: { ...ONE_CHOICE, ...NO_ECHO, ...NO_LENGTH, ...NO_PREFIX, tool_choice: IGNORED },
 	tgi: { ...ONE_CHOICE, ...NO_ECHO, ...NO_LENGTH, ...NO_PREFIX, suffix: "its servers refuse it" },
 };
 
-/** Fields without which the answer means something else, and the values that change nothing. */
+/** Fields without which an answer means something else, and the values that change nothing. */
 const ESSENTIAL: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
 	["add_generation_prompt", [true]],
 	["best_of", [1]],
@@ -71,17 +71,17 @@ const ESSENTIAL: ReadonlyMap<string, readonly unknown[]> = new Map<string, reado
 ]);
 const OF_TEXT: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 
-/** Whether an answer without regard to this field would be wrong rather than tuned differently. */
+/** True if an answer that ignores this field would be wrong, not only tuned differently. */
 export function isEssential(kind: ModelKind, field: string, value: unknown): boolean {
 	const neutral = OF_TEXT.has(kind) ? ESSENTIAL.get(field) : undefined;
 	if (neutral === undefined) return false;
 	return !neutral.includes(field === "response_format" ? (value as { type?: unknown }).type : value);
 }
 
-/** Options of TEI's rerank endpoint that the gateway handles itself; TEI servers take no others. */
+/** Options of TEI's rerank endpoint, which the gateway applies itself. */
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);
 
-/** Says why servers of a dialect do not support a parameter that the catalogue lists; undefined if they do. */
+/** Why servers of a dialect do not support a parameter that the catalogue lists; undefined if they do. */
 export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
 	const never = NEVER_SENT[kind];
 	if (never !== undefined && Object.hasOwn(never, parameter)) return never[parameter];
@@ -92,7 +92,7 @@ export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter:
 		: undefined;
 }
 
-/** Whether a dialect's servers are known to support this field of chats and completions. */
+/** True if servers of a dialect are known to support this field of chats and completions. */
 export function isKnownTo(dialect: DialectName, field: string): boolean {
 	return !Object.hasOwn(UNKNOWN_TO[dialect] ?? {}, field);
 }
@@ -102,7 +102,7 @@ const NOT_COPIED = {
 	completions: new Map<DialectName, ReadonlySet<string>>(),
 };
 
-/** Client fields that are not copied into requests to servers of this dialect. */
+/** Clients' fields that are not copied into requests to servers of this dialect. */
 export function notCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
 	let names = NOT_COPIED[kind].get(dialect);
 	if (names === undefined) {

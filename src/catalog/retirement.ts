@@ -15,8 +15,8 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
 }
 
 /**
- * Models and routes served at a moment. Removes retired models, also from routes, and routes without models. Their
- * names stay known, so that errors can give the retirement day.
+ * Models and routes that are served at a moment. Removes retired models, also from routes, and routes without models.
+ * Their names stay known, so that errors can give the retirement day.
  */
 export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
 	const gone = new Map<string, Retired>();

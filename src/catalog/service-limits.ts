@@ -3,8 +3,8 @@ import type { Log } from "../base/log.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 /**
- * One row for each field of `limits:` of `tollgate.yaml`: its name, the limit it sets, default, lower and upper bound in
- * the file's unit (`_s` seconds, `_mb` mebibytes), and its meaning. README.md has the same list with more detail.
+ * A row per field of `limits:` in `tollgate.yaml`: name, the limit that it sets, default, lower and upper bound in the
+ * file's unit (`_s` seconds, `_mb` mebibytes), meaning. README.md has the same list with more detail.
  */
 const FIELDS = [
 	["status_hold_s", "holdStatusMs", 10, 0, 300, "longest wait for a first event before the response status is sent"],
@@ -43,7 +43,7 @@ const FIELDS = [
 /** Limits that the file can set, in milliseconds and bytes. */
 export type SetLimits = Readonly<Record<(typeof FIELDS)[number][1], number>>;
 
-/** A field of `limits:`. Its value in the file times `scale` is the value in SetLimits. */
+/** A field of `limits:`. Its value in the file, multiplied by `scale`, is the value in SetLimits. */
 export interface LimitField {
 	readonly name: string;
 	readonly limit: keyof SetLimits;
@@ -63,7 +63,7 @@ export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , m
 export interface ServiceLimits extends SetLimits {
 	/** One account's share of the memory for request bodies. */
 	readonly bodyMemoryAccountBytesMax: number;
-	/** Memory for long answers that clients have not read yet: in all, and per account. */
+	/** Memory for long answers that clients have not read yet, of all accounts and of one. */
 	readonly answerMemoryBytesMax: number;
 	readonly answerMemoryAccountBytesMax: number;
 	readonly filesBytesMax: number;
@@ -71,12 +71,12 @@ export interface ServiceLimits extends SetLimits {
 	readonly healthIntervalMs: number;
 }
 
-/** Share of the bodies' memory per account: more than equal, since most bodies are small. One largest body fits. */
+/** An account's share of the bodies' memory: more than equal, because most bodies are small. The largest body fits. */
 const BODY_ACCOUNT_SHARE = 3 / 8;
-/** Waiting answers may hold a quarter of the bodies' memory: an answer is bytes, a body also text and values. */
+/** Unread answers may use a quarter of the bodies' memory: an answer is bytes, a body also text and values. */
 const ANSWERS_PER_BODIES = 4;
 const ANSWER_ACCOUNT_SHARE = 1 / 4;
-/** Total file space, as a number of accounts that use their whole space. */
+/** Space of all files, as a number of accounts that use their whole space. */
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
@@ -135,14 +135,12 @@ function limitField(name: string): LimitField {
 
 const MB = 1024 * 1024;
 /**
- * Memory per byte of request bodies: measured 5 to 14 times, as bytes, text, values and bytes again, freed late by the
- * collector. Answers then take at most a quarter of the memory.
+ * Memory per byte of request bodies: 5 to 14 times was measured (bytes, text, values and bytes again, freed late).
+ * Unread answers then use at most a quarter of the memory.
  */
 const MEMORY_OF_BODIES = 16;
 
-/**
- * Lowers memory limits to what this process may use: above it, the kernel would kill the process with all its streams.
- */
+/** Lowers memory limits to what this process may use: above it the kernel would kill the process with its streams. */
 export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 	whole: Whole,
 	deps: { log: Log; memoryBytes: number },
@@ -169,7 +167,7 @@ export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 	return { ...whole, limits };
 }
 
-/** Returns the same object if no limit exceeds the memory. */
+/** Returns `limits` itself if none exceeds the memory. */
 export function limitsWithin(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
 	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
 	if (bodies >= limits.bodyMemoryBytesMax) return limits;

@@ -11,7 +11,7 @@ export const UPSTREAM_FIELDS = [
 	"reasoning_tokens",
 ] as const;
 
-/** Kinds of models that servers of each dialect support. `openai` means any server with that interface. */
+/** Kinds of models that servers of each dialect support. `openai` is any server with that interface. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
 	openai: ["chat", "embedding", "transcription", "image", "rerank"],
 	vllm: ["chat", "embedding", "transcription", "image", "rerank"],
@@ -52,7 +52,7 @@ export function readUpstream(
 	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive, reasoningTokens });
 }
 
-/** Error messages never repeat the URL, which may contain a password. */
+/** Errors never repeat the URL, which may contain a password. */
 function readUrl(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const text = reader.text(field);
 	if (field === undefined || text === undefined) return undefined;
@@ -71,7 +71,7 @@ function readUrl(reader: YamlReader, field: YamlField | undefined): string | und
 	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Null without a value: a variable set to nothing means a server without a key. */
+/** Null without a value: an empty variable means a server without a key. */
 function readApiKey(reader: YamlReader, field: YamlField | undefined): string | null {
 	const rule = `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`;
 	const text = reader.text(field, (key) => key.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]*$/.test(key), rule);

@@ -13,18 +13,18 @@ export interface CatalogWatch {
 
 const POLL_MS = 1_000;
 
-/** Calls `reload` after each change and when `isStale`; repeats it at each poll after a temporary failure. */
+/** Calls `reload` after each change and when `isStale`. After a temporary failure repeats it at each poll. */
 export function watchCatalog(
 	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult>; isStale?: () => boolean },
 	/** `path` is absolute. */
 	{ path, pollMs = POLL_MS }: { path: string; pollMs?: number },
 ): CatalogWatch {
 	const { clock, log } = deps;
-	/** Identity of the file at the last reload that succeeded or failed for good. */
+	/** Identity of the file at the last reload that succeeded, or failed so that only a change helps. */
 	let loaded: string | undefined;
-	/** Identity at the previous poll. The file is loaded when two polls agree, so that half a file is never loaded. */
+	/** Identity at the last poll. The file is loaded when two polls agree, so that no half-written file is. */
 	let seen: string | undefined;
-	/** Error code of the previous poll, if the file may exist but could not be read. */
+	/** Error code of the last poll, if the file may exist but could not be read. */
 	let hindered: string | undefined;
 	let isStopped = false;
 	let cancel = () => {};
@@ -41,11 +41,11 @@ export function watchCatalog(
 		if (identity !== undefined && identity !== loaded) {
 			if (isSettled && (await reload())) loaded = identity;
 		}
-		// The file is unchanged, but the retirement day of a model has come.
+		// The file is unchanged, but a model's retirement day has begun.
 		else if (identity !== undefined && deps.isStale?.()) await reload();
 	}
 
-	/** Returns true if retrying with the same file cannot help. */
+	/** Reloads; true if trying again with the same file cannot help. */
 	async function reload(): Promise<boolean> {
 		if (isStopped) return true;
 		const result = await deps.reload();
@@ -58,7 +58,7 @@ export function watchCatalog(
 			if (!isStopped) pollIn(pollMs);
 		});
 	}
-	// Polls at once: the file may have changed since it was loaded at the start.
+	// The first poll is at once: the file may have changed since the start loaded it.
 	pollIn(0);
 
 	return {
@@ -69,7 +69,7 @@ export function watchCatalog(
 	};
 }
 
-/** Returns an identity that changes with any write, rename or switched link; or `hindrance`, such as EACCES. */
+/** Identity that changes with any write, rename or switched link; or `hindrance`, such as EACCES. */
 async function lookAt(path: string): Promise<{ readonly identity?: string; readonly hindrance?: string }> {
 	try {
 		const target = await realpath(path);

@@ -5,15 +5,15 @@ export const RATE_NAMES = ["input", "cached_input", "output", "request", "image"
 
 export type RateName = (typeof RATE_NAMES)[number];
 
-/** Rates written per million tokens; all others are written per unit. */
+/** Rates that are written per million tokens; others are written per unit. */
 export const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
 
-/** Rates under the names and in the units of `tollgate.yaml`. */
+/** Rates with the names and units of `tollgate.yaml`. */
 export type WrittenRates = Readonly<Record<RateName, string>>;
 
 export const WRITTEN_UNITS = "input, cached_input and output in USD per million tokens, others USD each";
 
-/** Builds rates by calling `rate` for each name used in the file and in the table `rate_card`. */
+/** Builds rates by calling `rate` for each name in the file and in the table `rate_card`. */
 export function ratesFrom(rate: (name: RateName) => PicoUsdPerUnit): Rates {
 	return {
 		input: rate("input"),
@@ -41,7 +41,7 @@ export function chargedRates(rates: Rates): Partial<WrittenRates> {
 	return Object.fromEntries(Object.entries(writtenRates(rates)).filter(([, rate]) => rate !== "0"));
 }
 
-/** Highest of these rates, as in OpenRouter's price list: decimal strings, US dollars per single unit. */
+/** The highest of these rates, as OpenRouter's price list writes them: decimal US dollars per single unit. */
 export function pricingOf(cards: readonly RateCard[]): Record<string, string> {
 	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
 		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);

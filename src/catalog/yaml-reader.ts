@@ -1,13 +1,13 @@
 /**
- * Reads a YAML document field by field and collects every mistake with its line. `${NAME}` is replaced in scalars after
- * parsing, so a variable's value stays one value and cannot add fields.
+ * Reads a YAML document field by field and collects every mistake with its line. `${NAME}` in scalars is replaced after
+ * parsing, so that a variable's value stays one value and cannot add fields.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
 import { isOneEditAway, plainWord } from "../base/near-word.ts";
 
 export interface Problem {
-	/** Line number from 1; 0 if the problem has no line. */
+	/** Line from 1; 0 if the problem has none. */
 	readonly line: number;
 	readonly message: string;
 }
@@ -18,22 +18,22 @@ export interface YamlMap {
 	readonly line: number;
 	/** Undefined if the field is absent or left empty. */
 	get(name: string): YamlField | undefined;
-	/** Like `get`, but reports an absent field at the mapping's line. */
+	/** Like `get`, but reports an absent field, with the line of the mapping. */
 	require(name: string): YamlField | undefined;
 }
 
-/** Reads fields. Functions return undefined for an absent field and after a mistake. */
+/** Reads fields. Functions return undefined for an absent field and for one with a mistake. */
 export interface YamlReader extends ScalarReader {
-	/** Undefined if the text is empty or not YAML; the mistake is then reported. */
+	/** Undefined if the text is empty or no YAML; then the mistake was reported. */
 	readonly root: YamlField | undefined;
 	report(at: { readonly line: number; readonly path: string }, message: string): void;
-	/** Reports something suspicious that does not prevent serving. */
+	/** Reports something doubtful that does not prevent serving. */
 	warn(at: { readonly line: number; readonly path: string }, message: string): void;
 	problems(): Problem[];
 	warnings(): Problem[];
-	/** Reads a mapping. Reports field names outside `known`, unless `extra` accepts them. */
+	/** Reads a mapping. Reports field names that are not in `known`, unless `extra` accepts them. */
 	map(field: YamlField | undefined, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
-	/** Reads a list. Reports more than `itemsMax` items. */
+	/** Reads a list. Reports if it has more than `itemsMax` items. */
 	list(field: YamlField | undefined, itemsMax: number): YamlField[] | undefined;
 }
 
@@ -54,7 +54,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 
 	noteSyntax(text, document, counter, note);
 
-	/** Wraps a node, resolving aliases to anchors; the line is the alias's. Undefined for an empty value. */
+	/** A node as a field, with aliases resolved; its line is the alias's. Undefined for an empty value. */
 	function fieldOf(raw: unknown, path: string, otherwise: number): YamlField | undefined {
 		const node = raw as Node | null;
 		if (node === null) return undefined;
@@ -115,7 +115,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return items;
 	}
 
-	// After a duplicate name the document is still readable; after other errors its tree is unreliable.
+	// With duplicate names the document can be read; with other errors its tree is unreliable.
 	const usable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
 	const root = usable ? fieldOf(document.contents, "file", 1) : undefined;
 	if (usable && root === undefined) note(1, "the file is empty");
@@ -151,7 +151,7 @@ function mapOf(
 	};
 }
 
-/** Reports YAML syntax errors, at most one per line, since one mistake causes a chain of errors. */
+/** Reports YAML's syntax errors, at most one per line, since one mistake causes several. */
 function noteSyntax(
 	text: string,
 	document: Document,
@@ -165,7 +165,7 @@ function noteSyntax(
 		lines.add(line);
 		const unquoted = /[{[,].*\$\{/.test(text.split("\n", line)[line - 1] ?? "");
 		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
-		// Replaces the library's message, which addresses programmers.
+		// A text for operators instead of the library's, which is for programmers.
 		const problem =
 			error.code === "MULTIPLE_DOCS" ? "a line of --- starts a second document; remove it" : error.message;
 		note(line, `not valid YAML: ${problem}${advice}`);
@@ -186,21 +186,21 @@ export interface YamlField {
 }
 
 export interface Scalar {
-	/** Text as in the file, safe to show. */
+	/** Text as in the file; may be shown. */
 	readonly written: string;
-	/** Value with variables replaced; may be a secret. */
+	/** Value with variables replaced. It may be a secret. */
 	readonly value: unknown;
 	readonly substituted: boolean;
 }
 
 /**
- * Reads single values. Functions return undefined for an absent field, a mistake, or a variable without a value.
- * Callers may then use a default, since a file with a mistake is refused as a whole.
+ * Reads single values. Functions return undefined for an absent field, a mistake, or a variable without a value. The
+ * caller may then use a default, because a file with a mistake is refused as a whole.
  */
 export type ScalarReader = ReturnType<typeof createScalarReader>;
 
 const SHOWN_LENGTH_MAX = 60;
-/** Matches `${NAME}`; `$${NAME}` is the escape of a literal `${NAME}`. */
+/** `${NAME}`; `$${NAME}` stands for the text `${NAME}`. */
 const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -233,7 +233,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		return complete ? { written, value, substituted } : undefined;
 	}
 
-	/** Reads a text. If `fits` refuses it, reports `rule`. */
+	/** Reads a text; reports `rule` if `fits` refuses it. */
 	function text(
 		field: YamlField | undefined,
 		fits: RegExp | ((text: string) => boolean) = () => true,
@@ -254,7 +254,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	): number | undefined {
 		const read = field && scalar(field);
 		if (field === undefined || read === undefined) return undefined;
-		// Variables are text, so digits in one are read as a number.
+		// Variables are texts, so digits in one count as a number.
 		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
 		const value = digits ? Number(read.value) : read.value;
 		const what = bounds.integer ? "a whole number" : "a number";
@@ -288,13 +288,13 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	return { scalar, text, number, flag, choice };
 }
 
-/** Describes the found value. Quoted digits, true and false look like the right type, so the message says "text". */
+/** Names the found value. Says "text" for quoted digits, true and false, which look like the right type. */
 function gotOf({ written, value, substituted }: Scalar): string {
 	const isQuoted = typeof value === "string" && !substituted && /^(-?\d+(\.\d+)?|true|false)$/.test(value.trim());
 	return isQuoted ? `text: write ${value.trim()} without quotes` : show(written);
 }
 
-/** Quotes a text of the file for a message: shortened, without line ends. */
+/** A text of the file for a message: quoted, shortened, without line ends. */
 export function show(text: string): string {
 	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
 }

@@ -80,7 +80,7 @@ export const accountCommands: CommandRuns = {
 	"account unsuspend": (context, input) => actInForce(context, input, unsuspendAccount, { state: "active" }),
 };
 
-/** Finds the account named by id or e-mail address in an argument or option. Fault `not_found`. */
+/** The account that an argument or option names by id or address. Fault `not_found`. */
 export async function namedAccount(statements: Statements, name: string) {
 	const account = await findAccount(statements, name);
 	if (account === null) throw new Fault("not_found", `There is no account ${name}.`);

@@ -31,7 +31,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		try {
 			response = await fetch(`${url}${path}`, { ...init, headers, redirect: "manual" });
 		} catch (cause) {
-			// A fault in the customer's own lines is thrown unchanged.
+			// A fault that the customer's own lines caused.
 			if (cause instanceof Fault) throw cause;
 			throw new Fault("service_unavailable", `The service at ${url} does not answer.`, { cause });
 		}
@@ -47,7 +47,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		async upload(filename: string, lines: AsyncIterable<string>): Promise<string> {
 			const boundary = `lines-${crypto.randomUUID()}`;
 			const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
-			// The runtime can send an async iterable, which the DOM's types do not allow.
+			// The runtime can send an async iterable, which the DOM's types lack.
 			const body = formOf(boundary, filename, lines) as unknown as ReadableStream;
 			return (await askJson<{ id: string }>("/v1/files", { method: "POST", headers, body })).id;
 		},
@@ -117,14 +117,14 @@ export interface LineDefaults {
 }
 
 /**
- * Yields a batch's lines, reading files of any size line by line. A line with only a request body is wrapped and gets a
- * custom id such as `line-7`. Fault `invalid_request` names the first line that is not a JSON object.
+ * Yields a batch's lines, reading files of any size line by line. A line that is only a request body is wrapped, with a
+ * custom id such as `line-7`. Fault `invalid_request` names the first line that is no JSON object.
  */
 export async function* inputLines(path: string, defaults: LineDefaults): AsyncGenerator<string, void> {
 	let number = 0;
 	for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
 		number += 1;
-		// Windows editors start a file with a byte order mark, which is removed.
+		// Removes the byte order mark, with which Windows editors begin a file.
 		const plain = number === 1 ? text.replace(/^\uFEFF/, "") : text;
 		if (plain.trim() === "") continue;
 		yield `${JSON.stringify(completed(objectOf(plain, number), number, defaults))}\n`;
@@ -142,7 +142,7 @@ function objectOf(text: string, number: number): Record<string, unknown> {
 	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
 }
 
-/** Keeps a number as it is written in the file: an integer above 2^53 would lose digits. */
+/** Keeps a number as written: an integer above 2^53 would lose digits. */
 function asWritten(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
 	const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
 	return isOther ? JSON.rawJSON(source) : value;

@@ -5,14 +5,14 @@ import { newUuid } from "../base/id.ts";
 import { type BatchClient, createBatchClient, inputLines, type RemoteBatch } from "./batch-client.ts";
 import { type CommandContext, type CommandInput, type CommandRuns, type Output, UsageError } from "./command.ts";
 
-/** Variable with the customer's API key. Not an argument, because other users of the machine can see those. */
+/** Variable with the customer's API key. Not an argument: other users of the machine can see arguments. */
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 const URL_VARIABLE = "TOLLGATE_URL";
 const URL_DEFAULT = "http://127.0.0.1:8080";
 
 const POLL_MS_MIN = 200;
 const POLL_MS_MAX = 5_000;
-/** Failed polls in a row after which the command gives up: about ten minutes. */
+/** Failed polls in a row after which the command gives up, about ten minutes. */
 const FAILED_LOOKS_MAX = 120;
 const OVER = new Set(["completed", "failed", "expired", "cancelled"]);
 const BAR_CELLS = 24;
@@ -20,10 +20,10 @@ const END_SIGNALS = ["SIGINT", "SIGTERM"] as const;
 /** Exit code that shells use after Ctrl-C. */
 const EXIT_INTERRUPTED = 130;
 
-/** State file that lets an interrupted command resume. It contains no secret. */
+/** State file with which an interrupted command continues. It contains no secret. */
 interface Progress {
 	readonly url: string;
-	/** Digest of the input file and the options for which the batch was created. */
+	/** Digest of the input file and of the options with which the batch was created. */
 	readonly of: string;
 	readonly idempotencyKey: string;
 	readonly inputFileId?: string;
@@ -55,7 +55,7 @@ async function begin(context: CommandContext, client: BatchClient, url: string, 
 	const place = `${path}.batch.json`;
 	let progress = input.flag("new") ? undefined : readProgress(place);
 	if (progress !== undefined && (progress.of !== of || progress.url !== url)) {
-		// A batch whose file was not uploaded completely cannot be resumed.
+		// Without a complete upload the batch must be started again.
 		if (progress.inputFileId === undefined) progress = undefined;
 		else
 			throw new Fault(
@@ -89,7 +89,7 @@ function readProgress(place: string): Progress | undefined {
 	}
 }
 
-/** Polls until the batch ends; returns undefined after a signal. */
+/** Polls until the batch ends. Undefined after a signal. */
 async function follow(context: CommandContext, client: BatchClient, batchId: string): Promise<RemoteBatch | undefined> {
 	const leave = Promise.withResolvers<undefined>();
 	const onSignal = () => leave.resolve(undefined);
@@ -131,7 +131,7 @@ async function untilOver(context: CommandContext, client: BatchClient, batchId: 
 	return undefined;
 }
 
-/** Why the batch is paused. Also printed if there is no progress bar. */
+/** Why the batch is paused; also printed if there is no progress bar. */
 function pauseText({ paused, expires_at }: RemoteBatch): string {
 	const until = new Date(expires_at * 1000).toISOString().slice(0, 16).replace("T", " ");
 	return `paused: ${paused?.message} The batch continues when this is fixed, until ${until} UTC.`;
@@ -145,7 +145,7 @@ function interrupted(batchId: string): Output {
 	};
 }
 
-/** One line: a bar, the progress, the cost and the time left. */
+/** One line: bar, progress, cost, time left. */
 export function progressText(batch: RemoteBatch, nowMs: number): string {
 	const { total, completed, failed } = batch.request_counts;
 	if (total === 0) return `${batch.status}: validating the file`;

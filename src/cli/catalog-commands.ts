@@ -31,7 +31,7 @@ async function showHistory({ withDatabase }: CommandContext, model: string): Pro
 		since: new Date(card.storedS * 1000).toISOString(),
 		...writtenRates(card),
 	}));
-	// Shows only rates that some model uses, since most use two or three of the seven.
+	// Only the rates that some model has: most use two or three of seven.
 	const charged = RATE_NAMES.filter((name) => rows.some((row) => row[name] !== "0"));
 	const table = formatTable(
 		["RATE CARD", "SINCE", ...charged.map((name) => name.toUpperCase().replace("_", " "))],

@@ -4,7 +4,7 @@ import { CONFIG_TABLE } from "../config-table.ts";
 import type { Secrets } from "../secrets.ts";
 import { runtimeEnvironment } from "./runtime-environment.ts";
 
-/** Values that the supervisor passes to its child processes. */
+/** Values that the supervisor passes to its children. */
 export interface ChildFacts {
 	readonly config: Pick<Config, "workers" | "demo" | "fileStore">;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
@@ -14,13 +14,13 @@ export interface ChildFacts {
 	readonly port: number;
 }
 
-/** General variables that every program may need: paths, locale, proxies, certificates. */
+/** Variables that any program may need: paths, locale, proxies, certificates. */
 const FOREIGN =
 	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|MIMALLOC_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
 
 /**
- * A gateway does not get the console's variables, so that it cannot leak them. It gets all others, because the
- * catalogue may use any, but the S3 key only if files are stored there.
+ * Environment of a gateway. It lacks the console's variables, so that a gateway cannot leak them. It has all others,
+ * because the catalogue may use any, but the S3 key only if files are stored there.
  */
 export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: number): Record<string, string> {
 	const { config, secrets } = facts;
@@ -30,7 +30,7 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
-		// Children use an embedded database like any other, so the default for files must be passed on.
+		// Passed on, because children do not know that their database is embedded, on which the default for files depends.
 		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
 		// The demo always has one worker.

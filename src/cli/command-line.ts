@@ -12,7 +12,7 @@ export type ParsedLine =
 /** Columns at which help texts are wrapped. */
 const WIDTH = 100;
 
-/** Parses `argv` (without the program's name) by the table of commands. Has no side effects. @throws UsageError. */
+/** Parses `argv` (without the program's name) by the table of commands. No side effects. @throws UsageError. */
 export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): ParsedLine {
 	let asked: ParsedLine | undefined;
 	let help = "";
@@ -114,7 +114,7 @@ function flagsOf(name: string, spec: OptionSpec): string {
 	return spec.value === undefined ? `--${name}` : `--${name} <${spec.value}>`;
 }
 
-/** Refuses an option's name as a value, since the value was forgotten, and an empty one, from an unset variable. */
+/** Refuses an option's name as a value (the value was forgotten) and an empty one (a variable was unset). */
 function givenValue(leaf: Program, text: string): string {
 	if (text.trim() === "") throw new InvalidArgumentError("It is empty.");
 	if (leaf.options.some(({ long }) => long === text)) throw new InvalidArgumentError("A value is missing before it.");
@@ -127,7 +127,7 @@ function inputOf(command: Command, options: ReadonlyMap<string, Option>, leaf: P
 		const option = options.get(name);
 		assert(option !== undefined, `\`${command.name}\` has an option --${name}`);
 		const value = given[option.attributeName()];
-		// Commander stores `--no-wait` as `wait`, true by default.
+		// Commander stores `--no-wait` as `wait`, which is true by default.
 		return option.negate ? value === false : value;
 	};
 	const option = (name: string) => {
@@ -160,7 +160,7 @@ function pathOf(command: Program): string {
 	return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** First word before any option that is not a command. Help for an unknown command is an error, too. */
+/** The first word before any option that is no command. Help for an unknown command is an error too. */
 function strangerIn(program: Program, argv: readonly string[]): string | undefined {
 	let at = program;
 	for (const word of argv[0] === "help" ? argv.slice(1) : argv) {

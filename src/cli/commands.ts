@@ -32,7 +32,7 @@ const RUNS: CommandRuns = {
 
 const VALUES = { ports: USUAL_PORTS.join(","), scopes: MANAGEMENT_SCOPES.join(", "), states: TOP_UP_STATES.join(", ") };
 
-/** Every command except `serve`, `help` and `version`, in the order of the help. */
+/** All commands except `serve`, `help` and `version`, in the help's order. */
 export const COMMANDS: readonly Command[] = readCommands();
 
 function readCommands(): Command[] {

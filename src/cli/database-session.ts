@@ -14,15 +14,15 @@ export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
 export interface SessionDeps {
 	readonly log: Log;
-	/** Prints a line to stderr that is not an error. */
+	/** Prints a line to stderr that reports no error. */
 	note(text: string): void;
-	/** True: creates a missing embedded database. */
+	/** True: creates an embedded database if there is none. */
 	readonly makesDatabase: boolean;
-	/** Returns the URL for clients if the schema is complete; undefined: the schema must be migrated. */
+	/** Returns the URL for clients if the schema is complete; undefined if it must be migrated. */
 	readonly preparedUrl?: ((url: string) => Promise<string | undefined>) | undefined;
 }
 
-/** Longer than a server's deadline, because a reconciliation reads the whole ledger. */
+/** Longer than a server's deadline, because a check of the books reads all of them. */
 const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECTIONS_MAX = 2;
 const CUT =
@@ -30,7 +30,7 @@ const CUT =
 const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
- * Runs `work` with the URL of the configured database. Starts an embedded one if it is not running, and stops it
+ * Runs `work` with the URL of the configured database. An embedded one that does not run is started, and stopped
  * afterwards.
  */
 export async function withDatabaseUrl<Result>(
@@ -42,7 +42,7 @@ export async function withDatabaseUrl<Result>(
 	if (url !== undefined) return work(url);
 	if (!embeddedExists(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
 	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
-	// A signal's default action would skip the exit handler that stops the database.
+	// Without this a signal would skip the exit handler, which stops the database.
 	const exit = (signal: NodeJS.Signals) => process.exit(128 + constants.signals[signal]);
 	for (const signal of signals) process.on(signal, exit);
 	try {
@@ -53,7 +53,7 @@ export async function withDatabaseUrl<Result>(
 	}
 }
 
-/** Hint for a command that runs in another folder than the service, and so finds no database. */
+/** Hint for a command that runs in another folder than the service and therefore finds no database. */
 function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 	const folder = join(dataDir, "postgres");
 	if (makesDatabase) return `there is no database yet: creating an embedded one in ${folder}`;
@@ -63,7 +63,7 @@ function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 	);
 }
 
-/** Like `withDatabaseUrl`, but with clients of a database whose schema is complete. */
+/** Like `withDatabaseUrl`, with clients of a database whose schema is complete. */
 export function withDatabase<Result>(
 	deps: SessionDeps,
 	config: Pick<Config, "databaseUrl" | "dataDir">,
@@ -77,7 +77,7 @@ async function onDatabase<Result>(
 	{ url, dataDir }: { readonly url: string; readonly dataDir: string },
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
-	// The schema of a newer version is left as it is; only missing parts are created.
+	// Keeps the schema of a newer version; only missing parts are created.
 	const preparedUrl = (await (deps.preparedUrl ?? migratedUrl)(url)) ?? (await migrate(deps, url)).url;
 	const database = createDatabase(
 		{ clock: systemClock, log: deps.log },

@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { isatty } from "node:tty";
 
-/** Signals within this time count as one: a script runner or parent may forward the terminal's Ctrl-C. */
+/** Signals within this time count as one: a parent process may forward the terminal's Ctrl-C. */
 const SAME_MS = 1000;
 
 export type EndSignal = "SIGTERM" | "SIGINT";
 
 /**
  * Calls `end` at the first SIGTERM or SIGINT; a later one runs `atOnce` and exits. A closed terminal counts as Ctrl-C,
- * except in a child, whose parent gets SIGHUP too. Call it before other SIGHUP listeners, because a listener undoes an
+ * except in a child, whose parent gets SIGHUP too. Call it before other SIGHUP listeners, because a listener removes an
  * inherited "ignore".
  */
 export function onEndSignal(
@@ -31,13 +31,13 @@ export function onEndSignal(
 			}
 		});
 	}
-	// SIGHUP means a reload if the terminals are still open or there is none.
+	// Only if no terminal was closed does SIGHUP mean a reload.
 	process.on("SIGHUP", () => {
 		if (firstAtMs === undefined && terminals.some((fd) => !isatty(fd))) begin("SIGINT");
 	});
 }
 
-/** Whether the process was started with the signal ignored, as by `nohup`; a listener would undo that. Linux only. */
+/** True if the process was started with the signal ignored, as by `nohup`. A listener would remove that. Linux only. */
 export function isIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
 	try {
 		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

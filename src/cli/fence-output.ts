@@ -6,12 +6,12 @@ import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, Output } from "./command.ts";
 import { durationMsOf } from "./setting-options.ts";
 
-/** Longer than the longest lease, ten minutes: by then every instance has applied the change or is fenced off. */
+/** Longer than the longest lease (ten minutes): by then every instance has applied the change or is fenced. */
 const DEADLINE_MS = 660_000;
-/** Deadline for the change itself: if the configured synchronous standby does not answer, its commit waits for ever. */
+/** Deadline of the change itself. Its commit waits for ever if the synchronous standby does not answer. */
 const ACT_MS_MAX = 10_000;
 
-/** Runs `act` on the id in the first argument, then waits until all instances have applied the change. */
+/** Runs `act` for the id in the first argument, then waits until all instances have applied the change. */
 export function actInForce(
 	{ withDatabase }: CommandContext,
 	input: CommandInput,
@@ -27,7 +27,7 @@ export function actInForce(
 
 const late = () => new DatabaseTimeout("the database did not answer in time: it may wait for a standby");
 
-/** Waits until every live instance has applied the entry. Exit code 1 if one has not, except with `--no-wait`. */
+/** Waits until every live instance has applied the entry. Exit code 1 if one has not, but not with `--no-wait`. */
 export async function inForceOutput(
 	deps: { liveness: Statements },
 	subject: { readonly id: string } & Readonly<Record<string, unknown>>,

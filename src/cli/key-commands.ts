@@ -61,7 +61,7 @@ export const keyCommands: CommandRuns = {
 				throw error;
 			});
 			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
-			// Printed before the wait: the old key may already have ended, and an interruption would lose the new secret.
+			// Before the wait: the old key may have ended already, and an interruption would lose the new secret.
 			context.note(`${id} is replaced by ${made.id}. After an interruption, ${again}`);
 			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);

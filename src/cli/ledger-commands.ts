@@ -68,7 +68,7 @@ const sealJson = (day: Awaited<ReturnType<typeof listSeals>>["items"][number]) =
 	seal: day.seal,
 });
 
-/** The configured archive. Fault `invalid_request` if ARCHIVE is not set. */
+/** The configured archive. Fault `invalid_request` without ARCHIVE. */
 function ownArchive({ retention }: Pick<Config, "retention">): ArchivePlace {
 	if (retention.archive === null) throw new Fault("invalid_request", "Give a folder, or set ARCHIVE.");
 	return openArchive(retention.archive);

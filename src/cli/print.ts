@@ -1,9 +1,9 @@
 import { type Clock, sleep } from "../base/clock.ts";
 
-/** Size of a pipe's buffer: a reader that closed the pipe earlier may not have read any of it. */
+/** Size of a pipe's buffer. A reader that closed the pipe before may have read nothing. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
-/** Output to one stream. Remembers the last write, because the runtime reports an empty text as written too early. */
+/** Output to a stream. Keeps the last write, because the runtime reports an empty text as written too early. */
 export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
@@ -22,20 +22,20 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 			});
 			last = promise;
 		},
-		/** Resolves once a slow reader has read everything; returns the error of a failed write. */
+		/** Resolves once a slow reader has read all; returns the error of a failed write. */
 		async problem() {
 			await last;
-			// A reader that closes the pipe early, such as `head`, has read what it wanted: no error.
+			// No error if a reader such as `head` closes the pipe early: it has read what it needs.
 			return problem?.code === "EPIPE" && characters > UNREAD_CHARACTERS_MAX ? undefined : problem;
 		},
 	};
 }
 
 const WAIT_MS = 1_000;
-/** Seconds to wait for readers: Docker kills a stopped service after ten seconds. */
+/** Seconds to wait for readers. Docker kills a stopped service after ten seconds. */
 const WAITS_MAX = 5;
 
-/** Resolves with `said`, or once no byte of `unread` was read for a second; after WAITS_MAX seconds at the latest. */
+/** Resolves when `said` does, or after a second without a byte of `unread` read; at the latest after WAITS_MAX. */
 export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
 	const end = said.then(() => {

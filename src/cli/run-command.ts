@@ -15,7 +15,7 @@ export interface RunDeps {
 	readonly log: Log;
 	/** See `database-session.ts`. */
 	readonly preparedUrl?: SessionDeps["preparedUrl"];
-	/** Write whole lines to stdout and stderr. */
+	/** Writes whole lines to stdout, as the next one does to stderr. */
 	out(text: string): void;
 	err(text: string): void;
 	/** Resolves once all output is written; returns the error of a failed write. */
@@ -26,7 +26,7 @@ export interface RunDeps {
 
 const COLUMNS_DEFAULT = 80;
 
-/** Runs a command other than `serve`; `argv` does not contain the program. Returns the exit code and never throws. */
+/** Runs a command other than `serve`; `argv` lacks the program. Returns the exit code. Never throws. */
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
 	const say = (code: string, message: string) =>
@@ -37,7 +37,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
 		const done = exitCode === 0 ? ", but the command succeeded" : "";
-		// Shown for a nonzero exit code too: a secret is lost even if only the wait for instances failed.
+		// Also with a nonzero exit code: a secret is lost even if only the wait for instances failed.
 		const lost = output.ifLost === undefined ? "" : `; ${output.ifLost}`;
 		say("file", `the output could not be written (${problem.code})${done}${lost}`);
 		return exitCode || EXIT_FAILED;

@@ -18,7 +18,7 @@ export interface ServeDeps {
 	readonly program: string;
 }
 
-/** A running plane, as its process uses it. */
+/** A plane that runs, for its process. */
 interface Served {
 	/** URL of the plane; undefined for a console behind gateways. */
 	readonly url: string | undefined;
@@ -27,26 +27,26 @@ interface Served {
 	reload(): Promise<void>;
 	/** Closes connections, so that clients reconnect to a successor or another machine. True if that takes time. */
 	sendAway(to: { successor: boolean }): boolean;
-	/** Tells a console about its gateways: while they drain, it keeps serving until they have ended. */
+	/** Informs a console about its gateways: while they drain it keeps serving, until they have ended. */
 	hearOfGateways?(are: "leaving" | "gone"): void;
 	stop(): Promise<void>;
 }
 
 export const RETIRE = "retire";
-/** The supervisor's message to its children when the log level changes. */
+/** Message of the supervisor to its children when the log level changes. */
 export const levelWord = (level: LogLevel): string => `log ${level}`;
-/** The supervisor's messages to a console: the gateways are draining, and the gateways have ended. */
+/** Messages of the supervisor to a console: the gateways are draining, or have ended. */
 export const GATEWAYS_LEAVING = "gateways leaving";
 export const GATEWAYS_GONE = "gateways gone";
-/** Time to close idle connections. Common clients close a connection idle for 4 s (Node) or 5 s (Python's httpx). */
+/** Time for closing idle connections. Common clients close theirs after 4 s (Node) or 5 s (Python's httpx). */
 const SEND_AWAY_MS = 6_000;
-/** The same at a terminal, where a person waits: enough for connections in use. */
+/** The same at a terminal, where a person waits; enough for connections in use. */
 const SEND_AWAY_AT_TERMINAL_MS = 250;
-/** Largest share of the drain for this without a successor, so that the total stays within DRAIN_S. */
+/** Largest share of the drain for closing idle connections without a successor, so that DRAIN_S is kept. */
 const SEND_AWAY_PART = 1 / 4;
 
 /**
- * Runs one plane until SIGTERM or SIGINT; returns the exit code. The first signal moves clients away, then drains; a
+ * Runs one plane until SIGTERM or SIGINT; returns the exit code. The first signal sends clients away, then drains; a
  * second one exits at once. SIGHUP reloads the catalogue; SIGUSR1 toggles log level `debug`.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
@@ -58,11 +58,11 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	let served: Served | undefined;
 
 	function stop(code: number): void {
-		// A bug during start or stop sets the exit code, too.
+		// A bug during start or stop sets the exit code too.
 		exitCode ||= code;
 		if (stopping) return;
 		stopping = true;
-		// While the start runs there is nothing to stop: it checks `stopping` at its end.
+		// A start that is running checks `stopping` at its end, so nothing must be stopped here.
 		if (served === undefined) leaving.abort();
 		else void finish(served);
 	}
@@ -99,23 +99,23 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 
 	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
-	// Registered early: otherwise SIGHUP would end the starting process, which reads the newest catalogue anyway.
+	// Listens early: SIGHUP would end a process that is starting. It then reads the newest catalogue anyway.
 	process.on("SIGHUP", () => {
 		served?.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
 	});
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
-		// The parent has already checked a child's HOST.
+		// A child's HOST was checked by its parent.
 		if (config.runDir === null) await unlessAborted(leaving.signal, checkHost(config.host));
 		const plane = await startPlane(deps, config, leaving.signal);
 		served = plane;
 		if (plane.url === undefined) log.info("the console is ready");
 		else log.info("listening", { url: plane.url });
-		// A child reports to its supervisor, and ends if the supervisor ends.
+		// Reports to the supervisor, if this is a child, which ends with it.
 		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
 		process.on("disconnect", () => {
-			// Without a supervisor, no message about the gateways would follow.
+			// Without a supervisor no message about gateways will follow.
 			plane.hearOfGateways?.("gone");
 			stop(0);
 		});
@@ -144,7 +144,7 @@ export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
 	log.warn("log level changed", { leastLevel });
 }
 
-/** Loads only the code of the process's own plane. */
+/** Loads only the code of this process's plane. */
 async function startPlane({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Served> {
 	if (config.role === "console") {
 		const { serveConsole } = await import("../planes/serve-console.ts");

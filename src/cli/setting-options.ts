@@ -9,7 +9,7 @@ import { type CommandInput, UsageError } from "./command.ts";
 
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** Parses an amount in dollars such as "100" or "0.25", exact to nine decimals. */
+/** An amount in dollars, such as "100" or "0.25", exact to nine decimals. */
 export function usdOf(option: string, text: string): NanoUsd {
 	const amount = parseUsd(text);
 	if (amount === undefined)
@@ -26,7 +26,7 @@ export function durationMsOf(option: string, text: string): number {
 	return seconds * 1000;
 }
 
-/** Parses "2027-01-31" (its start in UTC), or a time with a zone such as "2027-01-31T12:00:00Z". */
+/** "2027-01-31" (its start in UTC), or a time with a zone such as "2027-01-31T12:00:00Z". */
 export function dateMsOf(option: string, text: string): number {
 	const ms = msOfIso(text);
 	if (ms === undefined)
@@ -39,7 +39,7 @@ function wholeOf(option: string, text: string): number {
 	return Number(text);
 }
 
-/** Parses "a,b". Refuses an empty list, which comes from an unset variable and would mean all models. */
+/** The words of "a,b". Refuses an empty list, which is probably an unset variable and would mean all models. */
 export function namesOf(option: string, text: string): string[] {
 	const names = text
 		.split(",")
@@ -95,7 +95,7 @@ export function keySettingsOf(input: CommandInput): KeySettings {
 	return { ...limitsOf(input), ...given(own) };
 }
 
-/** Changes of an update: settings and name. UsageError if there are none. */
+/** Changed settings and name. UsageError if nothing changes. */
 export function changesOf<Settings extends object>(input: CommandInput, settings: Settings) {
 	const changes = { ...settings, ...given({ name: input.option("name") }) } as Settings & { readonly name?: string };
 	if (Object.keys(changes).length === 0) throw new UsageError("give at least one setting to change");
@@ -114,7 +114,7 @@ type Capped = Pick<
 	| "concurrencyMax"
 >;
 
-/** Limits of a key or project and its spending, for `--json`. */
+/** Limits and spending of a key or project, for `--json`. */
 export const limitsJson = (of: Capped) => ({
 	cap_usd: of.capNanoUsd === null ? null : formatUsd(of.capNanoUsd),
 	cap_period: of.capPeriod,
@@ -126,7 +126,7 @@ export const limitsJson = (of: Capped) => ({
 	concurrency: of.concurrencyMax,
 });
 
-/** Text such as `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */
+/** `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */
 export function capText({ capNanoUsd: cap, capPeriod, capSpentNanoUsd: spent }: Capped): string {
 	if (cap === null) return "none";
 	return capPeriod === "lifetime" ? formatUsd(cap) : `${formatUsd(spent)} of ${formatUsd(cap)} a ${capPeriod}`;

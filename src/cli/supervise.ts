@@ -14,7 +14,7 @@ import { explain } from "./explain.ts";
 import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
 import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
-/** Command and environment for starting this program again as `serve`. */
+/** Command and environment for starting this program as a child. */
 export interface ChildCommand {
 	readonly argv: readonly string[];
 	readonly env: Environment;
@@ -22,30 +22,30 @@ export interface ChildCommand {
 
 /** Longest wait of the first run's banner for the console. */
 const CONSOLE_WAIT_MS = 10_000;
-/** Time after the drain for the last settlements. */
+/** Time for the last settlements after the drain. */
 const STOP_MARGIN_MS = 10_000;
 
 /**
  * Runs the service until SIGTERM or SIGINT; returns the exit code. Starts `config.workers` gateways, which share the
- * port, and a console to which they proxy. A process that dies is restarted; a console that hangs is killed. If a
+ * port, and a console to which they proxy. A process that dies is started again; a console that hangs is killed. If a
  * gateway dies before any was ready, the exit code is 1. SIGHUP goes to the gateways; SIGUSR2 replaces all processes in
  * turn; SIGUSR1 toggles log level `debug` in all.
  */
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
-	// A signal during the preparation aborts it and stops a database that it started.
+	// A signal during the preparation aborts it, and stops a database that it started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
 	const slots: WorkerSlot[] = [];
 	let removeSockets = () => {};
 	const endAll = () => {
-		// Kills the children at once: without their parent they would still finish running requests.
+		// Kills the children: without their parent they would still finish running requests.
 		for (const one of slots) one.kill();
 		removeSockets();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
-	// Without listeners these signals would end the process; until the children exist they have no effect.
+	// These signals have no effect until there are children. Without listeners they would end the process.
 	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	let found: Prepared;
 	try {
@@ -67,7 +67,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return startWorkerSlot({ log, givesUp }, { ...options, ...rest });
 	}
 
-	/** A gateway that dies before any was ready has an error that all gateways would have. */
+	/** True if a gateway's death shows an error that all gateways have: none was ready before. */
 	function failsAtStart(): boolean {
 		if (everReady) return false;
 		stop(1, "SIGINT");
@@ -120,7 +120,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	);
 	if (config.demo) {
 		const welcome = gateways[0]?.ready.then(async ({ demo }) => {
-			// The banner's links lead to the console, which is ready a moment later.
+			// The console is ready a moment after the gateways, and the banner's links lead to it.
 			await Promise.race([people.ready.catch(() => {}), Bun.sleep(CONSOLE_WAIT_MS)]);
 			await greet(deps, config, found, demo);
 		});
@@ -133,7 +133,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 
 type Ask = NonNullable<WorkerSlotOptions["ask"]>;
 
-/** Checks whether the console responds. Any response counts, even if its database is down. */
+/** Checks that the console responds. Any response counts, even one without a database. */
 async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 	const options = { unix: socket, keepalive: false, proxy: false, signal } as BunFetchRequestInit;
 	await (await fetch("http://console/livez", options)).text();
@@ -148,7 +148,7 @@ interface Prepared {
 	removeSockets(): void;
 }
 
-/** Prepares what the children share. Rejects once `leaving` aborts, with nothing left running. */
+/** Prepares what the children share. Rejects once `leaving` aborts; then nothing is left running. */
 async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Prepared> {
 	await unlessAborted(leaving, checkHost(config.host));
 	const port = claimPort(config.host, config.port);
@@ -174,10 +174,10 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	}
 }
 
-/** Prints the first run's banner once a gateway serves. */
+/** Prints the banner of the first run once a gateway serves. */
 async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
 	try {
-		// Imported here, so that other starts do not load it.
+		// Loaded here, because other starts do not need it.
 		const { commandFor, greetDemo } = await import("../demo/demo.ts");
 		await greetDemo(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
@@ -196,7 +196,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 	}
 }
 
-/** Returns a function that replaces all processes in turn; during a replacement it does nothing. */
+/** Replaces all processes in turn. No effect during a replacement. */
 function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => boolean): () => Promise<void> {
 	let rolling = false;
 	return async () => {
@@ -206,7 +206,7 @@ function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => bo
 			for (const one of slots) if (!isStopping()) await one.replace();
 			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
-			// Stopping also ends successors that are not ready yet, which is not an error.
+			// A stop also ends successors that are not ready yet. That is no error.
 			if (!isStopping()) log.error("the rolling restart was aborted", { error });
 		} finally {
 			rolling = false;

@@ -11,7 +11,7 @@ import { type CommandRuns, UsageError } from "./command.ts";
 import { pageOf, usdOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
-/** Name of the deciding person in the ledger. */
+/** Origin of the entry in the books. */
 const ACTOR = "cli";
 const TRANSACTION = { applicationName: "tollgate cli", statementDeadlineMs: 30_000, transactionDeadlineMs: 60_000 };
 export const TOP_UP_STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];

@@ -11,13 +11,13 @@ export interface WorkerProcessOptions {
 	readonly name: string;
 	readonly argv: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
-	/** Checks that the process responds. It is killed if it does not for about 20 s. */
+	/** Checks that the process responds. One that does not for about 20 s is killed. */
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
 export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 
-/** A process in a worker slot: the current one, its successor or one that is ending. */
+/** A process of a worker slot: the present one, its successor, or one that is ending. */
 export function startWorkerProcess(
 	options: WorkerProcessOptions,
 	on: { onEnd: (exitCode: number | null, signal: string | number | null) => void; onHung: () => void },
@@ -40,7 +40,7 @@ export function startWorkerProcess(
 		},
 	});
 	const whenReady = (then: () => void) => void ready.promise.then(then, () => {});
-	// Checks run from readiness until the process ends.
+	// Checks it from its readiness to its end.
 	if (ask !== undefined)
 		whenReady(() => {
 			const end = watchLiveness({ clock: systemClock }, { ask, onHung: on.onHung });
@@ -48,27 +48,27 @@ export function startWorkerProcess(
 		});
 	return {
 		process,
-		/** Resolves when the process is ready; rejects if it ends first. */
+		/** Resolves when the process is ready; rejects if it ends before. */
 		ready: ready.promise,
 		wasReady: () => wasReady,
 		startedAtMs: performance.now(),
-		/** Sends a message once the process is ready and can receive it. `lastWord` is called only then. */
+		/** Sends a message once the process is ready to receive it. `lastWord` is called only then. */
 		say: (lastWord: () => unknown) =>
 			whenReady(() => {
 				try {
 					process.send(lastWord());
 				} catch {
-					// Sending failed, because the process is ending or has ended.
+					// The process is ending or has ended.
 				}
 			}),
-		/** Sends a signal once the process is ready: before it has a listener, the signal would end it. */
+		/** Sends a signal once the process is ready: without a listener the signal would end it. */
 		signal: (signal: NodeJS.Signals) => whenReady(() => process.kill(signal)),
 	};
 }
 
 /** Pause between two checks, and deadline of a check. */
 const ASK_MS = 3_000;
-/** Failed checks in a row, over about 20 s, that no working process has. */
+/** Failed checks in a row, over about 20 s, after which a process counts as hanging. */
 const UNANSWERED_MAX = 3;
 
 /** Checks a process until UNANSWERED_MAX checks in a row fail, then calls `onHung`. The result stops the checks. */

@@ -4,22 +4,22 @@ import type { EndSignal } from "./end-signals.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 
 export interface WorkerSlotOptions extends WorkerProcessOptions {
-	/** Message to the current process when its successor is ready. */
+	/** Message to the present process when its successor is ready. */
 	readonly retire: string;
 	/** Milliseconds after which a process that was asked to stop is killed. */
 	readonly stopMsMax: number;
-	/** Milliseconds after which a successor that is not ready is killed; the current process stays. */
+	/** Milliseconds after which a successor that is not ready is killed; then the present process stays. */
 	readonly readyMsMax?: number;
 }
 
-/** Longest start: a gateway waits for migrations and its database, which may take minutes. */
+/** Longest start. A gateway waits for migrations and its database, which may take minutes. */
 const READY_MS_MAX = 10 * 60_000;
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 10_000;
-/** A process that lived this long is restarted without delay. */
+/** A process that ran for so long is started again without a pause. */
 const STABLE_MS = 30_000;
 
-/** "empty": no process runs; one starts later, or none will. */
+/** "empty": no process runs; another starts later, or none will. */
 type SlotState = "running" | "empty" | "stopping";
 
 const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
@@ -30,20 +30,20 @@ const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
 
 export type WorkerSlot = ReturnType<typeof startWorkerSlot>;
 
-/** Runs one process, and restarts it whenever it ends, unless `givesUp` returns true. */
+/** Runs one process, and starts another when it ends, unless `givesUp` returns true. */
 export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions) {
 	const { log } = deps;
 	const { name } = options;
 	let present: WorkerProcess | undefined;
-	/** Processes other than the current one: ending, or not ready yet. */
+	/** Processes besides the present one: they are ending, or not ready yet. */
 	const others = new Set<WorkerProcess>();
-	/** The member of `others` that becomes the current process once it is ready. */
+	/** The one of `others` that becomes the present process when it is ready. */
 	let successor: WorkerProcess | undefined;
 	let failuresInRow = 0;
 	const states = createStates(TRANSITIONS, "running");
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
-	/** True: a process that had been ready died, and none has since become ready to take over its work. */
+	/** True if a process that was ready has died, and none has become ready since. */
 	let hasNoReadyWorker = false;
 	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
@@ -102,7 +102,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		}, waitMs);
 	}
 
-	/** Makes the successor the current process. A third process instead would take over its socket and then end. */
+	/** Makes the successor the present process. A third process would take over its socket and then end. */
 	function takeOffice(worker: WorkerProcess): void {
 		others.delete(worker);
 		successor = undefined;
@@ -133,7 +133,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		return inOrder;
 	}
 
-	/** Kills a process that hangs, so that its successor can take over its journal. */
+	/** Kills a process that hangs, so that its successor can take over the journal. */
 	async function within(msMax: number, worker: WorkerProcess, done: Promise<unknown>, what: string): Promise<void> {
 		const timer = setTimeout(() => {
 			log.warn(`${what}; killing it`, { child: name, afterMs: msMax });
@@ -148,19 +148,19 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 
 	present = start();
 	return {
-		/** The first process's ready message; rejects if the process ends first. */
+		/** The first process's ready message; rejects if it ends before. */
 		ready: present.ready,
-		/** Signals the current process, once it is ready. */
+		/** Signals the present process, once it is ready. */
 		signal: (signal: NodeJS.Signals) => present?.signal(signal),
-		/** Sends a message to the current process and every later one, once ready. A later message replaces it. */
+		/** Sends a message to the present process and to every later one, once each is ready. The last message counts. */
 		tell(word: unknown) {
 			lastWord = word;
 			present?.say(() => lastWord);
 			for (const worker of others) worker.say(() => lastWord);
 		},
 		/**
-		 * Starts a successor; once it is ready, the current process is stopped. Processes that hang are killed. Rejects if
-		 * the successor ends or is not ready within `readyMsMax`.
+		 * Starts a successor; when it is ready, stops the present process. Kills processes that hang. Rejects if the
+		 * successor ends, or is not ready within `readyMsMax`.
 		 */
 		async replace() {
 			const next = start();
@@ -177,8 +177,8 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			await within(options.stopMsMax, old, old.process.exited, "a replaced process does not stop in time");
 		},
 		/**
-		 * Stops all processes of the slot; kills them after the deadline. False if one that was ready did not end in order,
-		 * or died without a replacement.
+		 * Stops all processes of the slot, and kills them after the deadline. False if one that was ready did not end in
+		 * order, or had died without a replacement.
 		 */
 		stop(signal: EndSignal) {
 			if (!states.is("stopping")) states.enter("stopping");

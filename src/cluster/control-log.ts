@@ -11,15 +11,15 @@ export interface ControlEntry extends AppendedEntry {
 }
 
 /**
- * Identifies an entry for ever by its number and the start of its transaction (µs since 1970): a server that took over
- * without it may reuse the number.
+ * Identifies an entry for ever: its number, and the start of its transaction (µs since 1970). A server that took over
+ * without the entry may reuse the number.
  */
 export interface AppendedEntry {
 	readonly seq: number;
 	readonly atMicros: number;
 }
 
-/** Columns returned by a statement that appends an entry: its number, and `control_at()`. */
+/** Columns of a statement that appends an entry: its number, and `control_at()`. */
 export interface AppendedRow {
 	readonly seq: string;
 	readonly at_micros: string;
@@ -29,7 +29,7 @@ export function appendedOf({ seq, at_micros }: AppendedRow): AppendedEntry {
 	return { seq: Number(seq), atMicros: Number(at_micros) };
 }
 
-/** Channel on which `control_append` announces new entries; the payload is the entry's number. */
+/** Channel of notifications about new entries, from `control_append`; the payload is the entry's number. */
 export const CONTROL_CHANNEL = "tollgate_control";
 
 /** Entries per query; readers repeat it until they are up to date. */

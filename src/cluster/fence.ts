@@ -8,22 +8,22 @@ export interface LaggingInstance {
 	/** Number that grows with each renewal of its lease. */
 	readonly beat: number;
 	readonly ttlMs: number;
-	/** When its lease expires by the database's wall clock unless renewed; for display. */
+	/** End of its lease by the database's wall clock, unless it renews; only for display. */
 	readonly leaseUntilMs: number;
 }
 
-/** Statements of a fence; each may be repeated and may throw. */
+/** Statements of a fence. Each may be repeated, and may throw. */
 export interface FenceStore {
 	/**
-	 * Live instances without the entry, after fencing those that another instance found silent. Throws if the server
-	 * lacks that exact entry.
+	 * Live instances that have not applied the entry, after fencing those that another instance found silent. Throws if
+	 * the server lacks that very entry.
 	 */
 	lagging(entry: AppendedEntry): Promise<readonly LaggingInstance[]>;
-	/** Fences an instance unless it has renewed its lease since that beat. */
+	/** Fences an instance, unless it has renewed its lease since that beat. */
 	fenceOff(id: string, epoch: number, beat: number): Promise<void>;
-	/** The server, and for how long instances may act on entries of the previous server; 0: none can. */
+	/** The server, and how long instances may still act on entries of the previous server; 0: none can. */
 	server(): Promise<{ readonly mark: string; readonly unquietMs: number }>;
-	/** Records that the caller has waited that time. */
+	/** Records that the caller has waited for so long. */
 	quiet(mark: string): Promise<void>;
 }
 
@@ -32,30 +32,30 @@ export interface FenceResult {
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly pending: readonly LaggingInstance[];
-	/** Longest remaining time as far as known; 0 if it is effective. */
+	/** Longest remaining time, as far as known; 0 if effective. */
 	readonly leftMs: number;
 }
 
 export interface FenceOptions {
-	/** After this time returns `effective: false`; Infinity: never. */
+	/** Time after which the result is `effective: false`; Infinity: never. */
 	deadlineMs: number;
 	/** Added to a lease before its holder counts as stopped, because clocks run at different speeds. */
 	graceMs: number;
 }
 
-/** Grace for a slower clock: an instance closes its gate before its lease ends by its own clock. */
+/** Allowance for a slow clock; an instance's gate also closes before its lease ends by its own clock. */
 export const FENCE_GRACE_MS = 1_000;
 
-/** Pause between queries as a share of the time waited so far, so that early results are found early. */
+/** Pause between queries as a share of the time waited so far, so that the first queries are frequent. */
 const POLL_SHARE = 0.25;
 const POLL_MS_MIN = 1;
 const POLL_MS_MAX = 100;
-/** Failures of the query in a row after which the caller gets the error. */
+/** Failed queries in a row after which the caller gets the error. */
 const FAILURES_MAX = 10;
-/** Longest time of failing queries: those without an answer fail only at their deadline. */
+/** Longest time of failing queries. One without an answer fails only at its deadline. */
 const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
-/** Thrown if a server took over that may lack the awaited change. */
+/** Thrown if a server took over that may lack the change. */
 class AnotherServer extends Error {
 	override readonly name = "AnotherServer" as const;
 }
@@ -64,9 +64,9 @@ class AnotherServer extends Error {
  * Waits until each live instance has applied the entry, or its lease is over. A lease is over when the caller has seen
  * the same beat for the lease's length, by its own monotonic clock. The holder counts from before it sent that beat, so
  * it has stopped admitting. No wall clock matters, since a failover or correction can change the database's. The holder
- * is then fenced and cannot renew; if it just renewed, fencing finds another beat and the wait continues. A server that
- * took over may lack the last commits, among them an instance, so there the caller also waits for the longest lease.
- * Throws if the entry itself was lost; the caller must repeat the change.
+ * is then fenced and cannot renew; if it has just renewed, fencing finds another beat and the wait continues. A server
+ * that took over may lack the last commits, among them an instance, so there the caller also waits for the longest
+ * lease. Throws if the entry itself was lost; the caller must repeat the change.
  */
 export async function waitApplied(
 	deps: { store: FenceStore; clock: Clock },
@@ -101,7 +101,7 @@ export async function waitApplied(
 
 	async function lookOnce(): Promise<Omit<FenceResult, "elapsedMs">> {
 		const pending = await store.lagging(entry);
-		// Read after `lagging`, so that the previous server's answer is not attributed to the new server.
+		// After `lagging`, so that an answer of the previous server does not count for the new one.
 		const server = await store.server();
 		mark ??= server.mark;
 		if (mark !== server.mark) throw new AnotherServer("another server took over, which may not know the change");
@@ -115,7 +115,7 @@ export async function waitApplied(
 		}
 		for (const { id, epoch, beat } of over) await store.fenceOff(id, epoch, beat);
 		const mostMs = Math.max(...leftMs);
-		// The next query shows whether the fencing took effect.
+		// Only the next query shows whether the fencing took effect.
 		return { effective: pending.length === 0 && mostMs === 0, pending, leftMs: mostMs };
 	}
 
@@ -128,7 +128,7 @@ export async function waitApplied(
 	}
 }
 
-/** How long a beat has been unchanged, by a monotonic clock, since it was first seen. */
+/** How long each beat has been unchanged since it was first seen, by a monotonic clock. */
 export function createSilenceTimes(clock: Clock) {
 	const seen = new Map<string, { beat: number; sinceMs: number }>();
 	return {
@@ -139,7 +139,7 @@ export function createSilenceTimes(clock: Clock) {
 			seen.set(what, { beat, sinceMs: nowMs });
 			return 0;
 		},
-		/** Forgets all but these. */
+		/** Forgets all others. */
 		keep(what: ReadonlySet<string>) {
 			for (const name of seen.keys()) if (!what.has(name)) seen.delete(name);
 		},

@@ -8,8 +8,9 @@ export interface GateMark {
 }
 
 /**
- * Decides whether this instance may admit requests. Closes by its own clocks when the lease is over, whatever else
- * hangs. Uses two clocks: the monotonic one stops while a virtual machine is suspended, the wall clock can be set back.
+ * Decides whether this instance may admit requests. Closes by its own clocks when the lease is over, even if everything
+ * else hangs. Uses two clocks: the monotonic one stops while a virtual machine is suspended, the wall clock can be set
+ * back.
  */
 export function createGate(deps: { clock: Clock }) {
 	const { clock } = deps;
@@ -24,22 +25,22 @@ export function createGate(deps: { clock: Clock }) {
 	const isOpen = () => closedFor === undefined && isFresh();
 
 	return {
-		/** Synchronous and cheap, because every request calls it. */
+		/** Synchronous and fast, because every request calls it. */
 		isOpen,
 		/** Why it is closed, for `/readyz`; undefined while open. */
 		reason: () =>
 			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
-		/** Milliseconds that it stays open unless extended, by the clock that says less; 0 if closed. */
+		/** Milliseconds until it closes unless extended, by the clock that says less; 0 if closed. */
 		leftMs() {
 			if (closedFor !== undefined) return 0;
 			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
 			return Math.max(0, forMs - passedMs);
 		},
-		/** Number of openings: other instances may have got what this one had before a closing. */
+		/** Number of openings. After a closing other instances may have got what this one had. */
 		openings: () => openings,
-		/** Time from which `durationMs` counts; call it before sending the heartbeat. */
+		/** The moment from which `durationMs` counts. Call it before sending the heartbeat. */
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
-		/** Opens until `durationMs` after the mark, by whichever clock runs faster. */
+		/** Opens until `durationMs` after the mark, by the clock that runs faster. */
 		extend(since: GateMark, durationMs: number) {
 			if (final) return;
 			if (!isOpen()) openings += 1;

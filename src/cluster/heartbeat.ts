@@ -7,7 +7,7 @@ import { WrongServer } from "../db/outage.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
-/** Position of the control log on a server; `server` names the history that the server has. */
+/** Position in the control log of a server; `server` names the server's history. */
 export interface LogPosition {
 	readonly seq: number;
 	readonly server: string;
@@ -18,19 +18,19 @@ export interface HeartbeatStore {
 	/** Starts the next epoch above `after`, in state joining. */
 	join(id: string, ttlMs: number, after?: number): Promise<number>;
 	position(): Promise<LogPosition>;
-	/** joining → live if no entry is newer than `applied`; returns the newest entry's number, null if fenced. */
+	/** joining → live if no entry is newer than `applied`. Returns the newest entry's number; null if fenced. */
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
-	/** Renews the lease; returns the newest position, null if fenced. */
+	/** Renews the lease. Returns the newest position; null if fenced. */
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<LogPosition | null>;
 	readAfter(seq: number): Promise<readonly ControlEntry[]>;
-	/** Records that this epoch admits no more, so that no revocation waits for it. Repeated while its process runs. */
+	/** Records that this epoch admits no more, so that no revocation waits for it. Repeated while the process runs. */
 	leave(id: string, epoch: number): Promise<void>;
 }
 
 export interface HeartbeatOptions {
 	id: string;
 	ttlMs: number;
-	/** The gate closes this long before the lease ends in the database, because clocks run at different speeds. */
+	/** Time by which the gate closes before the lease ends in the database: clocks run at different speeds. */
 	marginMs: number;
 	heartbeatMs: number;
 }
@@ -38,8 +38,8 @@ export interface HeartbeatOptions {
 export type Heartbeat = Awaited<ReturnType<typeof startHeartbeat>>;
 
 /**
- * Why an epoch ended: fenced by another instance; the database moved to another server, which may lack commits; or
- * entries not applied yet were deleted during its absence.
+ * Why an epoch ended: another instance fenced it; the database moved to a server that may lack commits; or entries that
+ * it had not applied were deleted.
  */
 export type EndOfEpoch = "fenced off" | "another server" | "entries removed";
 
@@ -49,11 +49,11 @@ export interface HeartbeatDeps {
 	log: Log;
 	gate: Gate;
 	/**
-	 * Applies an entry in memory, synchronously. On return, what the entry forbids is impossible, and this instance
-	 * reports it as applied.
+	 * Applies an entry in memory, synchronously. When it returns, what the entry forbids is impossible here, and the
+	 * entry is reported as applied.
 	 */
 	apply(entry: ControlEntry): void;
-	/** Called when the gate is closed and a new epoch is needed. */
+	/** Called with a closed gate: a new epoch is needed. */
 	onEnded(why: EndOfEpoch): void;
 }
 
@@ -64,9 +64,9 @@ class EntriesRemoved extends Error {
 type HeartbeatState =
 	| "joining"
 	| "live"
-	/** The gate is closed, but other instances still count this epoch. */
+	/** The gate is closed, but other instances still wait for this epoch. */
 	| "closed"
-	/** Other instances are informed that this epoch admits no more. */
+	/** Other instances know that this epoch admits no more. */
 	| "left";
 
 const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> = {
@@ -76,14 +76,14 @@ const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> =
 	left: [],
 };
 
-/** Pause after a failed heartbeat; short, so that brief outages do not close the gate. */
+/** Pause after a failed heartbeat. Short, so that a brief outage does not close the gate. */
 const REPEAT_MS = 200;
-/** Attempts to go live; each first applies new entries of the log. */
+/** Attempts to go live. Each first applies new entries of the log. */
 const GO_LIVE_ATTEMPTS_MAX = 100;
 
 /**
- * One epoch of this instance: keeps its lease, applies the control log, opens and closes the gate. Joins as the
- * instance's next epoch. The caller opens its journal, then calls `goLive`.
+ * One epoch of this instance: renews its lease, applies the control log, opens and closes the gate. The caller opens
+ * the epoch's journal, then calls `goLive`.
  */
 export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOptions) {
 	const { store, clock, log, gate } = deps;
@@ -104,7 +104,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 
 	/**
 	 * Applies the next entries; false if there were none. Numbers have no gaps: a missing entry was deleted, and may have
-	 * revoked what is still allowed here.
+	 * revoked something that is still allowed here.
 	 */
 	async function follow(): Promise<boolean> {
 		const entries = await store.readAfter(applied);
@@ -122,8 +122,8 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	}
 
 	/**
-	 * Sends a heartbeat after applying announced entries, because a revocation waits for its acknowledgement. Entries
-	 * that the heartbeat reports as missing are applied before the gate is extended.
+	 * Sends a heartbeat after applying announced entries, because revocations wait for it. Then applies the entries that
+	 * it reports as missing, and extends the gate.
 	 */
 	async function renew(): Promise<void> {
 		for (let round = 0; !isStopped(); round++) {
@@ -133,11 +133,11 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 			if (isStopped()) return;
 			if (position === null) {
 				gate.close("fenced off; joining again");
-				// A server that took over may lack this epoch, or have fewer entries than were applied here.
+				// A server that took over may lack this epoch, or have fewer entries than this epoch applied.
 				const isElsewhere = (await store.position()).server !== joinedAt.server;
 				return isStopped() ? undefined : end(isElsewhere ? "another server" : "fenced off");
 			}
-			// Its log may have different entries under the applied numbers.
+			// Its log may have other entries under the numbers that were applied.
 			if (position.server !== joinedAt.server) return end("another server");
 			if (position.seq > applied) {
 				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
@@ -151,7 +151,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		// In other cases `leave` reports it, after idle credit was returned.
+		// Otherwise `leave` reports it, after idle credit was returned.
 		if (why === "fenced off") {
 			states.enter("left");
 			tellAgain();
@@ -160,7 +160,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 		deps.onEnded(why);
 	}
 
-	/** If the report does not arrive, the lease expires by itself. */
+	/** If the report does not arrive, the lease simply expires. */
 	function tellOthers(): void {
 		store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
 	}
@@ -210,19 +210,19 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	return {
 		id,
 		epoch,
-		/** Server on which it joined: identity and timeline. */
+		/** The server on which the epoch joined: identity and timeline. */
 		server: joinedAt.server,
 		appliedSeq: () => applied,
-		/** Applies the log and renews the lease now; concurrent calls share a run. Never throws; failures are retried. */
+		/** Applies the log and renews the lease now. Calls during a run share it. Never throws; failures are repeated. */
 		sync,
-		/** Stops the heartbeats and closes the gate. Other instances count the epoch until `leave` or its lease's end. */
+		/** Stops the heartbeats and closes the gate. Other instances wait for `leave` or the lease's end. */
 		close,
 		/**
-		 * Closes the gate and reports, until `stop`, that this epoch admits no more, while running requests settle: no
-		 * other process may replay a copy of the journal before.
+		 * Closes the gate and reports, until `stop`, that this epoch admits no more; running requests settle. Until then no
+		 * other process may replay a copy of the journal.
 		 */
 		leave,
-		/** Like `leave`, once no request runs any more. */
+		/** Like `leave`, when no request runs any more. */
 		stop() {
 			leave();
 			cancelTimer();

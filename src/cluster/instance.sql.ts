@@ -20,9 +20,9 @@ export const instanceBeat = pgTable(
 		 * - closing: its leases are being closed.
 		 */
 		state: text({ enum: ["joining", "live", "silent", "dead", "closing", "left"] }).notNull(),
-		/** Length of the lease that starts with this row. A waiting instance counts from when it saw the row. */
+		/** Length of the lease that starts with this row. An instance that waits counts from when it saw the row. */
 		ttlMs: integer("ttl_ms").notNull(),
-		/** End of the lease by the database's wall clock; for people. */
+		/** End of the lease by the database's wall clock; only for display. */
 		leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
 		/** Newest control entry that the instance has applied. */
 		appliedSeq: bigint("applied_seq", { mode: "number" }).notNull().default(0),
@@ -36,8 +36,8 @@ export const instanceBeat = pgTable(
 );
 
 /**
- * Servers on which this database has run: system identifier and timeline. On one that is not yet `quiet`, instances may
- * still act on entries of the previous server that this one lacks.
+ * Servers on which this database has been: system identifier and timeline. If a server is not `quiet` yet, instances
+ * may still act on entries of the previous server that this one lacks.
  */
 export const serverSeen = pgTable(
 	"server_seen",
@@ -63,7 +63,7 @@ export const controlPending = pgTable("control_pending", {
 	payload: jsonb().notNull(),
 });
 
-/** Acts of a former server that instances still knew, and this one lacked. */
+/** Acts of a former server that instances still knew and this server lacked. */
 export const lostAct = pgTable(
 	"lost_act",
 	{
@@ -72,7 +72,7 @@ export const lostAct = pgTable(
 		at: timestamp({ withTimezone: true }).notNull(),
 		kind: text().notNull(),
 		subject: text().notNull(),
-		/** redone: it took a right away. lost: it gave something, and is to be repeated by an operator. */
+		/** redone: it took a right away, again. lost: it granted something, and an operator must repeat it. */
 		outcome: text({ enum: ["redone", "lost"] }).notNull(),
 		foundAt: timestamp("found_at", { withTimezone: true }).notNull().defaultNow(),
 	},

@@ -7,12 +7,12 @@ import type { Statements } from "../db/statements.ts";
 import { type ControlEntry, readLastHour } from "./control-log.ts";
 
 const KEPT_MS = 3_600_000;
-/** Limit of entries, about 500 bytes each in the file; the newest stay. */
+/** Most entries, about 500 bytes each; the newest stay. */
 const KEPT_MAX = 10_000;
 
 /**
- * Keeps the control entries of the last hour on disk, because a server that takes over may lack changes that were in
- * force. An entry is on disk before this instance reports it as applied.
+ * Keeps the control entries of the last hour on disk, because a server that takes over may lack changes that were
+ * effective. An entry is on disk before this instance reports it as applied.
  */
 export function openKeptEntries(deps: { statements: Statements; clock: Clock; log: Log }, path: string) {
 	const { statements, clock, log } = deps;
@@ -53,15 +53,15 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 	return {
 		add,
 		/**
-		 * Compares the kept entries with the present server's log. Missing changes that revoked a right are redone; those
-		 * that granted one are recorded. Call it before this instance admits requests on that server.
+		 * Compares the kept entries with the present server's log. Repeats missing changes that revoked a right, and
+		 * records those that granted one. Call it before this instance admits requests on that server.
 		 */
 		async reconcile(): Promise<void> {
 			const here = await readLastHour(statements, KEPT_MAX);
 			const known = new Set(here.map(nameOf));
 			const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
 			const missing = [...kept.values()].filter((entry) => !known.has(nameOf(entry)) && entry.atMicros >= oldest);
-			// A subject's last change contains its whole state, but each booking counts.
+			// The last change of a subject contains its whole state; of bookings each one counts.
 			const last = new Map(missing.map((entry) => [isBooking(entry) ? nameOf(entry) : entry.subject, entry]));
 			for (const { seq, atMicros, kind, subject, payload } of last.values()) {
 				const [row] = await statements<{ outcome: "redone" | "lost" | null }>`

@@ -27,7 +27,7 @@ export function createPgFenceStore(statements: Statements): FenceStore & Witness
 			const rows = await statements<{ mark: string; fresh: boolean; ttl_ms: number }>`
 				select mark, fresh, ttl_ms from server_fresh()`;
 			const { mark, fresh, ttl_ms } = onlyRow(rows);
-			// An instance sends heartbeats to the former server for as long as its connection may live.
+			// Adds the life of a connection, for which an instance may still send heartbeats to the former server.
 			return { mark, unquietMs: fresh && ttl_ms > 0 ? ttl_ms + LIVENESS_LIFE_MS : 0 };
 		},
 		async quiet(mark) {

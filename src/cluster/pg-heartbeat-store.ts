@@ -15,9 +15,9 @@ export function createPgHeartbeatStore(
 	statements: Statements,
 	history: ServerHistory = createServerHistory({ log: silentLog }),
 ): HeartbeatStore {
-	let toldSetbacks = 0;
+	let reportedSetbacks = 0;
 
-	/** Runs a statement that returns `server_place()`; the label differs if the history changed in between. */
+	/** Runs a statement that returns `server_place()`. The label differs if the history changed in between. */
 	async function position(ask: () => Promise<readonly PlaceRow[]>): Promise<LogPosition | null> {
 		const look = history.look();
 		const [row] = await ask();
@@ -29,8 +29,8 @@ export function createPgHeartbeatStore(
 	return {
 		async join(id, ttlMs, after = 0) {
 			const setbacks = history.setbacks();
-			if (setbacks > toldSetbacks) await statements`select server_went_back()`;
-			toldSetbacks = setbacks;
+			if (setbacks > reportedSetbacks) await statements`select server_went_back()`;
+			reportedSetbacks = setbacks;
 			const rows = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}, ${after}) as epoch`;
 			return Number(onlyRow(rows).epoch);
 		},

@@ -5,17 +5,17 @@ import type { AppendedEntry } from "./control-log.ts";
 import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
-/** Time for a last answer after the deadline: fencing an instance writes, and a commit may wait for a standby. */
+/** Time for the last answer after the deadline: fencing an instance writes, and a commit may wait for a standby. */
 const ANSWER_MS_MAX = 10_000;
 const late = () => new DatabaseTimeout("the database did not answer in time");
 
 /** How far a change has been applied after a wait. */
 export interface AppliedResult extends Omit<FenceResult, "leftMs"> {
-	/** Latest time at which it becomes effective, by the caller's wall clock; null if it is or that is unknown. */
+	/** Latest time at which it becomes effective, by the caller's wall clock; null if it is, or if that is unknown. */
 	readonly effectiveByMs: number | null;
 	/**
-	 * False if the result is unknown: Postgres became unavailable, or a server took over that may lack the change. A
-	 * caller that must be sure repeats the change.
+	 * False if Postgres became unavailable, or a server took over that may lack the change. A caller that must be sure
+	 * repeats the change.
 	 */
 	readonly known: boolean;
 }

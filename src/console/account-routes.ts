@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Parts } from "./console-deps.ts";
 import { OF_ACCOUNT } from "./page-query.ts";
 
-/** Routes of the selected account: `member` has the right that `ROUTE_RULES` names for the route. */
+/** Routes of the selected account. Each handler gets `member`, who has the right that `ROUTE_RULES` names for it. */
 export function accountRoutes<const Prefix extends string = "">(
 	{ sessions }: Parts<"sessions">,
 	name: string,

@@ -33,7 +33,7 @@ export type ConsoleConfig = Pick<
 export interface ConsoleParts {
 	/** The console has its own database client, so that slow pages do not delay settlements. */
 	readonly statements: Statements;
-	/** Uses its own database clients, so that it never waits for a page's query. */
+	/** Uses database clients of its own, so that it never waits for a page's query. */
 	readonly fence: WaitForFence;
 	readonly tx: Transactional;
 	readonly books: Pick<Reconciler, "run">;

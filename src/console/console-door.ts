@@ -10,10 +10,10 @@ import { ConsoleError } from "./console-error.ts";
 
 const MB = 1024 * 1024;
 
-/** Bodies that have arrived. One account may hold the largest body; callers who are not signed in share less. */
+/** Memory of bodies that have arrived. One account may hold the largest body; callers without a session share less. */
 const ACCOUNTS_MEMORY = { bodyMemoryBytesMax: 96 * MB, bodyMemoryAccountBytesMax: 33 * MB };
 const NETWORKS_MEMORY = { bodyMemoryBytesMax: 16 * MB, bodyMemoryAccountBytesMax: 4 * MB };
-/** Bodies of at most SMALL_BYTES get the shorter deadline. */
+/** Bodies up to SMALL_BYTES have the shorter deadline. */
 const SMALL_BYTES = MB;
 const SMALL_BODY_MS_MAX = 15_000;
 const LARGE_BODY_MS_MAX = 5 * 60_000;
@@ -21,7 +21,7 @@ const LARGE_BODY_MS_MAX = 5 * 60_000;
 /** Reads that run at once; the console has four connections to the database. */
 const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: tooManyReads };
 
-/** Changes of an account, or of a person without one. Each writes rows; chats of the playground write none here. */
+/** Changes per account, or per person without one. They write rows here; the playground's chats write none. */
 const CHANGES = [
 	{ windowMs: 60_000, most: 120 },
 	{ windowMs: 24 * 3_600_000, most: 1_000 },
@@ -36,8 +36,8 @@ interface BodyOrigin {
 export type ConsoleDoor = ReturnType<typeof createConsoleDoor>;
 
 /**
- * Divides the console's memory, database and event loop among its callers. An owner is an account, or the network of a
- * caller that is not signed in. The table in SECURITY.md has a row for each limit.
+ * Divides the console's memory, database and event loop among its callers, which are accounts, or networks of callers
+ * without a session. The table in SECURITY.md has a row for each limit.
  */
 export function createConsoleDoor({ clock }: { clock: Clock }) {
 	const bodyReads = createBodyReads(clock);
@@ -86,7 +86,7 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 
 		withBytes,
 
-		/** As `withBytes`, with a request that has the body. */
+		/** As `withBytes`; `work` gets a request that has the body. */
 		async withBody<Answer>(
 			connection: Connection,
 			from: BodyOrigin,

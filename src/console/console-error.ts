@@ -5,7 +5,7 @@ import type { TextId } from "../base/translate.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
 
-/** Expected failure of the console. Its text must have a German translation, else the call does not compile. */
+/** Expected failure of the console. Without a German translation of the text the call does not compile. */
 export class ConsoleError extends Fault {
 	constructor(code: FaultCode, text: TextId, detail: FaultDetail = {}) {
 		super(code, text, detail);
@@ -40,7 +40,7 @@ export function databaseAway(cause: unknown): Fault {
 	});
 }
 
-/** Converts the framework's validation errors to faults whose message repeats nothing of the input. */
+/** Converts the framework's validation errors to faults, which repeat nothing of the input. */
 export function faultOfElysia(error: unknown, code: string | number): unknown {
 	if (code === "NOT_FOUND") return new ConsoleError("not_found", "There is no such page.");
 	if (code === "PARSE") return new ConsoleError("invalid_request", "The request body is not valid JSON.");

@@ -56,13 +56,13 @@ export function createConsoleRouter(
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
 		checkChange(request, originsOf(config, origin()), bytesMax);
 
-	/** Wraps a handler without a session. */
+	/** Wraps a handler that needs no session. */
 	const unsigned = (handler: Handler, bytesMax = BODY_BYTES_MAX) =>
 		answered((connection, requestId) =>
 			door.withBody(connection, { owner: null, bytesMax }, (whole) => handler(whole, requestId)),
 		);
 
-	/** Wraps a handler that requires a session; it reads larger bodies itself. Faults session_required; not_found for another viewer's account. */
+	/** Wraps a handler that needs a session and reads larger bodies itself. Faults session_required, not_found. */
 	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax = BODY_BYTES_MAX) =>
 		answered(async (connection, requestId) => {
 			const { request, address } = connection;
@@ -148,7 +148,7 @@ export function createConsoleRouter(
 	return routes;
 }
 
-/** Reads the session on each request, so ending one takes effect at once. Fault session_required. */
+/** Reads the session on each request, so that ending one takes effect at once. Fault session_required. */
 async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection: Connection) {
 	const found = await parts
 		.auth()
@@ -180,7 +180,7 @@ async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection:
 	};
 }
 
-/** The viewer's membership in the requested account. Fault not_found for any other, to reveal no account. */
+/** The viewer's membership in the requested account. Fault not_found for other accounts, known or unknown. */
 function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
 	if (asked === null) return viewer.memberships[0] ?? null;
 	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
@@ -194,7 +194,7 @@ function withAddress({ request, address }: Connection): Request {
 	return new Request(request, { headers });
 }
 
-/** Origins that count as the console's own. Without PUBLIC_URL they include the names of this machine. */
+/** Origins of the console's own pages. Without PUBLIC_URL they include the names of this machine. */
 export function originsOf(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
 	if (config.publicUrl !== null) return [config.publicUrl];
 	const { port, protocol } = new URL(origin);
@@ -202,8 +202,8 @@ export function originsOf(config: Pick<Config, "publicUrl">, origin: string): re
 }
 
 /**
- * Requires of a changing request the console's own origin, JSON, and a known length: another site's form or script
- * cannot send that. Throws a Fault.
+ * Requires the console's own origin, JSON and a known length of a request that changes something: another site's form
+ * or script cannot send these. Throws a Fault.
  */
 function checkChange(request: Request, origins: readonly string[], bodyBytesMax: number): void {
 	if (request.method === "GET" || request.method === "HEAD") return;

@@ -18,7 +18,7 @@ export interface ConsoleSession {
 	readonly membership: Membership | null;
 }
 
-/** A member with the required right, which covers all of the account's objects or only the member's own. */
+/** A member with the required right, for all of the account's objects or only the member's own. */
 export interface Allowed extends Actor {
 	readonly viewer: Viewer;
 	readonly accountId: string;
@@ -31,8 +31,8 @@ export interface Operator extends Viewer, Actor {}
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
 
 /**
- * Grants a right once per request, in the table of routes or in a handler outside it. Handlers get an account id only
- * after that. `passwordAgain` is false in the demo, whose users have no password.
+ * Grants a right once per request: in the table of routes, or in a handler outside it. Handlers get the account's id
+ * only from this. `passwordAgain` is false in the demo, whose users have no password.
  */
 export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }) {
 	const sessions = new WeakMap<Request, ConsoleSession>();
@@ -59,8 +59,8 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 	}
 
 	/**
-	 * Faults not_found, if the request has no account, forbidden, and account_suspended for a change, unless a suspended
-	 * account may make it.
+	 * Checks the right. Faults not_found if the request has no account; forbidden; account_suspended for a change, unless
+	 * a suspended account may make it.
 	 */
 	function allow(request: Request, right: Right, suspendedMay = false): Allowed {
 		const who = viewer(request);
@@ -100,7 +100,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		viewer,
 		allow,
 		account,
-		/** Faults forbidden, second_factor_required. */
+		/** Requires an operator. Faults forbidden, second_factor_required. */
 		operator(request: Request): Operator {
 			const who = viewer(request);
 			if (!who.operator) throw new ConsoleError("forbidden", "This page is for operators of the service.");
@@ -112,7 +112,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 			return { ...who, ...actorOf(request, who) };
 		},
 		/**
-		 * For actions that a stolen session must not perform: requires that the password was entered within 15 minutes.
+		 * Requires that the password was entered within 15 minutes, for actions that a stolen session must not perform.
 		 * Fault reauthentication_required.
 		 */
 		authenticatedLately(request: Request): void {

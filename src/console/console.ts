@@ -98,7 +98,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	};
 }
 
-/** Opens separate clients for pages, for fences, and for sums and checks that take minutes. */
+/** Opens clients: for pages, for fences, and for sums and checks that take minutes. */
 function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { dataDir }: Pick<Config, "dataDir">) {
 	const history = createServerHistory({ log }, dataDir);
 	const open = (applicationName: string, options: Omit<StatementsOptions, "url" | "applicationName">) => {
@@ -129,7 +129,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { d
 		sums: open("tollgate sums", {
 			connectionsMax: 1,
 			statementDeadlineMs: 10 * MINUTE_MS,
-			// A long lock timeout: nothing waits for the sums, and a brief row lock must not discard their work.
+			// A long lock timeout. No caller waits for the sums, and a briefly locked row must not discard their work.
 			lockTimeoutMs: MINUTE_MS,
 		}),
 	};

@@ -56,7 +56,7 @@ export function createGatewayClient(
 					} as BunFetchRequestInit);
 				} catch (error) {
 					if (request.signal.aborted) throw error;
-					// A gateway that accepted the request and then died may have served it, so no other gateway gets it.
+					// A gateway that accepted the request and then died may have served it: no other gateway gets it.
 					if (!isNotConnected(error))
 						throw new ConsoleError(
 							"service_unavailable",
@@ -75,7 +75,7 @@ export function createGatewayClient(
 	};
 }
 
-/** For one process with both planes: calls the gateway's handler directly. */
+/** For a process with both planes: calls the gateway's handler directly. */
 export function createDirectGatewayClient(
 	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
 	options: { secret: string },

@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** Guard: the routes accept the account that they concern. The console's router reads it. */
+/** Query of routes that concern an account, which the console's router reads. */
 export const OF_ACCOUNT = {
 	schema: "standalone",
 	query: t.Object({ account: t.Optional(t.String({ maxLength: 64 })) }),
@@ -16,7 +16,7 @@ export const PAGE_QUERY = {
 export const USD = t.String({ minLength: 1, maxLength: 32 });
 export const REASON = t.String({ minLength: 3, maxLength: 500 });
 
-/** Parses decimal dollars; accepts a sign only if `signed`. Fault invalid_request with `param`. */
+/** Parses decimal dollars; a sign only with `signed`. Fault invalid_request, naming `param`. */
 export function amountOf(text: string, param: string, signed = false): NanoUsd {
 	const negative = signed && text.startsWith("-");
 	const amount = parseUsd(negative ? text.slice(1) : text);

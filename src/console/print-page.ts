@@ -44,7 +44,7 @@ export function factsTable(rows: readonly (readonly [name: string, value: string
 	return `<table class="facts"><tbody>${lines.join("\n")}</tbody></table>`;
 }
 
-/** Puts text into its own element, so that right-to-left text does not affect its surroundings. */
+/** Puts a text into an element of its own, so that right-to-left text does not change what is next to it. */
 export function isolated(text: string): string {
 	return `<bdi>${escaped(text)}</bdi>`;
 }

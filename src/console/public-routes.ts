@@ -37,7 +37,7 @@ export function publicRoutes(
 			topUpMaxNanoUsd: TOP_UP_NANO_USD_MAX,
 			topUpByCardMaxNanoUsd: CARD_NANO_USD_MAX,
 			refusalsKeptDays: config.retention.refusalDays,
-			/** True if the request has a session cookie; `/me` tells whether the session is valid. */
+			/** True if the request has a session cookie. Only `/me` tells whether the session is valid. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
 		.get("/models", async (): Promise<{ items: (ModelView & Measured)[] }> => {
@@ -103,7 +103,7 @@ function modelView(model: DeployedModel, deployed: DeploymentsView) {
 		outputModalities: [...model.outputModalities],
 		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
-		/** First day, in UTC, on which the model is no longer served. */
+		/** First day (UTC) on which the model is no longer served. */
 		retiresOn: model.retiresOn ?? null,
 		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },

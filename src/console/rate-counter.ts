@@ -1,12 +1,12 @@
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** Longer than any counting window. */
+/** Longer than any window of a count. */
 const FORGOTTEN_AFTER_HOURS = 48;
 
 /**
- * Adds `by` to the subject's counter, shared by all instances; the first count starts a window. Stores a hash of the
- * subject: strangers' addresses must not be kept.
+ * Adds `by` to the subject's counter, which all instances share. The first count starts a window. Stores only a hash of
+ * the subject, because addresses of strangers must not be kept.
  */
 export async function countWithin(statements: Statements, what: string, subject: string, windowMs: number, by = 1) {
 	const rows = await statements<{ count: number; ends_in: number }>`
@@ -19,7 +19,7 @@ export async function countWithin(statements: Statements, what: string, subject:
 	return { count, endsInMs: Math.max(0, ends_in) };
 }
 
-/** Deletes old counters, here and in the sign-in library's table, which would otherwise grow for ever. */
+/** Deletes old counters, in this table and in the sign-in library's. */
 export async function deleteOldCounts(statements: Statements): Promise<void> {
 	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_HOURS}::bigint * 3600000`;
 	await statements`delete from rate_count where started_at < clock_timestamp() - make_interval(hours => ${FORGOTTEN_AFTER_HOURS}::integer)`;
@@ -28,7 +28,7 @@ export async function deleteOldCounts(statements: Statements): Promise<void> {
 const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
 
-/** Subtracts `by`. Attempts are counted before they run and subtracted if they succeed. */
+/** Subtracts `by`, for an attempt that was counted before it ran and then succeeded. */
 export async function subtractCount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
 	await statements`update rate_count set count = greatest(0, count - ${by}::integer) where key = ${keyOf(what, subject)}`;
 }

@@ -12,7 +12,7 @@ export interface Membership {
 	readonly email: string;
 	readonly role: Role;
 	readonly state: "active" | "suspended";
-	/** True if the account requires its company's sign-in and this session is another one. */
+	/** True if the account requires its company's sign-in and this session began otherwise. */
 	readonly closed: boolean;
 	readonly timeZone: string;
 }
@@ -20,7 +20,7 @@ export interface Membership {
 export interface Viewer {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** Milliseconds since the password was entered in this session, or since an equivalent proof. */
+	/** Milliseconds since this session entered the password, or since an equivalent proof. */
 	readonly authenticatedAgoMs: number;
 	readonly name: string;
 	readonly email: string;
@@ -33,8 +33,8 @@ export interface Viewer {
 }
 
 /**
- * Accounts of a person with a verified address. The first visit creates one, or takes over an account without an owner
- * that an operator created for this address.
+ * Accounts of a person with a verified address. The first visit creates one, or gives the person an account that an
+ * operator created for this address and that has no owner.
  */
 export async function membershipsOf(
 	statements: Statements,

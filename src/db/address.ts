@@ -4,7 +4,7 @@ import { isDecodable } from "../base/environment-reader.ts";
 const PORT_DEFAULT = 5432;
 const KEEPALIVE_S_DEFAULT = 60;
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
-/** Parameters of libpq, with the values that describe what happens anyway; other values are refused. */
+/** Parameters of libpq that are accepted only with these values, which describe what happens anyway. */
 const FIXED: Readonly<Record<string, string>> = {
 	target_session_attrs: "any read-write primary",
 	channel_binding: "disable prefer",
@@ -38,29 +38,29 @@ export interface Host {
 
 /** A database address as libpq reads it. Parameters that libpq does not know are settings of the session. */
 export interface Address {
-	/** Tried in turn; a path is a folder with a socket. */
+	/** Hosts, tried in turn. A path is a folder with a socket. */
 	readonly hosts: readonly Host[];
 	readonly user: string;
 	readonly password: string;
-	/** Empty: the user's name. */
+	/** Empty: the user's name is the database's. */
 	readonly database: string;
 	readonly applicationName: string | undefined;
 	readonly sslMode: (typeof SSL_MODES)[number];
-	/** File, or `system`. */
+	/** A file, or `system`. */
 	readonly sslRootCert: string | undefined;
-	/** Seconds; undefined: the caller's. */
+	/** Seconds; undefined: the caller decides. */
 	readonly connectS: number | undefined;
 	/** Seconds; 0: off. */
 	readonly keepAliveS: number;
-	/** Seconds, number and milliseconds; undefined: the system's. */
+	/** Seconds, number and milliseconds; undefined: the operating system decides. */
 	readonly keepAlive: Readonly<Partial<Record<NumberName, number>>>;
-	/** In order: of a name that occurs twice, the last value counts. */
+	/** Settings in order; the last of equal names counts. */
 	readonly settings: readonly Setting[];
 }
 
 class Problem extends Error {}
 
-/** Says what is wrong with the database URL and how to write it; undefined if it is fine. `url` must be parsable. */
+/** Says what is wrong with the URL and how to write it; undefined if it is fine. `url` must be parsable. */
 export function addressProblem(url: string): string | undefined {
 	try {
 		const { sslRootCert } = addressOf(url);
@@ -76,7 +76,7 @@ export function addressOf(url: string): Address {
 	const { hostname, port, pathname, hash, username, password, searchParams } = new URL(url);
 	if (!isDecodable(hostname) || !isDecodable(pathname))
 		throw new Problem("has a % in its host or its database that begins no sign: write it as %25");
-	// Settings are appended to the URL and would be lost after a fragment.
+	// Settings are appended to the URL; after a fragment they would be lost.
 	if (hash !== "" || url.endsWith("#")) throw new Problem("has a # in it: write it as %23");
 	const query = new Map(searchParams);
 	const take = (name: string) => {
@@ -137,10 +137,10 @@ function hostsOf(hosts: string, ports: string): readonly Host[] {
 	});
 }
 
-/** As in libpq: a file of roots makes `require` check the issuer, and `system` implies `verify-full`. */
+/** As libpq: with a root certificate `require` checks the issuer, and `system` implies `verify-full`. */
 function sslModeOf(mode: string | undefined, rootCert: string | undefined): Address["sslMode"] {
 	const known = SSL_MODES.find((one) => one === mode);
-	// The message does not repeat other values: one may be a secret pasted by mistake.
+	// Does not repeat an unknown value: it may be a secret pasted by mistake.
 	if (mode !== undefined && known === undefined)
 		throw new Problem(
 			`must have one of ${SSL_MODES.join(", ")} as its sslmode${/^[A-Za-z-]+$/.test(mode) ? `; got "${mode}"` : ""}`,
@@ -151,7 +151,7 @@ function sslModeOf(mode: string | undefined, rootCert: string | undefined): Addr
 	return known === "require" && rootCert !== undefined ? "verify-ca" : (known ?? "disable");
 }
 
-/** Settings in `-c name=value` and `--name=value`, separated by blanks; a backslash escapes a sign. */
+/** Settings written as `-c name=value` or `--name=value`, separated by blanks; a backslash escapes a character. */
 function optionsIn(text: string): readonly Setting[] {
 	const words = (text.match(/(?:\\.|\S)+/gs) ?? []).map((word) => word.replace(/\\(.)/gs, "$1"));
 	const settings: Setting[] = [];

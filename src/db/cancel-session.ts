@@ -1,15 +1,15 @@
 import { Socket } from "node:net";
 import type { Host } from "./address.ts";
 
-/** Code of a cancel request in PostgreSQL's protocol; a server takes it without sign-in or TLS. */
+/** Code of a cancel request in PostgreSQL's protocol. Needs neither sign-in nor TLS. */
 const CANCEL_CODE = 80_877_102;
 const CANCEL_BYTES = 16;
 const CANCEL_MS_MAX = 1_000;
 
 /**
- * Asks the server to end what the session of `query` runs. A statement that its client gave up would else stay: a
- * commit that waits for a standby has no deadline on the server, and does not notice that its client left. Resolves
- * when the request was taken, or could not be sent.
+ * Requests that the server cancel what the session of `query` runs. Otherwise a statement that its client gave up would
+ * stay: a commit that waits for a standby has no deadline on the server, and does not notice that its client left.
+ * Resolves when the request was received, or could not be sent.
  */
 export function cancelSession({ host, port }: Host, query: object): Promise<void> {
 	// The driver's types lack the key of a query's session.

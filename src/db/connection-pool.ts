@@ -4,14 +4,14 @@ import type { Log } from "../base/log.ts";
 import { type Connect, type Connection, type ConnectionOptions, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
-/** Limit of callers waiting for a connection; each stops waiting before its own deadline. */
+/** Most callers that wait for a connection. Each stops waiting before its own deadline. */
 const WAITING_MAX = 20_000;
-/** Work with less than this share of its time left is not started, since it would only cost its connection. */
+/** Work is not started if less than this share of its time is left: it would only cost its connection. */
 const BEGUN_SHARE_MIN = 1 / 16;
 
 /**
- * A deadline leaves these round trips out of account: a connection, its sign-in and checks need up to nine, then the
- * statement two. Unknown round trips, as at the start, are taken for ROUND_TRIP_MS_UNKNOWN.
+ * Round trips that a deadline does not count. A connection, its sign-in and checks need up to nine, then the statement
+ * two. An unknown round trip time, as at the start, counts as ROUND_TRIP_MS_UNKNOWN.
  */
 const ROUND_TRIPS = 12;
 const ROUND_TRIP_MS_UNKNOWN = 500;
@@ -19,13 +19,13 @@ const ROUND_TRIP_MS_MAX = 1_000;
 
 interface Waiting {
 	readonly take: (connection: Connection) => void;
-	/** Time, by the monotonic clock, at which half of the caller's deadline has passed. */
+	/** Monotonic time at which half of the caller's deadline has passed. */
 	readonly halfMs: number;
 }
 
 /**
- * Pool in which a connection runs one piece of work at a time, so that a statement waiting for a lock or an answer
- * delays no other. A stuck or broken connection is replaced without touching the others.
+ * Runs one piece of work per connection at a time, so that a statement that waits for a lock or an answer delays no
+ * other. A stuck or broken connection is replaced; the others stay.
  */
 export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
@@ -35,11 +35,11 @@ export function createConnectionPool(
 ) {
 	const { clock } = deps;
 	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, options));
-	/** Stack with the last used connection on top, so that a quiet service keeps few connections open. */
+	/** Stack with the last used connection on top, so that a quiet service needs few connections. */
 	const free: Connection[] = [...connections];
 	const waiting: Waiting[] = [];
 	let ended = false;
-	// What runs on the former server's connections is not acknowledged any more.
+	// Ends work on connections to the former server: its commits do not count any more.
 	options.history?.onMove(() => {
 		if (!ended) for (const connection of connections) connection.renewOld();
 	});
@@ -61,15 +61,15 @@ export function createConnectionPool(
 		} catch (error) {
 			const at = waiting.indexOf(one);
 			if (at >= 0) waiting.splice(at, 1);
-			// The caller gave up at the moment it got a connection, which is returned.
+			// The caller gave up at the moment it got a connection.
 			else void promise.then(release);
 			throw error;
 		}
 	}
 
 	/**
-	 * Serves callers in order, until the first one has waited for half of its time; then the newest is served first.
-	 * Under overload, strict order would serve all just before their deadline and lose their connections.
+	 * Serves callers in order until the first has waited half of its time; then serves the newest first. In strict order
+	 * an overload would serve all just before their deadline, and lose their connections.
 	 */
 	function release(connection: Connection): void {
 		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;
@@ -78,7 +78,7 @@ export function createConnectionPool(
 		else free.push(connection);
 	}
 
-	/** If one connection stopped responding, probably all did: idle ones are replaced too. */
+	/** Replaces idle connections too: if one stopped responding, probably all did. */
 	function discard(stuck: Connection): void {
 		stuck.renew();
 		for (const connection of free) connection.renew();
@@ -86,8 +86,8 @@ export function createConnectionPool(
 
 	return {
 		/**
-		 * Runs work on a connection. After `dueMs` (monotonic clock) and some round trips: `DatabaseTimeout`, and a new
-		 * connection.
+		 * Runs work on a connection. `DatabaseTimeout` after `dueMs` (monotonic clock) and some round trips; the connection
+		 * is then replaced.
 		 */
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>, dueMs: number): Promise<T> {
 			const untilMs = dueMs + roundTripsMs();
@@ -97,7 +97,7 @@ export function createConnectionPool(
 				const answer = connection.run(work);
 				return await withDeadline(clock, answer, leftMs(), () => {
 					answer.catch(() => {
-						// Already reported as a timeout; the discarded connection rejects the work later.
+						// The work of a discarded connection rejects later; the timeout was already reported.
 					});
 					if (!ended) discard(connection);
 					return late();
@@ -106,7 +106,7 @@ export function createConnectionPool(
 				release(connection);
 			}
 		},
-		/** Closes all connections, which rejects the work that runs on them. */
+		/** Closes all connections; work that runs on them rejects. */
 		async end() {
 			ended = true;
 			await Promise.all(connections.map((connection) => connection.end()));

@@ -7,14 +7,14 @@ import type { ServerHistory } from "./server-history.ts";
 
 export type Connection = ReturnType<typeof createConnection>;
 
-/** Options by which the driver reports received rows and a closed connection. */
+/** Functions that the driver calls for received rows and a closed connection. */
 interface ClientHooks {
 	onclose(): void;
 	onnotify?(channel: string, payload: string): void;
 	readonly transform: { row<Row>(row: Row): Row };
 }
 
-/** A client that is being opened. It is ready once its settings are set. */
+/** A client that is being opened. It is ready once its session's settings are made. */
 export interface OpenClient {
 	readonly ready: Promise<postgres.Sql>;
 	end(how: { timeout: number }): Promise<void>;
@@ -28,31 +28,31 @@ interface OpenConnection {
 	readonly link: OpenClient;
 	/** Number of rows that the last statement returned. */
 	rows: number;
-	/** When the connection is to be replaced, by the monotonic clock. */
+	/** Monotonic time at which the connection is to be replaced. */
 	untilMs: number;
-	/** True while a statement has no answer of the server. */
+	/** True while the server has not answered a statement. */
 	isUnanswered: boolean;
 }
 
 export interface ConnectionOptions {
-	/** An idle connection is closed after it. */
+	/** Milliseconds after which an idle connection is closed. */
 	readonly idleMs?: number | undefined;
-	/** Age at which it is replaced; by default LIFE_MS_MIN to LIFE_MS_MAX. */
+	/** Age at which the connection is replaced; by default random from LIFE_MS_MIN to LIFE_MS_MAX. */
 	readonly lifeMs?: number | undefined;
 	/** Checks the server of each new connection. */
 	readonly history?: ServerHistory | undefined;
 }
 
-/** Connections are replaced at this age: server processes grow, and the address can lead to another server. */
+/** Ages at which connections are replaced: server processes grow, and the address may lead to another server. */
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
-/** SQLSTATE in_failed_sql_transaction: an earlier text of several statements began a transaction and failed. */
+/** SQLSTATE in_failed_sql_transaction: a text of several statements began a transaction and failed. */
 const FAILED_TRANSACTION = "25P02";
-/** SQLSTATE too_many_connections: the answer of a server without a free place. */
+/** SQLSTATE too_many_connections. */
 const NO_PLACE = "53300";
 
-/** A connection to the database, opened on first use and again after it broke. */
+/** A connection to the database. It is opened on first use, and again after it broke. */
 export function createConnection(deps: { log: Log }, connect: Connect, options: ConnectionOptions = {}) {
 	const { idleMs = LIFE_MS_MAX, history } = options;
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
@@ -94,7 +94,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		opening = undefined;
 	}
 
-	/** The open connection; one past its life is closed once its successor is there. */
+	/** The open connection. If it is past its life, first tries to open its successor. */
 	async function usable(): Promise<OpenConnection> {
 		if (current !== undefined && current.untilMs > systemClock.monotonicMs()) return current;
 		const opened = open();
@@ -106,7 +106,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		} catch (error) {
 			if (opening === opened) opening = undefined;
 			drop(opened);
-			// No proof that the address leads elsewhere: a busy server must not end what runs.
+			// A server without a free connection is busy, not another server: running work may continue.
 			if (current === undefined || (error as { code?: unknown }).code !== NO_PLACE) throw error;
 			current.untilMs = untilMs();
 			return current;
@@ -137,9 +137,9 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 				if (current === used && !ended) cancelRest = systemClock.after(idleMs, renew);
 			}
 		},
-		/** Drops the connection and cancels the work on it; the next call opens a new one. */
+		/** Drops the connection and cancels its work; the next call opens another. */
 		renew,
-		/** The same, but for a connection that is being opened: its server is being checked. */
+		/** Like `renew`, but keeps a connection that is being opened: its server is being checked. */
 		renewOld() {
 			drop(current);
 			current = undefined;
@@ -155,8 +155,8 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 }
 
 /**
- * Whether the driver will fail the next statement: it keeps a server's last error. It also keeps the count of rows
- * received before an error, and puts as many empty rows before those of the next statement.
+ * True if the driver would spoil the next statement. It keeps the server's last error, and the count of rows received
+ * before it: so many empty rows would precede the next statement's.
  */
 function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	const isInTransaction = (error as { code?: unknown }).code === FAILED_TRANSACTION;

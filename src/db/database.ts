@@ -9,26 +9,26 @@ export type Database = ReturnType<typeof createDatabase>;
 export interface DatabaseOptions {
 	url: string;
 	applicationName: string;
-	/** Connections of `statements`, and of `ledger`. */
+	/** Number of connections of `statements`, and of `ledger`. */
 	statementConnectionsMax?: number;
 	statementDeadlineMs?: number;
-	/** Where the highest timelines seen are kept; none: in memory. */
+	/** Folder that keeps the highest timelines seen; without it they are in memory. */
 	dataDir?: string;
 }
 
 /**
- * Sessions that never end would hide that the address leads to another server. So `liveness` opens new ones: what
- * acts on the former server notices within this time.
+ * Life of a `liveness` connection. A session that never ends would hide that the address leads to another server, so
+ * this bounds how long the former one is used.
  */
 export const LIVENESS_LIFE_MS = 5_000;
-/** One connection for the heartbeat and one more, so that a query that hangs does not delay the next. */
+/** One for the heartbeat and one more, so that a hanging query does not delay the next. */
 const LIVENESS_CONNECTIONS = 2;
-/** A request waits a few seconds for credit, in which a silent connection can be replaced and the next one tried. */
+/** Deadline of the ledger's statements: short, because a request waits only a few seconds for credit. */
 const LEDGER_DEADLINE_MS_MAX = 2_000;
 
 /**
- * Database clients of a gateway. They share no connection, so that none waits for another's statements. Transactions
- * use the console's own client (`transactional.ts`).
+ * Database clients of a gateway. They share no connections, so that none waits for another's statements. Transactions
+ * use the console's client (`transactional.ts`).
  */
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions) {
 	const { url, applicationName } = options;
@@ -51,13 +51,13 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 
 	return {
 		url,
-		/** Which servers answered; all clients compare theirs. */
+		/** Which servers have answered; all clients compare theirs with it. */
 		history,
-		/** For heartbeat, control log and fence, on which an instance's right to admit depends. */
+		/** For heartbeat, control log and fence, on which the right to admit depends. */
 		liveness,
-		/** For credit and keys, which requests need at once. Its statements wait for no row. */
+		/** For credit and keys, which requests need at once. Its statements do not wait for locked rows. */
 		ledger,
-		/** For all other repeatable statements. */
+		/** For all other statements. They must be repeatable. */
 		statements,
 		listen: listener.listen,
 		async end() {

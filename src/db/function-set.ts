@@ -23,7 +23,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
 import { pathNames, pathText, quoted, setPath, withSetting } from "./session-settings.ts";
 
-/** Files in the order of creation, since later functions may use earlier ones. */
+/** Files in the order of their creation: a function may use those of earlier files. */
 const FILES: readonly string[] = [
 	auditFunctions,
 	clusterFunctions,
@@ -50,16 +50,16 @@ const FILES: readonly string[] = [
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");
 
 /**
- * Schema of this version's SQL functions, named by the hash of their text, so an existing one has the same functions.
- * Functions are never replaced: a version that starts changes nothing for running ones.
+ * Schema of this version's SQL functions. Its name contains the hash of their text, so equal names mean equal
+ * functions. Functions are never replaced: a version that starts changes nothing for running ones.
  */
 export const FUNCTION_SET = `tollgate_${digest.slice(0, 12)}`;
 const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
 
-/** Number of schemas kept, for versions that still run or may come back: those that started most recently. */
+/** Number of functions' schemas that are kept, for versions that still run or may come back: those started last. */
 const SETS_KEPT = 16;
 
-/** In one transaction, creates the functions unless they exist, and records that this version uses them. */
+/** Creates the functions unless they exist, and records that this version uses them; in one transaction. */
 export async function createFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
@@ -85,8 +85,8 @@ export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 }
 
 /**
- * Drops old versions' function schemas, keeping this one and the most recently booted, `kept` in all. Schemas of
- * another service in this database are not in `function_set`; another role's schemas stay.
+ * Drops old versions' schemas of functions. Keeps this version's and those of the versions started last, `kept` in all.
+ * Other services' schemas are not in `function_set`, and other roles' schemas stay.
  */
 export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
 	const sets = await client<{ name: string }[]>`
@@ -106,7 +106,7 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 	return row !== undefined;
 }
 
-/** URL whose connections find this version's functions first. `client` is connected to `url`. */
+/** URL whose connections search this version's functions first. `client` is connected to `url`. */
 export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
@@ -116,7 +116,7 @@ export function isPrepared(url: string): boolean {
 	return url.includes(`search_path=${FUNCTION_SET}`);
 }
 
-/** Removes functions from the search path, so that tables are not created in their schema. */
+/** Removes the functions' schema from the search path, so that no tables are created there. */
 export async function removeFromPath(client: postgres.Sql): Promise<void> {
 	await setPath(client, await searchPath(client));
 }
@@ -128,7 +128,7 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 			select from pg_proc p where pronamespace = n.oid and not has_function_privilege(p.oid, 'EXECUTE')) as "mayCall"
 		from pg_namespace n where nspname = ${FUNCTION_SET}`;
 	if (row === undefined || (row.mayUse && row.mayCall)) return;
-	// Every role may call functions, unless default privileges of their owner forbid it.
+	// Every role may call functions, unless their owner's default privileges forbid it.
 	const lacking = [
 		row.mayUse ? [] : ["usage on schema"],
 		row.mayCall ? [] : ["execute on all functions in schema"],
@@ -139,7 +139,7 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	);
 }
 
-/** Search path of the connection without function schemas. */
+/** Search path of the connection, without functions' schemas. */
 async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
 	return pathText((await pathNames(client)).filter((name) => !ANY_SET.test(name)));
 }

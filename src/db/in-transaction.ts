@@ -3,15 +3,15 @@ import { isConnectionLost } from "./outage.ts";
 
 type Work<T> = (transaction: postgres.TransactionSql) => Promise<T>;
 
-/** Connection of a transaction. */
+/** The connection of a transaction. */
 interface Line {
 	/** Error that broke the connection; undefined while it works. */
 	broken: Error | undefined;
 }
 
 /**
- * The driver's `begin`, restricted to statements, `unsafe` and `savepoint`. If the connection breaks, the transaction
- * fails and sends nothing more: the driver's next statement on a closed socket would end the process.
+ * The driver's `begin`, with only statements, `unsafe` and `savepoint`. If the connection breaks, the transaction fails
+ * and sends nothing more: another statement on a closed socket would make the driver end the process.
  */
 export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T> {
 	const line: Line = { broken: undefined };
@@ -22,7 +22,7 @@ export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T
 	return outcome;
 }
 
-/** Waits until the driver notices the closed connection and ends the transaction. */
+/** Runs the work. After a break waits until the driver has noticed it and ended the transaction. */
 async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<T>): Promise<T> {
 	let fails: { error: unknown } | undefined;
 	let result: T | undefined;
@@ -36,7 +36,7 @@ async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<
 	return result as T;
 }
 
-/** Part of the driver's interface that Drizzle and migrations use in a transaction. */
+/** The part of the driver's interface that Drizzle and migrations use in a transaction. */
 function scopeOn(line: Line, scope: postgres.TransactionSql): postgres.TransactionSql {
 	function watched<Query extends Promise<unknown>>(send: () => Query): Query {
 		if (line.broken !== undefined) throw line.broken;

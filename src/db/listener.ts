@@ -13,20 +13,20 @@ interface Channel {
 	readonly heard: () => void;
 }
 
-/** A connection, from opening it until it is discarded. */
+/** A connection that listens, from its opening until it is discarded. */
 interface Hearing {
 	readonly link: OpenClient;
 	readonly client: Promise<postgres.Sql>;
-	/** True once its server was checked. */
+	/** True once the server was checked, see `server-history.ts`. */
 	isChecked: boolean;
 	cancelProbe: () => void;
 }
 
-/** Interval of a probing query: without it, a dead connection looks like one without notifications. */
+/** Interval of a test query: without it a dead connection looks like one without notifications. */
 const PROBE_MS = 500;
-/** Time to answer a probe, after which the connection is discarded: with PROBE_MS, within 2 s. */
+/** Time for the answer to a test query, after which the connection is replaced: within 2 s with PROBE_MS. */
 const ANSWER_MS_MAX = 1_500;
-/** Time to open a connection, after which it is discarded. */
+/** Time to open a connection, after which another is opened. */
 const CONNECT_MS_MAX = 5_000;
 
 /** Receives notifications (NOTIFY) on its own connection. */
@@ -59,7 +59,7 @@ export function createListener(
 				hearing.isChecked = true;
 			},
 			() => {
-				// Reported to `subscribe`.
+				// The error reaches the caller through `subscribe`.
 			},
 		);
 		subscribe(hearing, [...channels]).then(
@@ -125,7 +125,7 @@ export function createListener(
 	return {
 		/**
 		 * Resolves once channel `name` is subscribed. Calls `onListen` then and after each reconnect: notifications in
-		 * between are lost, so the caller must catch up.
+		 * between are lost, so the caller must read what it missed.
 		 */
 		async listen(name: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void> {
 			const { promise, resolve } = Promise.withResolvers<void>();

@@ -25,15 +25,15 @@ import {
 import { checkOwnSession } from "./pooler.ts";
 import { withRequiredSettings } from "./session-settings.ts";
 
-/** Advisory lock of migrations; an arbitrary number that all versions must share. */
+/** Number of the advisory lock of migrations; arbitrary, but the same in all versions. */
 const ADVISORY_LOCK = 7_305_441_902;
-/** First migration of the development versions of 0.2, and the last commit that can upgrade them. */
+/** First migration of 0.2's development versions, and the last commit that can upgrade them. */
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
 /**
- * Migrates the schema, each migration in its own transaction, under an advisory lock for instances that start together.
- * Keeps migrations of newer versions. Fault `conflict` if a newer one breaks this version, or a new one breaks running
+ * Migrates the schema, each migration in its own transaction. An advisory lock lets instances start together. Keeps
+ * migrations of newer versions. Fault `conflict` if a newer one breaks this version, or a new one breaks running
  * versions.
  */
 export async function migrate(deps: { log: Log }, url: string, list: readonly Migration[] = migrations) {
@@ -54,7 +54,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 		}
 		if (missing.length > 0)
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
-		// After the tables that the functions use.
+		// After the migrations, because functions use the tables.
 		await createFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, required);
 		await withClient(prepared, checkMayCall);
@@ -71,8 +71,8 @@ export async function checkMigratable(url: string): Promise<void> {
 }
 
 /**
- * Finds missing migrations and the schema for tables, which the client then has first in its path. Throws a Fault
- * before any change if something cannot be created.
+ * Finds missing migrations and the schema for tables, and puts it first in the client's search path. Throws a Fault,
+ * before any change, if something cannot be created.
  */
 async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 	const found = await findOwnSchema(client);
@@ -103,11 +103,11 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 	});
 }
 
-/** URL with the required settings. Fault of `checkOwnSession`, before any change. */
+/** Returns the URL with the required settings. Fault of `checkOwnSession`, before any change. */
 async function lookAtWay(client: postgres.Sql, url: string) {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
-	// Called after `withRequiredSettings`, which must see the session's original deadlines.
+	// After `withRequiredSettings`, which must see the session's own deadlines.
 	await removeDeadlines(client);
 	return required;
 }
@@ -119,7 +119,7 @@ async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boole
 	return row !== undefined;
 }
 
-/** Creates the tables that record migrations, which no migration can create. */
+/** Creates the tables that record migrations. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		await transaction`
@@ -136,7 +136,7 @@ async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boole
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-/** Fault if the database has the schema of an older or newer version that cannot run with this one. */
+/** Fault if the database has the schema of a version that cannot run together with this one. */
 function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
 	if (known.has(FIRST_OF_0_2))
 		throw new Fault(
@@ -152,7 +152,7 @@ function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migrat
 	);
 }
 
-/** A breaking migration requires that no instance runs, because its tables would change. */
+/** Fault if an instance runs: a breaking migration would change its tables. */
 async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migration[]): Promise<void> {
 	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance_now') is not null as there`;
 	if (row?.there !== true) return;
@@ -165,6 +165,6 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 			`The migration ${names.join(", ")} breaks the versions before it: stop all instances first (${running.map(({ id }) => id).join(", ")}).`,
 		);
 	}
-	// Old functions refer to tables that have changed.
+	// Drops old functions, because they use tables that have changed.
 	await dropFunctions(client, 1);
 }

@@ -10,10 +10,10 @@ import type { Connect, OpenClient } from "./connection.ts";
 import { connectionEnded, isOfServer, noResponse, WrongServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
-/** Time for a closed client to say goodbye to the server. */
+/** Time in which a closed client may tell the server so. */
 const GOODBYE_MS = 1_000;
 const CONNECT_S = 5;
-/** Options of TCP sockets: level, and names on Linux and macOS. */
+/** Options of TCP sockets: their level, and their names on Linux and macOS. */
 const IPPROTO_TCP = 6;
 const TCP_OPTIONS = {
 	keepalives_interval: { linux: 5, darwin: 0x101 },
@@ -21,7 +21,7 @@ const TCP_OPTIONS = {
 	tcp_user_timeout: { linux: 18, darwin: undefined },
 } as const;
 
-/** Settings of a session, set by its first statement: poolers refuse or overlook most of them as start-up parameters. */
+/** A session's settings, made by its first statement: most poolers refuse or ignore them as start-up parameters. */
 type Settings = Readonly<Record<string, string | number>>;
 type Ssl = boolean | "require" | "prefer" | object;
 interface Options {
@@ -37,8 +37,8 @@ interface Attempt {
 }
 
 /**
- * Returns a function that opens clients with one connection each. It tries the hosts of `url` in turn, first the one
- * that answered last. Of several hosts a standby is passed over.
+ * Returns a function that opens clients with one connection each. It tries the hosts of `url` in turn, beginning with
+ * the one that answered last. If there are several hosts it skips standbys.
  */
 export function connectTo(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
 	const address = addressOf(url);
@@ -81,11 +81,11 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 					if (ended) break;
 				}
 			}
-			// A host that does not answer may be the primary, so a standby proves nothing.
+			// A host that does not answer may be the primary, so its error counts more than that of a standby.
 			throw errors.find(isOfServer) ?? errors.find((error) => !(error instanceof WrongServer)) ?? errors[0];
 		}
 		const ready = open();
-		// Reported to callers that wait for it; an end in between must not end the process.
+		// Callers that wait get the error; without callers it must not end the process.
 		ready.catch(() => {});
 		return {
 			ready,
@@ -112,7 +112,7 @@ export async function withClient<Result>(
 	}
 }
 
-/** Ways to connect to a host: `allow` tries without TLS first. Sockets in a folder have no TLS. */
+/** Ways to connect to a host: `allow` tries without TLS first. Sockets in a folder never use TLS. */
 function attemptsAt(address: Address, place: Host): readonly Attempt[] {
 	const { sslMode, sslRootCert } = address;
 	if (place.host.startsWith("/") || sslMode === "disable") return [{ place, ssl: () => false }];
@@ -126,20 +126,20 @@ function attemptsAt(address: Address, place: Host): readonly Attempt[] {
 			ssl: () => ({
 				rejectUnauthorized: true,
 				checkServerIdentity: identity,
-				// Read each time, since the file may be renewed.
+				// Read for each connection, because the file may be renewed.
 				...(sslRootCert === undefined || sslRootCert === "system" ? {} : { ca: readFileSync(sslRootCert) }),
 			}),
 		},
 	];
 }
 
-/** First statement of a connection. `set_config` parses lists as start-up parameters are parsed. */
+/** First statement of a connection. `set_config` parses lists as it parses start-up parameters. */
 function greetingOf(settings: readonly (readonly [string, string | number])[], isOneOfMany: boolean): string {
 	const set = settings.map(([name, value]) => `set_config(${literal(name)}, ${literal(String(value))}, false)`);
 	return `select ${[...set, isOneOfMany ? "pg_is_in_recovery() as standby" : "1"].join(", ")}`;
 }
 
-/** Literal that has one meaning, whatever `standard_conforming_strings` is. */
+/** A literal that means the same for any `standard_conforming_strings`. */
 const literal = (text: string) => `E'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: Address): void {
@@ -176,7 +176,7 @@ function newClient(
 		...(address.user === "" ? {} : { user: address.user }),
 		...(address.password === "" ? {} : { pass: address.password }),
 		...(address.database === "" ? {} : { database: address.database }),
-		// The driver's types lack the list form; it would cut a text at each colon and comma.
+		// The driver's types lack the list form of `host`. As a text it would be cut at each colon and comma.
 		...(isFolder ? { path: `${host}/.s.PGSQL.${port}` } : { host: [host], port: [port] }),
 		connect_timeout: connectS,
 		max: 1,
@@ -186,7 +186,7 @@ function newClient(
 		keep_alive: 0,
 		// Disables the driver's own query for array types: if interrupted, its unhandled rejection ends the process.
 		fetch_types: false,
-		onclose: gone,
+		onclose: closed,
 		async socket() {
 			const pauseMs = backoff.pauseMs();
 			if (pauseMs > 0) await sleep(systemClock, pauseMs);
@@ -195,7 +195,7 @@ function newClient(
 			const made = new Socket();
 			socket = made;
 			// Ends the client before the driver reports the error: until then it would accept statements.
-			made.once("error", gone);
+			made.once("error", closed);
 			if (!isFolder) made.once("connect", () => setTcpOptions(made, address));
 			// In a later tick, after the driver has added its listener for socket errors.
 			setImmediate(() => {
@@ -203,22 +203,22 @@ function newClient(
 				else if (isFolder) made.connect({ path: `${host}/.s.PGSQL.${port}` });
 				else made.connect({ host, port });
 			});
-			// The driver sends this host name to the server's TLS.
+			// The driver uses this host name for TLS.
 			return Object.assign(made, { host, port });
 		},
-	} as unknown as postgres.Options<never>);
-	function gone(): void {
+	} as object);
+	function closed(): void {
 		void client.end({ timeout: 0 });
 		options.onclose();
 	}
 	const end = client.end;
 	client.end = async (how) => {
-		// A client that is given time may still connect and finish.
+		// With a timeout the client may still connect and finish its work.
 		if (how?.timeout === 0) ended = true;
 		await end(how);
 		ended = true;
 		// Destroys the socket of a server that does not respond: the driver waits for its close.
 		setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
 	};
-	return client as unknown as postgres.Sql;
+	return client;
 }

@@ -1,4 +1,4 @@
-/** No answer in time: the statement may or may not have taken effect. */
+/** The server did not answer in time: the statement may or may not have taken effect. */
 export class DatabaseTimeout extends Error {
 	override readonly name = "DatabaseTimeout" as const;
 }
@@ -25,10 +25,10 @@ export function noResponse(): Error {
 	return Object.assign(new Error(message), { code: "SILENT" });
 }
 
-/** Causes that are searched: the query builder wraps the driver's errors. */
+/** Depth to which causes of an error are searched: the query builder wraps the driver's errors. */
 const CAUSES_MAX = 5;
 
-/** Codes of driver and system: the connection could not be opened, or broke. */
+/** Codes of the driver and the system: the connection could not be opened, or it broke. */
 const CONNECTION_CODES: ReadonlySet<string> = new Set([
 	"CONNECTION_CLOSED",
 	"CONNECTION_ENDED",
@@ -47,7 +47,7 @@ const CONNECTION_CODES: ReadonlySet<string> = new Set([
 	"EAI_AGAIN",
 ]);
 
-/** Of these, the codes that only an established connection can have. */
+/** Those of CONNECTION_CODES that only an established connection can have. */
 const CUT_CODES: ReadonlySet<unknown> = new Set([
 	"CONNECTION_CLOSED",
 	"CONNECTION_DESTROYED",
@@ -83,26 +83,23 @@ export function isOfServer(error: unknown): boolean {
 	return someCause(error, (cause) => "severity" in cause);
 }
 
-/**
- * Whether an established connection broke, so that the statement may have taken effect; with a refused connection it
- * cannot have.
- */
+/** True if an established connection broke, so that the statement may have taken effect. */
 export function isConnectionCut(error: unknown): boolean {
 	return CUT_CODES.has((error as { code?: unknown }).code);
 }
 
-/** Error of a client that is used after it was closed. */
+/** Error of a client that was used after its end. */
 export function connectionEnded(): Error {
 	return Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
 }
 
-/** Whether the server's error is its last on this connection: its severity is FATAL. */
+/** True if the server ends the connection with this error: its severity is FATAL. */
 function endsConnection(error: Error): boolean {
 	const { code, severity } = error as { code?: unknown; severity?: unknown };
 	return severity === "FATAL" || severity === "PANIC" || (typeof code === "string" && CONNECTION_CODES.has(code));
 }
 
-/** Whether `is` accepts an error or one of its causes. */
+/** True if `is` accepts the error or one of its causes. */
 export function someCause(error: unknown, is: (cause: Error) => boolean): boolean {
 	let cause = error;
 	for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
@@ -112,7 +109,7 @@ export function someCause(error: unknown, is: (cause: Error) => boolean): boolea
 	return false;
 }
 
-/** Row of a statement that always returns one. Without it the outcome is unknown: `AnswerLost`. */
+/** The row of a statement that always returns one. Without a row its outcome is unknown: `AnswerLost`. */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
 	const [row] = rows;
 	if (rows.length !== 1 || row === undefined)

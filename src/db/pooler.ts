@@ -4,14 +4,14 @@ import { Fault } from "../base/fault.ts";
 import { withClient } from "./new-client.ts";
 import { noResponse } from "./outage.ts";
 
-/** Runs a statement in one of our sessions and returns its rows. */
+/** Runs a statement in one of two sessions and returns its rows. */
 export type Session = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
 const TOKEN_SETTING = "tollgate.doctor";
 
 /**
- * Whether a pooler lets two of our sessions share server sessions by transaction, so that a setting or LISTEN of one
- * ends up in the other. Poolers that assign a server session per client are fine.
+ * True if a pooler shares server sessions per transaction, so that a setting or LISTEN of one session ends up in the
+ * other. Poolers that keep a server session per client are fine.
  */
 export async function isPooledByTransaction(a: Session, b: Session): Promise<boolean> {
 	const token = crypto.randomUUID();
@@ -19,7 +19,7 @@ export async function isPooledByTransaction(a: Session, b: Session): Promise<boo
 		(await session(`select pg_backend_pid() as pid, current_setting('${TOKEN_SETTING}', true) as token`))[0];
 	await a(`select set_config('${TOKEN_SETTING}', '${token}', false)`);
 	const before = await seenBy(a);
-	// A transaction-mode pooler assigns any free server session: b gets the one that a had, or a gets another.
+	// Such a pooler gives out any free server session: b gets the one that a had, or a gets another.
 	const others = await seenBy(b);
 	const after = await seenBy(a);
 	const isShared = others?.pid === before?.pid || others?.token === token;
@@ -30,8 +30,8 @@ export async function isPooledByTransaction(a: Session, b: Session): Promise<boo
 const ANSWER_MS_MAX = 10_000;
 
 /**
- * Checks that `client` has its own server session. Must be the first check: a shared session would keep a start's lock
- * for ever.
+ * Checks that `client` has a server session of its own. Must be the first check: a start's lock taken in a shared
+ * session would stay for ever.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];

@@ -8,12 +8,12 @@ import { exitOf, spawnPostgres } from "./postgres-process.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 const LOCK_DEADLINE_MS = 60_000;
-/** Folders for copies made by root, for a user who cannot read the original; the second is for read-only systems. */
+/** Folders for copies that root makes for users who cannot read the original; the second is for read-only systems. */
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
 
 /**
- * Returns programs that `owner` can run. If theirs are in a folder closed to that user (such as below /root), copies
- * them for all later starts; only root can change the copy. Fault service_unavailable if the owner can run neither.
+ * Returns programs that `owner` can run. If the original folder is closed to that user (such as below /root), copies it
+ * for all later starts; only root can change the copy. Fault service_unavailable if the owner can run neither.
  */
 export async function reachableBinaries(
 	deps: { log: Log },
@@ -41,7 +41,7 @@ export async function reachableBinaries(
 	);
 }
 
-/** Complete, because it is moved into place at the end. */
+/** A folder with this name is complete: copies are moved here when they are finished. */
 async function keptCopy(
 	{ log }: { log: Log },
 	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
@@ -55,7 +55,7 @@ async function keptCopy(
 			const unfinished = `${folder}.unfinished`;
 			fs.rmSync(unfinished, { recursive: true, force: true });
 			fs.cpSync(binaries.folder, unfinished, { recursive: true, verbatimSymlinks: true });
-			// Readable for every user and writable only for root, whatever the original's mode.
+			// Every user may read it and only root may write, whatever the original's mode is.
 			Bun.spawnSync(["chmod", "-R", "u=rwX,go=rX", unfinished]);
 			fs.renameSync(unfinished, folder);
 			log.info("copied the programs of PostgreSQL to a folder where its user can run them", {
@@ -69,7 +69,7 @@ async function keptCopy(
 	}
 }
 
-/** Tests by running a program: modes, access lists and mount options all matter. */
+/** Tries by running a program: modes, access lists and mount options all matter. */
 async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
 		stdio: ["ignore", "pipe", "pipe"],
@@ -78,17 +78,17 @@ async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<s
 	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
 }
 
-/** Checks that the folder is root's and no other user can change it, since its files are executed. */
+/** Checks that the folder belongs to root and no other user can change it, since its files are executed. */
 function makeRootsOwn(folder: string): void {
 	fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
 	const found = fs.lstatSync(folder);
 	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
-	// Sets the mode explicitly, independent of umask and previous mode.
+	// Sets the mode itself, so that umask and former mode do not matter.
 	fs.chmodSync(folder, 0o755);
 }
 
 export interface PostgresBinaries {
-	/** Absolute path of a folder with `bin`, `lib` and `share`. */
+	/** Absolute path of the folder with `bin`, `lib` and `share`. */
 	readonly folder: string;
 	/** Version of the package, such as `18.4.0-linux-x64`, which identifies the content. */
 	readonly version: string;

@@ -3,16 +3,15 @@ import fs from "node:fs";
 import { join } from "node:path";
 import type { ServerOwner } from "./server-owner.ts";
 
-/** Environment of the server: only this, because ours has secrets. Its log is in UTC, like ours. */
+/** Complete environment of the server, because this process's contains secrets. Its log is in UTC. */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
-/** Path to a process's own working directory on Linux, whatever the folders above it. */
+/** Path of a process's working directory on Linux; works even if folders above it are closed to the user. */
 const HERE = "/proc/self/cwd";
 
 /**
- * Starts a PostgreSQL program as `owner`, in `folder`, which it enters before giving up root's rights. It uses paths
- * relative to that folder (`relativePath`), so data may be in places that the owner cannot reach, such as root's
- * home.
+ * Starts a PostgreSQL program as `owner` in `folder`, which it enters before it gives up root's rights. Paths are
+ * relative to that folder (`relativePath`), so the data may be where the owner cannot go, such as root's home.
  */
 export function spawnPostgres(
 	{
@@ -29,12 +28,12 @@ export function spawnPostgres(
 	return spawn(path, [...args], { ...options, ...ids, cwd: folder, env: ENVIRONMENT });
 }
 
-/** Path of `folder` for a program started in it; the plain path on systems other than Linux. */
+/** Path of `folder` for a program that was started in it; on other systems than Linux the plain path. */
 export function relativePath(folder: string): string {
 	return fs.existsSync(HERE) ? HERE : folder;
 }
 
-/** Ends `child` if this process calls `process.exit` during `work`; otherwise the child would continue alone. */
+/** Kills `child` if this process calls `process.exit` during `work`; it would otherwise continue without a parent. */
 export async function killedOnExit<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {
 	const end = () => void child()?.kill("SIGINT");
 	process.on("exit", end);
@@ -45,7 +44,7 @@ export async function killedOnExit<Result>(child: () => ChildProcess | undefined
 	}
 }
 
-/** Resolves when the process has ended. `output` is the text from its pipes. Never rejects. */
+/** Resolves when the process has ended, with the text from its pipes as `output`. Never rejects. */
 export function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
 	return new Promise((resolve) => {
 		let output = "";

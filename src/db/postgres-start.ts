@@ -21,12 +21,12 @@ export interface PostgresHome {
 export const POSTGRES_USER = "tollgate";
 export const START_DEADLINE_MS = 60_000;
 const POLL_MS = 25;
-/** Pause before restarting a server that ended at once: its port was in use, or old shared memory not freed yet. */
+/** Pause before a server that ended at once is restarted: its port or its shared memory may not be free yet. */
 const RESTART_WAIT_MS = 500;
 const STARTS_MAX = 20;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Creates the cluster in a temporary folder, so that a crash leaves no partial cluster. Fault service_unavailable. */
+/** Creates the cluster in a temporary folder and moves it: a crash leaves no part. Fault service_unavailable. */
 export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
 	for (const name of fs.readdirSync(home.folder)) {
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
@@ -45,7 +45,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
-		// A server without durability (tests) needs none for its first files.
+		// A server with fsync off (tests) needs no sync of its first files either.
 		...(home.settings.fsync === "off" ? ["--no-sync"] : []),
 	];
 	try {
@@ -65,9 +65,9 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 }
 
 /**
- * Waits until a server is ready: waits for one that is stopping and restarts one that ends at once. Call it only with
- * the start lock. With `port`, uses only that port. `isGivenUp` is checked while no server of this call is starting.
- * Fault service_unavailable after the deadline.
+ * Returns when a server is ready: waits for one that is stopping, and restarts one that ends at once. Call it only with
+ * the start lock. With `port`, tries only that port. `isGivenUp` ends the wait while no server is being started. Fault
+ * service_unavailable after the deadline.
  */
 export async function startUnlessRunning(
 	log: Log,
@@ -132,15 +132,15 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
-		// Not ready until recovery from an archive is complete: a hot standby would be ready, but read-only and incomplete.
+		// Makes the server ready only after recovery from an archive: before it would be read-only and incomplete.
 		hot_standby: "off",
-		// Clients get the errors of their statements; in the server's log the statements' values would stay for ever.
+		// Clients get their statements' errors. The log would keep the statements' values for ever.
 		log_min_messages: "log",
 		log_error_verbosity: "terse",
 		...home.settings,
 	};
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-	// The last -D counts. The first one shows people, and `findPostmaster`, which server this is.
+	// PostgreSQL uses the last -D. The first one tells people, and `findPostmaster`, which server this is.
 	const directory = ["-D", home.cluster, "-D", relativePath(home.cluster)];
 	const logFd = openLog(join(home.dataDir, "postgres.log"));
 	// Detached, so that Ctrl-C reaches only this process, which drains before it stops the database.
@@ -163,7 +163,7 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 	return attempt;
 }
 
-/** Opens the log file; starts a new one if it is large, and keeps one old file. */
+/** Opens the log file. If it is large, renames it and starts another; keeps one old file. */
 function openLog(path: string): number {
 	if (fs.existsSync(path) && fs.statSync(path).size > LOG_BYTES_MAX) fs.renameSync(path, `${path}.1`);
 	return fs.openSync(path, "a", 0o600);
@@ -196,7 +196,7 @@ const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 
 /** Why the server did not start, from its output. */
 export interface StartProblem {
-	/** Undefined if the problem is unknown. */
+	/** Undefined if the cause is unknown. */
 	readonly remedy: string | undefined;
 	/** First fatal line of the output. */
 	readonly line: string;

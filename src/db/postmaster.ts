@@ -11,8 +11,8 @@ export interface Postmaster {
 }
 
 /**
- * Server that runs on this data directory; undefined if none does. A pid file can outlive its server, and its pid may
- * belong to another process. Only a process with this directory in its command line counts; a zombie has no command
+ * The server that runs on this data directory; undefined if none. A pid file can outlive its server, and another
+ * process may have its pid. So only a process with this directory in its command line counts; a zombie has no command
  * line.
  */
 export function findPostmaster(cluster: string): Postmaster | undefined {
@@ -21,9 +21,9 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 }
 
 /**
- * Removes a pid file whose pid belongs to another process, which would prevent a start. If no process has the pid,
- * PostgreSQL decides by itself and also looks for surviving children, which may still confirm statements. A killed
- * server that its parent has not reaped is recognized by its state; its pid file stays while its children live.
+ * Removes a pid file whose pid belongs to another process, because PostgreSQL would not start. If no process has the
+ * pid, PostgreSQL decides itself; it also looks for surviving children, which may still confirm statements. The file of
+ * a killed server that its parent has not reaped is recognized by the process's state; it stays while children live.
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
@@ -40,9 +40,9 @@ function isUnreaped(pid: number): boolean {
 	}
 }
 
-/** Whether processes work in this directory, as all processes of a server do. Other users' processes do not count. */
+/** True if a process's working directory is this one, as that of all of a server's processes. Sees only this user's. */
 function hasSurvivors(cluster: string): boolean {
-	// Without /proc, assumes that they live.
+	// Without /proc they are assumed to live.
 	if (!existsSync("/proc/self/cwd")) return true;
 	return readdirSync("/proc").some((name) => /^\d+$/.test(name) && worksIn(cluster, name));
 }
@@ -76,7 +76,7 @@ function readPidFile(cluster: string): Postmaster | undefined {
 
 function servesCluster(pid: number, cluster: string): boolean {
 	if (!existsSync("/proc/self/cmdline")) {
-		// `ps` separates arguments by spaces, which the path may contain.
+		// `ps` separates arguments by spaces, and the path may contain spaces.
 		return listed(pid, "command").includes(` -D ${cluster} -`);
 	}
 	const args = commandLine(pid);

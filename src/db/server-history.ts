@@ -5,25 +5,25 @@ import { WrongServer } from "./outage.ts";
 
 export type ServerHistory = ReturnType<typeof createServerHistory>;
 
-/** File with the highest timelines; an operator removes it to accept a server with a lower one. */
+/** File with the highest timelines. An operator removes it to accept a server with a lower one. */
 const TIMELINES_NAME = "database-timelines.json";
 
 /** Highest timeline seen, by system identifier. */
 type Timelines = Readonly<Record<string, number>>;
 
 interface Place {
-	/** System identifier; `?`: unknown. */
+	/** System identifier of the database cluster; `?`: unknown. */
 	readonly system: string;
-	/** Timeline; `-`: a standby; `@` and a time: start of a server that does not tell its timeline. */
+	/** Timeline; `-`: a standby; `@` and a time: start of a server whose timeline cannot be read. */
 	readonly timeline: string;
 	/** Position to which the write-ahead log was flushed, in bytes. */
 	readonly position: bigint;
 }
 
 /**
- * Remembers the servers that answered this process. A server with another identifier or timeline, or with a lower
- * position than before, has another history and may lack commits. A lower timeline is refused. `dataDir` stores the
- * highest timelines for all processes; without it they are in memory.
+ * Remembers the servers that answered this process. A server with another identifier or timeline, or a lower position
+ * than before, has another history and may lack commits. A lower timeline is refused. `dataDir` keeps the highest
+ * timelines for all processes; without it they are in memory.
  */
 export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	const path = dataDir === undefined ? undefined : join(dataDir, TIMELINES_NAME);
@@ -63,7 +63,7 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 			writeFileSync(`${to}.new`, JSON.stringify(inMemory), { mode: 0o600 });
 			renameSync(`${to}.new`, to);
 		} catch (error) {
-			// A command may run without DATA_DIR.
+			// Commands may run without DATA_DIR.
 			if ((error as NodeJS.ErrnoException).code !== "ENOENT")
 				log.warn("the database's timeline could not be stored", { path: to, error });
 		}
@@ -87,12 +87,12 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	}
 
 	const history = {
-		/** Name of the present history, which changes when a server with another history has answered. */
+		/** Name of the present history. It changes when a server with another history has answered. */
 		label: () => (present === undefined ? "" : setbacks === 0 ? nameOf(present) : `${nameOf(present)} -${setbacks}`),
 		setbacks: () => setbacks,
 		/**
-		 * Call before a statement that returns `server_place()`, and the result with what it returned. Answers overtake each
-		 * other, so an answer is compared with what was known when it was requested. False if the history changed in
+		 * Call it before a statement that returns `server_place()`, and call its result with the returned value. Answers
+		 * may overtake each other, so each is compared with what was known at its request. False if the history changed in
 		 * between: the answer may be the former server's. Throws WrongServer.
 		 */
 		look() {
@@ -110,7 +110,7 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 				const sentMs = performance.now();
 				const [row] = await query("select server_place() as place");
 				const tookMs = performance.now() - sentMs;
-				// A busy server also answers late: the measure rises slowly.
+				// Rises slowly, because a busy server also answers late.
 				roundTripMs = Math.min(tookMs, 2 * (roundTripMs ?? tookMs));
 				if (look(String(row?.place))) return;
 			}

@@ -10,7 +10,7 @@ export interface ServerOwner {
 
 /**
  * User that runs the server, because PostgreSQL refuses to run as root: the cluster's owner, else `postgres`, else
- * `nobody`. Undefined if this process is not root. Fault service_unavailable for root without such a user.
+ * `nobody`. Undefined if this process is not root. Fault service_unavailable if root finds no such user.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;
@@ -34,7 +34,7 @@ function systemUsers(): ServerOwner[] {
 	});
 }
 
-/** Gives a folder that root created or restored to its owner. Symbolic links are changed themselves, not followed. */
+/** Gives a folder that root created or restored to the server's user. Changes symbolic links themselves. */
 export function changeOwner(owner: ServerOwner | undefined, path: string): void {
 	if (owner === undefined) return;
 	const found = fs.lstatSync(path);

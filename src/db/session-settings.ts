@@ -4,7 +4,7 @@ interface RequiredSetting {
 	readonly name: string;
 	/** Value that connections request. */
 	readonly value: string;
-	/** Whether a value shown by the server is equivalent. */
+	/** True if the value that the server shows has the same meaning. */
 	isMet(shown: string): boolean;
 }
 
@@ -25,7 +25,7 @@ const REQUIRED: readonly RequiredSetting[] = [
 	required("bytea_output", "hex"),
 	required("default_transaction_isolation", "read committed"),
 	required("array_nulls", "on"),
-	// Below this value numbers lose digits, even in file positions and milliseconds.
+	// With a lower value numbers lose digits, even file positions and milliseconds.
 	required("extra_float_digits", "1", (shown) => Number(shown) >= 0),
 	required("client_encoding", "UTF8"),
 	required("standard_conforming_strings", "on"),
@@ -33,14 +33,14 @@ const REQUIRED: readonly RequiredSetting[] = [
 	required("transaction_timeout", "0"),
 ];
 
-/** URL with the settings that differ in `client`, which is connected to it. */
+/** Adds to the URL the settings that differ in `client`, which is connected to it. */
 export async function withRequiredSettings(client: postgres.Sql, url: string): Promise<string> {
 	const shown = await show(client);
 	const asked = REQUIRED.filter(({ isMet, value }, at) => !isMet(shown[at] ?? value));
 	return asked.reduce((to, { name, value }) => withSetting(to, name, value), url);
 }
 
-/** Values of the settings; null if this server's version lacks one. */
+/** Shown values of the settings; null if this server's version lacks one. */
 async function show(client: postgres.Sql): Promise<readonly (string | null)[]> {
 	const [row] = await client.unsafe<{ shown: string }[]>(
 		`select json_build_array(${REQUIRED.map(({ name }) => `current_setting('${name}', true)`).join(", ")})::text as shown`,
@@ -48,7 +48,7 @@ async function show(client: postgres.Sql): Promise<readonly (string | null)[]> {
 	return JSON.parse(row?.shown ?? "[]");
 }
 
-/** Schemas in the connection's search_path, existing or not; `$user` is replaced by the role. */
+/** Schemas in the connection's search_path, even missing ones, with the role's name for `$user`. */
 export async function pathNames(client: postgres.Sql | postgres.TransactionSql): Promise<readonly string[]> {
 	const [row] = await client<{ path: string }[]>`select current_setting('search_path') as path`;
 	// A quoted name may contain a comma.
@@ -73,6 +73,6 @@ export async function setPath(client: postgres.Sql | postgres.TransactionSql, pa
 }
 
 export function withSetting(url: string, name: string, value: string): string {
-	// If a setting occurs twice, the last value counts.
+	// Appended, because the last of equal names counts.
 	return `${url}${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
 }

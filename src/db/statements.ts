@@ -5,16 +5,16 @@ import { createConnectionPool } from "./connection-pool.ts";
 import { connectTo } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
 
-/** Value of a statement; bytes become `bytea`. */
+/** A value in a statement; bytes become `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
 
 /**
- * Client for single repeatable statements, each with a deadline. Has no `begin`: a pipelined client would send BEGIN
- * without reserving a connection, and a rollback could revert other callers' statements.
+ * Client for single repeatable statements, each with a deadline. It has no `begin`: BEGIN without a connection of its
+ * own would put other callers' statements into the transaction.
  */
 export interface Statements {
 	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
-	/** Closes all connections; running statements are rejected. */
+	/** Closes all connections; running statements reject. */
 	end(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface StatementsOptions extends Pick<ConnectionOptions, "history" | "
 	/** Milliseconds after which a statement fails and its connection is replaced. */
 	statementDeadlineMs: number;
 	/**
-	 * The server cancels a statement that waits longer for a lock, and the client repeats it until its deadline. So a
+	 * Longest wait for a lock. The server then cancels the statement, and the client repeats it until its deadline. So a
 	 * locked row occupies a connection for at most this time.
 	 */
 	lockTimeoutMs?: number;
@@ -32,15 +32,15 @@ export interface StatementsOptions extends Pick<ConnectionOptions, "history" | "
 }
 
 const LOCK_TIMEOUT_MS = 500;
-/** Pause between two attempts at a lock, during which other statements use the connection. */
+/** Pause between two attempts at a lock; other statements use the connection in it. */
 const LOCK_PAUSE_MS = 50;
-/** The server ends a statement that runs longer than this, or than twice its deadline if that is more. */
+/** The server ends a statement after this time, or after twice its deadline if that is longer. */
 const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
-/** SQLSTATE lock_not_available, which our functions raise too for a locked row. */
+/** SQLSTATE lock_not_available; the functions in `db/functions` raise it too for a locked row. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * Runs one statement at a time per connection, so that one waiting for a lock or an answer delays no other, and a stuck
+ * Runs one statement at a time per connection: one that waits for a lock or an answer delays no other, and a stuck
  * connection is replaced alone.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {

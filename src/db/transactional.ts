@@ -7,7 +7,7 @@ import { createConnectionPool } from "./connection-pool.ts";
 import { inTransaction } from "./in-transaction.ts";
 import { connectTo } from "./new-client.ts";
 
-/** Drizzle client whose statements and transactions have deadlines: error `DatabaseTimeout`. */
+/** Drizzle client whose statements and transactions have deadlines; they fail with `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
 
 export interface TransactionalOptions extends Pick<ConnectionOptions, "history"> {
@@ -15,13 +15,13 @@ export interface TransactionalOptions extends Pick<ConnectionOptions, "history">
 	readonly applicationName: string;
 	readonly connectionsMax?: number;
 	readonly statementDeadlineMs: number;
-	/** Milliseconds from `begin` to the end of `commit`, including the wait for a connection. */
+	/** Milliseconds from `begin` to the end of `commit`, with the wait for a connection. */
 	readonly transactionDeadlineMs: number;
 }
 
 const CONNECTIONS_MAX = 4;
 const IDLE_MS = 60_000;
-/** The server ends a transaction that its client left open for this time. */
+/** Time after which the server ends a transaction that its client left open. */
 const IDLE_IN_TRANSACTION_MS = 30_000;
 
 /**
@@ -34,13 +34,13 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 		application_name: options.applicationName,
 		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
 		statement_timeout: 2 * options.statementDeadlineMs,
-		// Makes a transaction append its control entries at commit: see `control_append`.
+		// Lets a transaction append its control entries at commit, see `control_append`.
 		"tollgate.control_at_commit": "on",
 	});
 	const connectTyped: Connect = (...how) => {
 		const { ready, ...link } = connect(...how);
 		const typed = ready.then((client) => {
-			// Drizzle sets type parsers on each client that it gets.
+			// Called only because Drizzle sets type parsers on each client that it gets.
 			drizzle(client);
 			return client;
 		});
@@ -56,10 +56,10 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);
 	}
 
-	// Part of the driver's interface that Drizzle uses. A query is sent in a later tick, so that `values` can still
-	// change its form.
+	// The part of the driver's interface that Drizzle uses. A query is sent in a later step of the event loop, so that
+	// `values` can still change its form.
 	const guard = {
-		// Drizzle sets type parsers here without effect, because each connection has its own.
+		// Drizzle sets type parsers here. They have no effect, because each connection has its own.
 		options: { parsers: {}, serializers: {} },
 		unsafe(text: string, parameters?: never[], how?: postgres.UnsafeQueryOptions) {
 			let isValues = false;

@@ -10,12 +10,12 @@ export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = num
 
 /**
  * Converts a row: names to camel case, times to Unix milliseconds (`created_at` as `createdAtMs`), amounts
- * (`…_nano_usd`) to numbers, rounded above 2^53: use `nanoUsd` before moving money by one.
+ * (`…_nano_usd`) to numbers. Amounts above 2^53 are rounded: use `nanoUsd` before moving money by one.
  */
 export function viewOf<View>(row: object): View {
 	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
 		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-		// Drizzle returns times as texts.
+		// Needed because Drizzle returns times as texts.
 		if (/(^|_)at$/.test(column))
 			return [`${name}Ms`, value === null ? null : new Date(value as Date | string).getTime()];
 		if (value instanceof Date) return [name, value.getTime()];

@@ -1,4 +1,4 @@
-/** Text shown at the first run: address, key, and two examples that work when pasted. */
+/** Text of the first run: address, key, and two examples that work when pasted. */
 import type { DemoDescription } from "./demo-models.ts";
 
 export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleModel" | "portsAsked"> {
@@ -22,7 +22,7 @@ export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleMo
 const MODELS_SHOWN_MAX = 8;
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 
-/** Formats the whole text with a final line end. `colour`: only for a terminal. */
+/** The whole text, with the last line end. `colour` is only for a terminal. */
 export function formatBanner(facts: BannerFacts, options: { colour: boolean }): string {
 	const bold = (text: string) => (options.colour ? `\x1b[1m${text}\x1b[0m` : text);
 	return [
@@ -53,7 +53,7 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 function curlLine(facts: BannerFacts): string {
 	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
 	const key = facts.secret ?? `$${KEY_VARIABLE}`;
-	// Double quotes, so that the shell expands the variable in the header.
+	// Double quotes, in which the shell expands the variable.
 	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
@@ -111,7 +111,7 @@ function consoleLines({ url, doors }: BannerFacts, bold: (text: string) => strin
 	];
 }
 
-/** Quotes a word for a POSIX shell. */
+/** A word in quotes for a POSIX shell. */
 export function shellQuoted(text: string): string {
 	return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -15,7 +15,7 @@ export interface HistoryDeps extends KeyMakerDeps {
 	readonly clock: Clock;
 }
 
-/** Suffix of keys that only exist for made-up usage; their secrets were discarded. */
+/** Ending of the names of keys that exist only for made-up usage; their secrets were not kept. */
 export const DEMO_DATA = "(demo data)";
 const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
 /** Name of the instance in the made-up usage. */
@@ -28,8 +28,8 @@ const KEYS_SHOWN_MAX = 100;
 const NOTE = "demo data: pays for the week before the first start";
 
 /**
- * Gives the demo's account, once, a week of made-up usage and the credit to pay for it. Uses the ledger's own
- * statements, so that its checks hold. Completes an interrupted start.
+ * Gives the demo's account, once, a week of made-up usage and the credit that pays for it. Uses the ledger's own
+ * statements, so that checks of the books hold. Completes an interrupted start.
  */
 export async function ensureDemoHistory(
 	deps: HistoryDeps,
@@ -52,7 +52,7 @@ export async function ensureDemoHistory(
 	await backdate(statements, accountId, nowMs - OPENED_BEFORE_MS);
 }
 
-/** Moves the account's creation and payments before the first usage, so that the balance was never negative. */
+/** Dates the account's creation and payments before the first usage, so that the balance was never negative. */
 async function backdate(statements: Statements, accountId: string, atMs: number): Promise<void> {
 	const at = new Date(atMs).toISOString();
 	await statements`update account set created_at = ${at}::timestamptz, signed_in_at = ${at}::timestamptz where id = ${accountId}`;
@@ -79,7 +79,7 @@ async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise
 	const store = createPgLedgerStore(deps, INSTANCE, epoch);
 	try {
 		await draw(store, events);
-		// One flush for all events: a partial week would be mistaken for a complete one.
+		// All events in one flush: a part of a week would look like a complete one.
 		await store.flush(events, "[]");
 	} finally {
 		await store.close();
@@ -110,7 +110,7 @@ async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promis
 		throw new Fault("service_unavailable", "The demo's history could not be booked: the demo's credit was spent.");
 }
 
-/** Closes epochs of interrupted starts, which returns the credit that they drew and did not use. */
+/** Closes epochs of interrupted starts, which returns the credit that they had left. */
 async function closeUnfinished(deps: HistoryDeps): Promise<void> {
 	const rows = await deps.statements<{ epoch: number }>`
 		select epoch from instance_now where id = ${INSTANCE} and state <> 'left' order by epoch`;

@@ -11,17 +11,17 @@ import { discover, type FoundServer, USUAL_PORTS } from "./discover.ts";
 export interface DemoDescription {
 	readonly models: readonly { readonly id: string; readonly origin: string }[];
 	readonly exampleModel: string;
-	/** Ports on which no server was found; empty if one was. */
+	/** Ports at which no server was found; empty if one was. */
 	readonly portsAsked: readonly number[];
 	readonly chatModels: readonly WeekModel[];
 }
 
-/** Time for a server to answer: one that is loading a model is slow, and the terminal waits. */
+/** Time in which a server must answer: one that is loading a model is slow, and the terminal waits. */
 const DISCOVERY_TIMEOUT_MS = 1500;
 
 export type DemoModels = Awaited<ReturnType<typeof connectDemoModels>>;
 
-/** Connects this machine's model servers, or a built-in one if none serves chats. Stop the result after the gateway. */
+/** Connects this machine's model servers; a built-in one if none serves chats. Stop the result after the gateway. */
 export async function connectDemoModels(
 	deps: { log: Log; fixedCatalog: FixedCatalog | undefined },
 	options: { ownPort: number; ports?: readonly number[] },

@@ -7,7 +7,7 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 
 export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
 
-/** Options of made-up usage by two keys: a product used by day, and a nightly job. */
+/** Options of made-up usage by two keys: a product that is used by day, and a nightly job. */
 export interface WeekOptions {
 	/** Wall time at which the week ends. */
 	readonly nowMs: number;
@@ -20,7 +20,7 @@ export interface WeekOptions {
 
 const HOUR_MS = 3_600_000;
 const WEEK_HOURS = 7 * 24;
-/** Made-up requests are at least this old, so that the user's own requests are listed first. */
+/** Least age of made-up requests, so that the user's own requests come first in lists. */
 const QUIET_MS = 10 * 60_000;
 /** Requests per hour of a working day, from midnight in this machine's time zone. */
 const DAY = [1, 1, 0, 0, 0, 1, 3, 7, 14, 20, 22, 21, 15, 19, 22, 21, 17, 12, 8, 6, 5, 4, 3, 2];
@@ -31,7 +31,7 @@ const NIGHT_REQUESTS = 45;
 const MODEL_SHARES = [0.6, 0.3, 0.1];
 const FAILED_PERCENT = 0.8;
 
-/** Random number of tokens: `least + spread × chance^power`, so a larger power gives smaller numbers. */
+/** A random number of tokens: `least + spread × chance^power`. A larger power gives smaller numbers. */
 type Tokens = readonly [least: number, spread: number, power: number];
 
 interface RequestKind {
@@ -41,13 +41,13 @@ interface RequestKind {
 	readonly leftPercent: number;
 }
 
-/** A streamed chat with some context and a question, answered at reading speed. */
+/** A streamed chat of some context and a question, answered at reading speed. */
 const CHAT: RequestKind = { promptTokens: [300, 3_200, 2], completionTokens: [40, 560, 1.5], leftPercent: 2.5 };
 /** Summary of a long text, not streamed. */
 const SUMMARY: RequestKind = { promptTokens: [2_200, 1_600, 1], completionTokens: [80, 160, 1], leftPercent: 0 };
 const SEED = 20_261_122;
 
-/** Makes a week of usage, oldest first, at present prices. Deterministic for equal options. */
+/** A week of usage at present prices, oldest first. Deterministic for equal options. */
 export function demoWeek(options: WeekOptions): SettledEvent[] {
 	const chance = createChance(SEED);
 	const events: SettledEvent[] = [];

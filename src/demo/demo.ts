@@ -17,13 +17,13 @@ import { DEMO_DATA, ensureDemoHistory } from "./demo-history.ts";
 import type { DemoDescription } from "./demo-models.ts";
 import { DEMO_RATES } from "./found-model.ts";
 
-/** First run: `serve` with neither a database nor a catalogue. Other starts do not use this code. */
+/** First run: `serve` without a database and a catalogue. Other starts do not load this code. */
 
 export interface DemoDeps {
 	readonly log: Log;
 	readonly databaseUrl: string;
 	readonly out: (text: string) => void;
-	/** Colours the banner; true if `out` is a terminal. */
+	/** True if `out` is a terminal; the banner then has colours. */
 	readonly colour: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface DemoService {
 	/** URL that reaches the service from this machine. */
 	readonly url: string;
 	readonly keyPepper: string;
-	/** True if the pepper of key digests is new, so that no earlier key works. */
+	/** True if the pepper of key digests is new: no earlier key works. */
 	readonly newPepper: boolean;
 	readonly serviceName: string;
 	/** The shell command that calls this program. */
@@ -91,7 +91,7 @@ async function greet(
 	deps.out(formatBanner(facts, { colour: deps.colour }));
 }
 
-/** Creates sign-in links for this machine; none with PUBLIC_URL, because sessions belong to one origin. */
+/** Creates sign-in links for this machine. None with PUBLIC_URL, because a session belongs to one origin. */
 async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerFacts["doors"]> {
 	if (publicUrl !== null) return undefined;
 	await ensureDemoPeople(statements);
@@ -105,11 +105,11 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
 }
 
 /**
- * Shell command for this server, with DATA_DIR unless it is the default. When run from source, it starts the runtime
- * through `npx`, because nothing else may be installed.
+ * Shell command for this server, with DATA_DIR unless it is the default. From source it starts the runtime by `npx`,
+ * because nothing else may be installed.
  */
 export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
-	// The demo's data directory is `DATA_DIR/demo`, so its parent is given.
+	// The parent of the demo's own data directory, `DATA_DIR/demo`.
 	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
 }
 
@@ -131,9 +131,9 @@ const ACTOR = "demo";
 const PAGE_ROWS = 100;
 
 /**
- * Creates the missing parts of the first run's account: a top-up of USD 100 in play money and a key. `secret` is that
- * of a key created now, which can be shown only once; `key` is that key or the newest working one. `newPepper`: key
- * digests have a new pepper, so no earlier key works.
+ * Creates what is missing of the first run's account: a top-up of USD 100 in play money, and a key. `secret` is that of
+ * a new key, which can be shown only once; `key` is that key or the newest one that works. `newPepper`: no earlier key
+ * works.
  */
 export async function ensureDemoAccount(deps: KeyMakerDeps, options: { nowMs: number; newPepper: boolean }) {
 	const { statements, serviceName } = deps;
@@ -158,7 +158,7 @@ async function ensureTopUp(statements: Statements, accountId: string): Promise<v
 
 const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as const;
 
-/** Whether the key can be used. Its prefix contains SERVICE_NAME; keys from before a change of it are refused. */
+/** True if the key works. Its prefix contains SERVICE_NAME; keys from before a change of that are refused. */
 function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
 	if (key.name.endsWith(DEMO_DATA)) return false;
 	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;

@@ -1,6 +1,6 @@
 /**
- * Finds model servers on this machine's usual ports, for a first run without a catalogue. Probes only loopback, with
- * requests that generate nothing. Skips servers that need a key or are still loading.
+ * Finds model servers on the usual ports of this machine, for a first run without a catalogue. Queries only loopback
+ * addresses, with requests that generate nothing. Skips servers that need a key or are still loading.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -22,7 +22,7 @@ export interface FoundServer {
 const MODELS_PER_SERVER_MAX = 50;
 const MODEL_ID_CHARS_MAX = 128;
 
-/** Returns all servers that answer in time, in the order of `ports`; the first one with a model serves it. */
+/** All servers that answer in time, in the order of `ports`. Of several with one model the first serves it. */
 export async function discover(
 	deps: { clock: Clock; log: Log },
 	options: { ports: readonly number[]; timeoutMs: number },
@@ -57,7 +57,7 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 }
 
 /**
- * Determines a server's dialect from an entry of its model list. Ollama is tested late: it has only its version
+ * The dialect of a server, by an entry of its model list. Ollama is tested late: it is recognized only by its version
  * endpoint, which other servers may have too.
  */
 export async function familyOf(
@@ -99,19 +99,19 @@ const COMMON =
 const LLAMA_CPP = `${COMMON} logprobs top_logprobs logit_bias parallel_tool_calls top_k min_p ignore_eos chat_template_kwargs`;
 const SGLANG = `${LLAMA_CPP} n repetition_penalty reasoning_effort min_tokens echo continue_final_message response_format.structural_tag`;
 
-/** Parameters that a dialect's servers support; silently ignored ones are left out. */
+/** Parameters that a dialect's servers support. Those that they silently ignore are left out. */
 const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
 	openai: COMMON.split(" "),
 	vllm: `${SGLANG} add_generation_prompt`.split(" "),
 	sglang: SGLANG.split(" "),
-	// Prompts have no logprobs, so that `echo` is missing.
+	// Without `echo`, because prompts have no logprobs.
 	"llama.cpp": LLAMA_CPP.split(" "),
 	ollama: COMMON.replace(" tool_choice", "").split(" "),
 	tgi: COMMON.split(" "),
 	tei: [],
 };
 
-/** Model id from a served name: removes folder and file ending, and replaces characters that ids do not allow. */
+/** A model's id from its name on the server: without folder and file ending; replaces characters that ids forbid. */
 function modelId(served: string): string {
 	const bare = /^(\/|[A-Za-z]:\\|\.)|\.gguf$/.test(served)
 		? (served.split(/[/\\]/).at(-1) ?? served).replace(/\.gguf$/, "")

@@ -6,12 +6,12 @@ import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-
 
 export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
 
-/** Assumed if a server reports no context length: the smallest among models in use, so that no promise is false. */
+/** Assumed for a server that reports no context length: the smallest of models in use, so that no promise is false. */
 const CONTEXT_LENGTH_UNKNOWN = 4096;
 const CONTEXT_LENGTH_MAX = 10_000_000;
-/** Limit of output tokens; a higher one would reserve much credit for answers that are rarely so long. */
+/** Most output tokens. A higher limit would reserve much credit for answers that are rarely so long. */
 const MAX_OUTPUT_TOKENS = 8192;
-/** Matches names of embedding models, for servers that do not report the kind. */
+/** Names of embedding models, for servers that do not report the kind. */
 const EMBEDDING_NAME = /embed|(^|[/-])(bge|gte|e5)-/i;
 
 interface Said {
@@ -20,7 +20,7 @@ interface Said {
 	readonly images?: boolean;
 }
 
-/** Details of a server's model: vLLM and SGLang give them in the list, others at separate endpoints. */
+/** Details of a server's model. vLLM and SGLang give them in the list, others at separate endpoints. */
 export async function detailsOf(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
 	const listed = tokens(entry.max_model_len) ?? tokens(recordOf(entry.meta).n_ctx_train);
 	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
@@ -41,7 +41,7 @@ async function askServer(server: LocalServer, product: string, model: string): P
 	return {};
 }
 
-/** `model_info` has the length under the architecture's name, such as `llama.context_length`. */
+/** `model_info` has the length under a name with the architecture, such as `llama.context_length`. */
 async function askOllama(server: LocalServer, model: string): Promise<Said> {
 	const shown = (await server.postJson("/api/show", { model }))?.body ?? {};
 	const info = recordOf(shown.model_info);
@@ -64,7 +64,7 @@ async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
 	};
 }
 
-/** Uses the context length that the server was started with, which may be smaller than the model's. */
+/** The context length with which the server was started. It may be smaller than the model's. */
 async function askLlamaCpp(server: LocalServer): Promise<Said> {
 	const props = (await server.getJson("/props"))?.body ?? {};
 	const settings = recordOf(props.default_generation_settings);
@@ -97,7 +97,7 @@ export interface FoundModel {
 export const DEMO_RATES = { input: "0.20", output: "0.60" } as const;
 
 const TEMPLATE_OVERHEAD_TOKENS = 256;
-/** Requests sent to a server at once; a desktop machine serves few, and further ones wait in the gateway. */
+/** Requests sent to a server at once. A desktop machine serves few; further ones wait in the gateway. */
 const MAX_CONCURRENCY = 64;
 
 export function demoModelSpec(found: FoundModel): ModelSpec {

@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
 export type LocalServer = ReturnType<typeof localServer>;
 
-/** Client for an untrusted server: a response counts only if it is short, in time and a JSON object. */
+/** Client for an untrusted server. A response counts only if it is short, in time and a JSON object. */
 export function localServer(
 	clock: Clock,
 	options: { origin: string; timeoutMs: number; headers?: Readonly<Record<string, string>> },
@@ -48,9 +48,9 @@ export function localServer(
 
 	return {
 		origin,
-		/** Rejects without a response in time. `body` is undefined unless it is a JSON object. */
+		/** Rejects if no response comes in time. `body` is undefined unless it is a JSON object. */
 		get: (path: string) => ask(path, {}),
-		/** Like `get`, but undefined unless the status is 200 and the body a JSON object. */
+		/** Like `get`; undefined unless the status is 200 and the body a JSON object. */
 		getJson: (path: string) => askJson(path, {}),
 		postJson: (path: string, body: JsonRecord) =>
 			askJson(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
@@ -65,7 +65,7 @@ export function recordsOf(value: unknown): JsonRecord[] {
 	return Array.isArray(value) ? value.map(recordOf) : [];
 }
 
-/** Reads the body; undefined if it is longer than any list of models. */
+/** The body as text; undefined if it is longer than any list of models. */
 async function readBounded(response: Response): Promise<string | undefined> {
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;

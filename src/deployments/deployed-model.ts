@@ -1,6 +1,6 @@
 import type { ChatMode, Model, ModelKind, RateCard } from "../catalog/model.ts";
 
-/** A model as a gateway reports it to the console in JSON, without its servers' addresses and keys. */
+/** A model as a gateway reports it to the console: JSON, without its servers' addresses and keys. */
 export interface DeployedModel {
 	readonly id: string;
 	readonly aliases: readonly string[];
@@ -13,7 +13,7 @@ export interface DeployedModel {
 	readonly maxOutputTokens: number;
 	readonly parameters: readonly string[];
 	readonly rateCard: RateCard;
-	/** First day without the model, `2027-01-31` (UTC); absent: none is set, or the gateway has the previous version. */
+	/** First day (UTC) without the model, `2027-01-31`. Absent: none is set, or the gateway has the previous version. */
 	readonly retiresOn?: string;
 }
 

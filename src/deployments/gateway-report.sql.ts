@@ -2,7 +2,7 @@ import { jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import type { DeployedModel } from "./deployed-model.ts";
 
 /**
- * Each gateway's models and server states, written on change, for the console to show. The row of a gateway that left
+ * Models and servers of each gateway, written when they change, for the console to show. The row of a gateway that left
  * stays, for times without a live gateway.
  */
 export const gatewayReport = pgTable("gateway_report", {

@@ -6,14 +6,14 @@ import type { Upstreams } from "../upstream/upstreams.ts";
 import { deployedModel } from "./deployed-model.ts";
 
 export interface ReportWriter {
-	/** Writes what has changed. Never rejects; a failed write is retried later. */
+	/** Writes what has changed. Never rejects: a failed write is repeated later. */
 	write(): Promise<void>;
 	stop(): Promise<void>;
 }
 
-/** Interval between checks for changes; the console's view lags by at most this. */
+/** Interval between checks for changes. The console's view is at most so late. */
 const LOOK_MS = 2_000;
-/** Interval at which an unchanged row is written again: an old row counts as a dead gateway's and is deleted. */
+/** Interval at which an unchanged row is written again. An old row looks like a dead gateway's and is deleted. */
 const SAME_MS = 3_600_000;
 
 export function startReportWriter(
@@ -38,12 +38,12 @@ export function startReportWriter(
 		const nowMs = clock.monotonicMs();
 		if (models === written.models && replicas === written.replicas && nowMs - written.atMs < SAME_MS) return;
 		try {
-			// Models are left out if unchanged, since the load changes often and models rarely.
+			// Leaves out unchanged models: they rarely change, the load often does.
 			if (models === written.models) {
 				const rows = await statements`
 					update gateway_report set replicas = ${replicas}::text::jsonb, at = clock_timestamp()
 					where instance_id = ${options.instanceId} returning 1`;
-				// The row was deleted as a dead gateway's, so everything is written again.
+				// The row was deleted as a dead gateway's, so the next write contains everything.
 				if (rows.length === 0) {
 					written.models = "";
 					return writeNow();
@@ -59,7 +59,7 @@ export function startReportWriter(
 		}
 	}
 
-	/** Serializes writes, so that an older state cannot overwrite a newer one. */
+	/** One write at a time, so that an older state cannot overwrite a newer one. */
 	function write(): Promise<void> {
 		const mine: Promise<void> = (writing ?? Promise.resolve()).then(writeNow).finally(() => {
 			if (writing === mine) writing = undefined;

@@ -4,7 +4,7 @@ import type { EnvironmentReader } from "../base/environment-reader.ts";
 
 /** An S3-compatible service and its access key. */
 export interface S3Account {
-	/** URL of the service; null: Amazon's endpoint for the region. */
+	/** URL of the service; null: that of Amazon for the region. */
 	readonly endpoint: string | null;
 	readonly region: string | null;
 	readonly accessKeyId: string;
@@ -35,7 +35,7 @@ export function readS3Account(read: EnvironmentReader, note: (problem: string) =
 	return { endpoint, region, accessKeyId, secretAccessKey };
 }
 
-/** Reads and writes objects of one bucket by key. Calls reject after `deadlineMs` and when `signal` aborts. */
+/** Reads and writes objects of a bucket by key. Calls reject after `deadlineMs` and when `signal` aborts. */
 export function openBucket(
 	deps: { clock: Clock; signal?: AbortSignal | undefined },
 	{ endpoint, region, ...options }: S3Bucket,
@@ -63,19 +63,19 @@ export function openBucket(
 		async put(key: string, data: Uint8Array | BunFile): Promise<void> {
 			await inTime(client.write(key, data as Uint8Array<ArrayBuffer> | BunFile));
 		},
-		/** Bytes from `start` to `end` (exclusive), perhaps fewer; undefined if the object does not exist. */
+		/** Bytes from `start` to before `end`, perhaps fewer; undefined if there is no such object. */
 		read: (key: string, start: number, end: number): Promise<Uint8Array | undefined> =>
 			inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
 		async download(key: string, path: string): Promise<void> {
 			await inTime(Bun.write(path, client.file(key)));
 		},
 		exists: (key: string) => inTime(client.exists(key)),
-		/** Whether the bucket's list has the object with at least `bytes`: a proxy may answer reads with a wrong 404. */
+		/** True if the bucket's list has the object with at least `bytes`. A proxy may answer reads with a wrong 404. */
 		async isListed(key: string, bytes: number): Promise<boolean> {
 			const { contents = [] } = await inTime(client.list({ prefix: key, maxKeys: 1 }));
 			return contents.some((object) => object.key === key && (object.size ?? bytes) >= bytes);
 		},
-		/** All keys with the prefix. Rejects if the service lists other keys or repeats one, which could go on for ever. */
+		/** All keys with the prefix. Rejects if the service lists other keys or repeats one, which might never end. */
 		async keys(prefix: string): Promise<readonly string[]> {
 			const keys = new Set<string>();
 			for (let startAfter: string | undefined; ; ) {
@@ -95,7 +95,7 @@ export function openBucket(
 	};
 }
 
-/** A missing bucket does not mean that the object is missing, so only a missing key returns undefined. */
+/** Undefined for a missing key only: if the bucket is missing, the object may still exist. */
 function undefinedIfMissing(error: unknown): undefined {
 	if ((error as { code?: unknown }).code !== "NoSuchKey") throw error;
 }

@@ -2,10 +2,10 @@ import { statfsSync } from "node:fs";
 import { Fault } from "../base/fault.ts";
 
 const GIB = 1024 ** 3;
-/** What the journal and an embedded Postgres need to go on. Disks below 20 GiB keep RESERVE_SHARE. */
+/** Space that the journal and an embedded Postgres need. Disks below 20 GiB keep RESERVE_SHARE instead. */
 const RESERVE_BYTES = GIB;
 const RESERVE_SHARE = 1 / 20;
-/** Reserves below which operators are warned. */
+/** Operators are warned when less free space is left than so many reserves. */
 const WARNING_RESERVES = 4;
 
 export type DiskRoom = ReturnType<typeof createDiskRoom>;
@@ -15,7 +15,7 @@ export function createDiskRoom(
 	folder: string,
 	statfs: (path: string) => { readonly bsize: number; readonly blocks: number; readonly bavail: number } = statfsSync,
 ) {
-	/** Free space in reserves, less `bytes` to be written. */
+	/** Free space minus `bytes`, as a multiple of the reserve. */
 	function reserves(bytes = 0): number {
 		const { bsize, blocks, bavail } = statfs(folder);
 		return (bsize * bavail - bytes) / Math.min(RESERVE_BYTES, bsize * blocks * RESERVE_SHARE);
@@ -30,7 +30,7 @@ export function createDiskRoom(
 					private: "the disk of DATA_DIR is at its reserve: free space",
 				});
 		},
-		/** Warning of `/readyz`. */
+		/** Warning for `/readyz`. */
 		problem: () =>
 			reserves() < WARNING_RESERVES ? "the disk of DATA_DIR is nearly full: uploads of files stop soon" : undefined,
 	};

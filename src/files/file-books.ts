@@ -17,7 +17,7 @@ export interface FilePart {
 	readonly blob: string;
 }
 
-/** Query for a page of an account's files. */
+/** Selects a page of an account's files. */
 export interface FileQuery {
 	readonly purpose: FilePurpose | null;
 	/** Id after which the page starts. */
@@ -43,7 +43,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 	const { statements, limits } = deps;
 
 	return {
-		/** Records a file to be written. Fault conflict if the account has too many files. */
+		/** Records a file that will be written. Fault conflict if the account has too many files. */
 		async begin(file: BegunFile): Promise<void> {
 			const rows = await statements<{ begun: boolean }>`
 				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
@@ -60,7 +60,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			if (!(await this.sealUnlessTaken(fileId, part))) throw notSealed(fileId, part.number, "taken");
 		},
 
-		/** Like `seal`, but returns false if another writer sealed this part first. */
+		/** Like `seal`, but false if another writer sealed this part first. */
 		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
 			const rows = await statements<{ outcome: string }>`
@@ -78,8 +78,8 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Publishes the file; undefined if it may no longer be written. `lifetimeMs` counts from the creation; undefined
-		 * keeps the lifetime set there.
+		 * Publishes the file; undefined if it may not be written any more. `lifetimeMs` counts from the creation; undefined
+		 * keeps the lifetime that was set then.
 		 */
 		async finish(fileId: string, lifetimeMs: number | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
@@ -89,7 +89,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** Finds a file that is unexpired by this clock or the database's: a clock that jumps ahead hides no files. */
+		/** Finds a file that has not expired by this clock or the database's: a clock that jumps ahead hides no files. */
 		async find(accountId: string, fileId: string, nowMs: number): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f
@@ -98,13 +98,13 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** True until the file is deleted or swept after its expiry. */
+		/** True until the file is deleted, or removed after its expiry. */
 		async isKept(fileId: string): Promise<boolean> {
 			const rows = await statements`select 1 from stored_file where id = ${fileId} and state <> 'removed'`;
 			return rows.length > 0;
 		},
 
-		/** Finds a file that is still being written. */
+		/** Finds a file that is being written. */
 		async findOpen(fileId: string): Promise<FileRow | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f where id = ${fileId} and state = 'writing'`;
@@ -127,14 +127,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.map(({ file }) => file);
 		},
 
-		/** Parts with bytes between `start` and `end`; if there are many, only the first ones. */
+		/** Parts with bytes between `start` and `end`; only the first ones if there are many. */
 		parts(fileId: string, start: number, end: number): Promise<FilePart[]> {
 			return statements<FilePart>`
 				select number, start::float8 as start, bytes, blob from stored_file_part
 				where file_id = ${fileId} and start < ${end} and start + bytes > ${start} order by number limit ${PARTS_PAGE}`;
 		},
 
-		/** Hides the file. Returns the store with its bytes; undefined if there was no such file. */
+		/** Hides the file. Returns the store that has its bytes; undefined if there was no such file. */
 		async remove(accountId: string, fileId: string, nowMs: number): Promise<string | undefined> {
 			const [row] = await statements<{ store: string }>`
 				update stored_file set state = 'removed', expires_at = least(expires_at, to_timestamp(${nowMs}::double precision / 1000.0), now())
@@ -143,7 +143,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Marks expired files in these stores as removed and returns them. Both clocks must agree, since deleted bytes
+		 * Marks expired files in these stores as removed and returns them. Both clocks must agree, because deleted bytes
 		 * cannot come back.
 		 */
 		ended(stores: readonly string[], nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
@@ -162,7 +162,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 				where id = ${fileId} and state = 'removed'`;
 		},
 
-		/** Deletes the record; call it after the bytes were deleted. */
+		/** Deletes the record. Call it after the bytes were deleted. */
 		async forget(fileId: string): Promise<void> {
 			await statements`select file_forget(${fileId})`;
 		},

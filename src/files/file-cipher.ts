@@ -3,7 +3,7 @@ import { assert } from "../base/assert.ts";
 
 export type FileCipher = ReturnType<typeof createFileCipher>;
 
-/** Bytes encrypted as one unit; a range of the file can be read without the rest. */
+/** Bytes that are encrypted together. A range of the file can be read without the rest. */
 export const CHUNK_BYTES = 64 * 1024;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -38,7 +38,7 @@ export function createFileCipher(secret: string) {
 			}
 			return blob;
 		},
-		/** Decrypts a blob's chunks from `firstChunk` on. Throws if a chunk is not the one sealed at its position. */
+		/** Decrypts a blob's chunks from `firstChunk` on. Throws if a chunk was not encrypted for its position. */
 		open(fileId: string, part: number, firstChunk: number, sealed: Uint8Array): Uint8Array {
 			const key = keyOf(fileId);
 			const chunks = Math.ceil(sealed.length / SEALED_CHUNK_BYTES);

@@ -2,7 +2,7 @@ import { type BlobStore, BytesLost } from "./blob-store.ts";
 import type { FileBooks, FilePart } from "./file-books.ts";
 import { CHUNK_BYTES, type FileCipher, SEALED_CHUNK_BYTES } from "./file-cipher.ts";
 
-/** Bytes from `start` to `end` (exclusive). */
+/** Bytes from `start` to before `end`. */
 export interface ByteRange {
 	readonly start: number;
 	readonly end: number;
@@ -18,8 +18,8 @@ export interface FileReaderDeps {
 }
 
 /**
- * Streams the bytes of a file with at most half a megabyte in memory. Errors if bytes are missing or altered, so that
- * no reader mistakes a part for the whole.
+ * Streams a file's bytes with at most half a megabyte in memory. Fails if bytes are missing or changed, so that no
+ * reader takes a part for the whole.
  */
 export function readFile(deps: FileReaderDeps, fileId: string, range: ByteRange): ReadableStream<Uint8Array> {
 	const windows = windowsOf(deps, fileId, range);
@@ -54,7 +54,7 @@ async function* windowsOf(deps: FileReaderDeps, fileId: string, range: ByteRange
 	}
 }
 
-/** Reads the first window of `range`, which must lie within `part`. */
+/** Reads the first window of `range`, which must be within `part`. */
 async function readWindow({ blobs, cipher }: FileReaderDeps, fileId: string, part: FilePart, range: ByteRange) {
 	const start = range.start - part.start;
 	const firstChunk = Math.floor(start / CHUNK_BYTES);
@@ -70,7 +70,7 @@ async function readWindow({ blobs, cipher }: FileReaderDeps, fileId: string, par
 	return text.subarray(start - skipped, range.end - part.start - skipped);
 }
 
-/** Size in the store of a part with this many plain bytes. */
+/** Encrypted size of a part with so many plain bytes. */
 function sealedBytes(bytes: number): number {
 	return bytes + Math.ceil(bytes / CHUNK_BYTES) * (SEALED_CHUNK_BYTES - CHUNK_BYTES);
 }

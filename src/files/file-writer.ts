@@ -7,23 +7,21 @@ import type { FileRecord } from "./file-record.ts";
 
 export type FileWriter = ReturnType<typeof createFileWriter>;
 
-/** Size of a part. Sealing a part takes three times this size of memory. */
+/** Size of a part. Sealing one takes three times as much memory. */
 export const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {
 	readonly bytes: number;
 	readonly blob: string;
-	/**
-	 * Encrypted only once: every encryption gives other bytes, and a blob mixed from two attempts could not be decrypted.
-	 */
+	/** Encrypted only once: each encryption gives other bytes, and a blob of two attempts could not be decrypted. */
 	readonly sealedBytes: Uint8Array;
 	isStored: boolean;
 }
 
 /**
- * Writes a file. Bytes are collected in memory until `seal` stores them as a part; a crash loses unsealed bytes. A file
- * has one writer: of two, the slower one fails.
+ * Writes a file. Collects bytes in memory until `seal` stores them as a part; a crash loses the rest. A file has one
+ * writer: of two, the slower one fails.
  */
 export function createFileWriter(
 	deps: { readonly books: FileBooks; readonly blobs: BlobStore; readonly cipher: FileCipher },
@@ -35,7 +33,7 @@ export function createFileWriter(
 	let sealedBytes = file.bytes;
 	const gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
-	/** Kept after a failure, because the blob may have been stored and even sealed. */
+	/** Kept after a failure: the blob may have been stored, and the part even sealed. */
 	let pending: PendingPart | undefined;
 	let sealing: Promise<unknown> = Promise.resolve();
 
@@ -45,7 +43,7 @@ export function createFileWriter(
 		try {
 			await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
 		} catch (error) {
-			// The file was deleted during `put`: nothing else knows this blob, so it is deleted here.
+			// The file was deleted during `put`. Only this writer knows the blob, so it deletes the blob.
 			if (error instanceof Fault && !(await books.isKept(id))) await blobs.removeFile(id);
 			throw error;
 		}
@@ -67,7 +65,7 @@ export function createFileWriter(
 	}
 
 	/**
-	 * Seals everything written before and resolves with the number of sealed parts. Retry after a failure, except after
+	 * Seals everything that was written; resolves with the number of sealed parts. Retry after a failure, but not after
 	 * Fault conflict (another writer, file deleted, account's space full); after overloaded (total space full) retry
 	 * later.
 	 */
@@ -79,10 +77,10 @@ export function createFileWriter(
 
 	return {
 		fileId: id,
-		/** Number of sealed parts, including those from before a crash; also the number of the next part. */
+		/** Number of sealed parts, those from before a crash included; also the number of the next part. */
 		parts: () => sealed,
 		bytes: () => sealedBytes,
-		/** Adds bytes without a copy. Returns true once there are enough for a part: then `seal` before writing more. */
+		/** Adds bytes without a copy. True once they suffice for a part: then call `seal` before writing more. */
 		write(bytes: string | Uint8Array): boolean {
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 			gathered.push(piece);
@@ -98,7 +96,7 @@ export function createFileWriter(
 			for (;;) {
 				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
 				if (await books.sealUnlessTaken(id, part)) break;
-				// The earlier writer sealed one more part before the fence, and it counts.
+				// The earlier writer sealed one more part before the fence. That part counts.
 				const now = await books.findOpen(id);
 				if (now === undefined || now.parts === sealed)
 					throw new Fault("conflict", "The file was deleted while it was being written.");

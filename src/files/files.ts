@@ -19,7 +19,7 @@ const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 const UPLOAD_MS_MAX = 6 * 3600_000;
 
 export interface NewFile {
-	/** Id of an earlier attempt, which makes this call idempotent. */
+	/** Id that an earlier attempt used: this call then creates no second file. */
 	readonly id?: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
@@ -42,7 +42,9 @@ export interface FilesDeps {
 const SWEPT_AT_ONCE = 200;
 const SWEEP_MS = 60_000;
 
-/** Encrypted files of accounts with a lifetime. `secret` is the source of all file keys, the same on every instance. */
+/**
+ * Encrypted files of accounts, each with a lifetime. All file keys derive from `secret`, the same on every instance.
+ */
 export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	const { clock, log, stores } = deps;
 	const books = createFileBooks(deps);
@@ -64,14 +66,14 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		await books.forget(fileId);
 	}
 
-	/** Deletes the bytes even if another call deleted the file, which could not see a blob that was being stored. */
+	/** Deletes the bytes again: another call that deleted the file could not see a blob that was being stored. */
 	async function leaveNothing({ accountId }: FileOwner, fileId: string): Promise<void> {
 		if (!(await files.remove(accountId, fileId))) await stores.main.removeFile(fileId);
 	}
 
 	const files = {
 		/**
-		 * Stores all bytes of a stream; keeps nothing if the stream fails. `conclude` is called at its end and returns the
+		 * Stores all bytes of a stream; nothing if the stream fails. `conclude` is called at its end and returns the
 		 * lifetime. Faults: payload_too_large, service_unavailable at the disk's reserve, those of a writer's `seal`,
 		 * conflict (too many files), and errors of `bytes` and `conclude`.
 		 */
@@ -81,7 +83,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			bytes: AsyncIterable<Uint8Array>,
 			conclude: (bytes: number) => Promise<{ lifetimeMs?: number }> = async () => ({}),
 		): Promise<FileRecord> {
-			// A short lifetime while writing, so that the account's space is soon freed after a crash.
+			// A short lifetime during the upload, so that a crash soon frees the account's space.
 			deps.room.check(0);
 			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
@@ -111,31 +113,31 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			await books.begin({ id, accountId, keyId, purpose, filename, store, lifetimeMs });
 			return writerOf({ id, store, parts: 0, bytes: 0 });
 		},
-		/** Continues after the last sealed part; undefined if the file is finished or deleted. */
+		/** A writer that continues after the last sealed part; undefined if the file is finished or deleted. */
 		async resume(fileId: string): Promise<FileWriter | undefined> {
 			const file = await books.findOpen(fileId);
 			return file && writerOf(file);
 		},
 		find: (accountId: string, fileId: string) => books.find(accountId, fileId, clock.wallMs()),
 		list: (accountId: string, query: FileQuery) => books.list(accountId, query, clock.wallMs()),
-		/** Streams a file; fails if it is deleted during the read. Fault service_unavailable if its store is missing. */
+		/** Streams a file; fails if it is deleted during that. Fault service_unavailable if its store is not connected. */
 		read(record: FileRecord, range: ByteRange = { start: 0, end: record.bytes }): ReadableStream<Uint8Array> {
 			assert(range.start >= 0 && range.end <= record.bytes, "a range lies in its file");
 			return readFile({ books, cipher, blobs: storeOf(record.store) }, record.id, range);
 		},
-		/** Deletes a file, even one being written. Returns false if there is none. */
+		/** Deletes a file, even one that is being written. False if there is none. */
 		async remove(accountId: string, fileId: string): Promise<boolean> {
 			const store = await books.remove(accountId, fileId, clock.wallMs());
 			if (store === undefined) return false;
-			// The file is already hidden, and the sweep retries a failed deletion.
+			// The file is hidden already. If deleting its bytes fails, `sweep` repeats that.
 			await erase(fileId, store).catch((error) =>
 				log.warn("the bytes of a deleted file could not be removed yet; trying again", { error }),
 			);
 			return true;
 		},
-		/** Deletes some hundred expired files at most; resolves with their number. */
+		/** Deletes expired files, at most some hundred; resolves with their number. */
 		async sweep(): Promise<number> {
-			// Only connected stores, so that an unavailable one does not block the others.
+			// Only connected stores, so that another one does not block them.
 			const connected = [stores.main, ...stores.others].map(({ name }) => name);
 			let swept = 0;
 			for (const { id, store } of await books.ended(connected, clock.wallMs(), SWEPT_AT_ONCE)) {

@@ -1,11 +1,11 @@
 import type { Statements } from "../db/statements.ts";
 import { type BlobStore, BytesLost } from "./blob-store.ts";
 
-/** Bytes per row: small enough that a statement is short on a slow connection. */
+/** Bytes per row: a statement must be short even on a slow connection. */
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * Stores blobs in a table, for instances that share only the database. `statements` should be a separate client, so
+ * Stores blobs in a table, for instances that share only the database. `statements` should be a client of its own, so
  * that no other query waits for megabytes.
  */
 export function createPostgresBlobs(deps: { statements: Statements }): BlobStore {

@@ -12,7 +12,7 @@ export const storedFile = pgTable(
 		keyId: text("key_id").notNull(),
 		/** `batch` or `batch_output`. */
 		purpose: text().notNull(),
-		/** Filename given by the client, shortened; the only text from a client in this table. */
+		/** Name that the client gave, shortened. No other text in this table is from a client. */
 		filename: text().notNull(),
 		/** `writing` until the last part is sealed, then `ready`; `removed` while its bytes are being deleted. */
 		state: text().notNull(),
@@ -22,7 +22,7 @@ export const storedFile = pgTable(
 		bytes: bigint({ mode: "number" }).notNull().default(0),
 		parts: integer().notNull().default(0),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull(),
-		/** Expiry time. While writing: when the writer counts as dead. Once removed: when it was removed. */
+		/** Expiry. While writing: when the writer counts as dead. Once removed: when it was removed. */
 		expiresAt: timestamp("expires_at", { withTimezone: true }).notNull(),
 	},
 	(table) => [
@@ -40,13 +40,13 @@ export const storedFilePart = pgTable(
 		/** Offset of the part in the file. */
 		start: bigint({ mode: "number" }).notNull(),
 		bytes: integer().notNull(),
-		/** Blob's name in the store; new for each attempt, so that attempts do not overwrite each other. */
+		/** Name of the blob in the store. New for each attempt, so that attempts do not overwrite each other. */
 		blob: text().notNull(),
 	},
 	(table) => [primaryKey({ columns: [table.fileId, table.number] })],
 );
 
-/** Space used by an account's files. The row with the empty id counts all accounts. */
+/** Bytes of an account's files. The row with the empty id is the sum of all accounts. */
 export const fileSpace = pgTable("file_space", {
 	accountId: text("account_id").primaryKey(),
 	files: integer().notNull().default(0),

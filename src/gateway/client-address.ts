@@ -4,10 +4,10 @@ import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { errorResponse } from "./error-body.ts";
 
-/** Determines a request's client address: the peer's, or the one reported by a trusted proxy. */
+/** Returns a request's client address: the peer's, or the one that a trusted proxy reports. */
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
-/** Reads `x-forwarded-for` from the right to the first address that is not trusted. `onUnknownProxy` is called once. */
+/** Reads `x-forwarded-for` from the right up to the first untrusted address. `onUnknownProxy` is called once. */
 export function createClientAddress(
 	trustedProxies: readonly string[],
 	onUnknownProxy: (peer: string) => void = () => {},
@@ -41,7 +41,7 @@ export function createClientAddress(
 	};
 }
 
-/** Warns once: clients behind an untrusted proxy share one address, and so one limit of failed attempts. */
+/** Warns once. Clients behind an untrusted proxy share its address, and so the limit of failed attempts. */
 export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 	return (proxy) =>
 		log.warn(
@@ -50,28 +50,28 @@ export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 		);
 }
 
-/** Whether the address is one of this machine that only the machine itself can reach. */
+/** True for an address that only this machine itself can use. */
 export function isLoopback(address: string): boolean {
 	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
 }
 
-/** Header between our processes: the request came through a proxy. */
+/** Header between the planes: the request came through a proxy. */
 export const PASSED_ON_HEADER = "x-tollgate-passed-on";
 
-/** Whether any proxy, trusted or not, is in between. `address` is the client's as far as known. */
+/** True if a proxy, trusted or not, passed the request on. `address` is the client's as far as known. */
 export function isPassedOn(headers: Headers, address: string): boolean {
 	const forwardedFor = headers.get("x-forwarded-for");
 	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
 	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));
 }
 
-/** Removes a port, which some proxies (Azure's) append: each port would count as another client. */
+/** Removes a port, which some proxies (Azure's) append and which would make each connection another client. */
 function withoutPort(hop: string): string {
 	const [, bracketed, dotted] = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? [];
 	return plain(bracketed ?? dotted ?? hop);
 }
 
-/** Writes IPv4-mapped IPv6 as IPv4, so that each client has a single address. */
+/** Writes IPv4-mapped IPv6 as IPv4, so that a client has one address. */
 function plain(address: string): string {
 	if (!/:ffff:/i.test(address) || isIP(address) !== 6) return address;
 	const tail = address.slice("::ffff:".length);
@@ -89,11 +89,11 @@ type Answer = Response | Promise<Response>;
 export type Probes = Readonly<Record<"/livez" | "/readyz", () => Answer>>;
 
 /**
- * Refuses requests without a valid URL, which the runtime builds from the `Host` header. Probes are answered anyway:
+ * Refuses requests without a valid `Host` header, from which the runtime builds the URL. Answers probes anyway: load
  * balancers send them by HTTP/1.0 without `Host` (HAProxy's `option httpchk`).
  */
 export function createUrlCheck(probes: Probes): (request: Request) => Answer | undefined {
-	/** Prefix of the last valid URL, which clients repeat. */
+	/** Scheme and host of the last valid URL. Clients repeat it, so comparing saves parsing. */
 	let known = "";
 	return ({ url, headers }) => {
 		if (known !== "" && url.startsWith(known)) return undefined;
@@ -108,7 +108,7 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 	};
 }
 
-/** An IPv6 zone is local to the client's machine and must be removed (RFC 6874), but some clients send it. */
+/** Hint for a `Host` with an IPv6 zone. The zone is local to the client's machine and must be removed (RFC 6874). */
 function zoneHint(headers: Headers): string {
 	return /^\[[^\]]*%/.test(headers.get("host") ?? "")
 		? ": an IPv6 address has no zone (%…) there. Use an address without one, or a name"

@@ -10,9 +10,9 @@ const EXPOSED = ["x-request-id", "x-ignored-parameters", SERVED_MODEL_HEADER, "r
 );
 
 /**
- * Lets pages of the allowed origins read answers of `/v1/`, errors included, but not of the management interface. Keys
- * are bearer tokens: no answer depends on cookies, so no origin needs protection. Requests without `Origin` pass as
- * they are.
+ * Lets pages of the allowed origins read answers of `/v1/`, errors included, but not of the management interface. No
+ * answer depends on cookies (keys are bearer tokens), so no origin needs protection. Requests without `Origin` are
+ * unchanged.
  */
 export function createCors(answer: Answer, allowed: () => Cors): Answer {
 	return (request) => {
@@ -26,7 +26,7 @@ export function createCors(answer: Answer, allowed: () => Cors): Answer {
 	};
 }
 
-/** A separate function, so that requests without `Origin` allocate no closure. `origin`: or `*`. */
+/** A function of its own, so that requests without `Origin` allocate no closure. `origin` may be `*`. */
 function allowedAnswer(answer: Answer, request: Request, origin: string): Response | Promise<Response> {
 	const allow = (response: Response) => {
 		response.headers.set("access-control-allow-origin", origin);
@@ -43,7 +43,7 @@ function allowedAnswer(answer: Answer, request: Request, origin: string): Respon
 	return answered instanceof Promise ? answered.then(expose) : expose(answered);
 }
 
-/** Allows all requested headers, because SDKs send their own (`x-stainless-…`). */
+/** Allows every requested header, because SDKs send their own (`x-stainless-…`). */
 function preflightAnswer({ headers: requested }: Request): Response {
 	const headers = new Headers({
 		"access-control-allow-methods": "GET, POST, DELETE",

@@ -47,7 +47,7 @@ export const ERRORS: Readonly<Record<FaultCode, ErrorKind>> = {
 	...errors(503, "overloaded", "service_unavailable"),
 	...errors(504, "upstream_timeout"),
 };
-/** Statuses for which a retry is useless: a header tells SDKs, which retry some of them. */
+/** Statuses that SDKs would retry although it is useless; a header tells them not to. */
 const FINAL: ReadonlySet<number> = new Set([402, 409]);
 
 export const CLIENT_LEFT_STATUS = 499;
@@ -59,7 +59,7 @@ export function errorBody(fault: Fault, language: Language = ENGLISH) {
 	return { error: { message, type, param: fault.param, code: fault.code, ...amounts } };
 }
 
-/** Further fields of a 402's `error`: decimal US dollars, and the largest affordable `max_tokens`. */
+/** Fields of a 402's `error`: amounts as decimal US dollars, and the largest affordable `max_tokens`. */
 function amountsOf(shortage: CreditShortage) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return {
@@ -74,13 +74,13 @@ export function statusOf(fault: Fault): number {
 	return ERRORS[fault.code].status;
 }
 
-/** Whether a retry is useless. Without `retry-after` a 503 means that there is no such model. */
+/** True if a retry is useless. A 503 without `retry-after` means that the model is not offered. */
 export function isFinal(fault: Fault): boolean {
 	if (fault.retryAfterS !== undefined) return false;
 	return fault.isFinal || FINAL.has(statusOf(fault)) || fault.code === "service_unavailable";
 }
 
-/** A whole response, with all headers set. */
+/** The complete error response. */
 export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
 	const { status } = ERRORS[fault.code];
 	const headers = jsonHeaders(requestId);
@@ -91,7 +91,7 @@ export function errorResponse(fault: Fault, requestId: string, language: Languag
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
 
-/** Converts any thrown value to a Fault that may be shown. Contains no text of an upstream. */
+/** Converts any thrown value to a Fault. Its public text contains no text of an upstream. */
 export function faultOf(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
@@ -113,7 +113,7 @@ export function stoppingFault(detail: { private?: string; cause?: unknown } = {}
 	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
 }
 
-/** Omits the upstream's text, which may repeat the prompt; the upstream's log has it under the same request id. */
+/** Omits the model server's text, which may repeat the prompt. The upstream's log has it under the request id. */
 function faultOfUpstream(failure: UpstreamFailure): Fault {
 	const { kind, status, param, retryAfterS } = failure;
 	const detail = { private: `upstream ${kind} ${status ?? ""}`.trimEnd(), cause: failure };
@@ -154,7 +154,7 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 	aborted: ["request_timeout", "The request was cancelled."],
 };
 
-/** Known causes, by words of the server's message. The texts are ours, since the message may repeat the prompt. */
+/** Known causes, by words in the model server's message. The public texts are the gateway's own. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
 	[/\broles\b|role not supported|message role/i, "This model may not support the order or kind of roles."],
 	[/\btools?\b|tool_choice|function.call/i, "This model may not support tools, or not in this form."],
@@ -165,7 +165,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 ];
 
 function hintOf({ private: message }: UpstreamFailure): string {
-	// pydantic repeats the request after `input`, so only the part before it is searched.
+	// pydantic repeats the request after `input`, so only the text before it is searched.
 	const [said = ""] = message.split(/\binput(?:_value)?["'\\]*\s*[:=]/, 1);
 	const [, hint] = HINTS.find(([words]) => words.test(said)) ?? [];
 	return hint ?? "Check the request against the model's documentation.";

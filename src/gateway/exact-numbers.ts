@@ -1,3 +1,3 @@
-/** Key of a body's numbers beyond 2^53, by name, which are sent as written; the body itself has them rounded. */
+/** Key under which a body keeps its integers beyond 2^53 as text, by name. The body's own members are rounded. */
 export const EXACT_NUMBERS = Symbol("exact numbers");
 export type WithExactNumbers = { [EXACT_NUMBERS]?: Readonly<Record<string, unknown>> };

@@ -28,7 +28,7 @@ interface TextInput extends EndpointInput {
 	readonly includeUsage: boolean;
 }
 
-/** What differs between chats and text completions. */
+/** Differences between chats and text completions. */
 interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>, Chunk>
 	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read" | "affinityOf"> {
 	readonly name: ChatMode;
@@ -56,7 +56,7 @@ export function generatedText<
 		readBody: jsonReader(own.schema, own.readsRaw ? promptField : undefined),
 		read: own.read,
 		...(own.affinityOf === undefined ? {} : { affinityOf: own.affinityOf }),
-		// A single literal, because an object built by spreads grows in steps.
+		// A literal, because an object built by spreads is reallocated as it grows.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),
 			cachedTokens: 0,
@@ -94,7 +94,7 @@ export function generatedText<
 	};
 }
 
-/** Writes and bills a stream that is charged by tokens. A class, because there is one per open stream. */
+/** Writes a stream's events and computes its charge by tokens. A class, because there is one per open stream. */
 class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
@@ -124,7 +124,7 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 		return billOf(this.#request, this.#measure, usage, bytes, chunks, likely);
 	}
 
-	/** Each token has at least one byte, so bytes are an upper bound of uncounted tokens. */
+	/** Bytes bound uncounted tokens, since a token has at least one byte. */
 	costAt(now: Bill, output: number): NanoUsd {
 		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}

@@ -3,13 +3,13 @@ import type { RateLimitState } from "../limits/key-limits.ts";
 /** Header with the id of the model that answered a request to a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
 
-/** Also the `param` of a 415 about the coding of a body, not its type. */
+/** Also the `param` of a 415 that refuses the body's compression rather than its type. */
 export const CODING_HEADER = "content-encoding";
 
-/** Cached headers of responses without `x-ignored-parameters`, by content type. */
+/** Headers of responses without `x-ignored-parameters`, by content type; reused. */
 const PLAIN = new Map<string, Headers>();
 
-/** Headers of a response. The response copies them, because the next one gets the same object. */
+/** Headers of a response. The next call returns the same object, so the caller must copy them. */
 export function answerHeaders(requestId: string, ignored: readonly string[], contentType: string): Headers {
 	let plain = PLAIN.get(contentType);
 	if (plain === undefined) {
@@ -53,7 +53,7 @@ export const RATE_HEADERS = [
 	"x-ratelimit-reset-requests",
 ] as const;
 
-/** Sets OpenAI's headers with the rate limit of a key. */
+/** Sets OpenAI's rate limit headers. */
 export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateLimitState): void {
 	headers.set(RATE_HEADERS[0], String(limit));
 	headers.set(RATE_HEADERS[1], String(remaining));

@@ -16,8 +16,8 @@ interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches">
 }
 
 /**
- * Serves the console: requests to the public interface in the name of a key, which a signed token names instead of its
- * secret. They are handled like public ones; an invalid token gets a 403.
+ * Serves the console's requests to the public interface. A signed token names the key, instead of its secret. The
+ * requests are handled like public ones; an invalid token gets a 403.
  */
 export function createInternalApi(
 	deps: InternalDeps,
@@ -31,7 +31,7 @@ export function createInternalApi(
 		assert(connection !== undefined, "a request comes with its connection");
 		return connection;
 	}
-	/** Key per connection. The token must be valid when the request starts, which may then run for hours. */
+	/** The key per connection. A request whose token was valid at its start may run for hours. */
 	const named = new WeakMap<Connection, KeyDigest>();
 	function digestOf(connection: Connection): KeyDigest {
 		const { headers, url } = connection.request;
@@ -61,7 +61,7 @@ export function createInternalApi(
 	};
 }
 
-/** Whether a request has an internal token, which starts differently from API keys. */
+/** True if the request has an internal token; API keys start differently. */
 export function isInternal(request: Request): boolean {
 	return request.headers.get("authorization")?.startsWith("Bearer tgi_") ?? false;
 }

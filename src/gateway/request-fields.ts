@@ -1,4 +1,4 @@
-/** Rules for all request bodies: null means absent, and unknown fields pass if the model lists them. */
+/** Rules for all request bodies: null means absent; unknown fields are passed on if the model lists them. */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
@@ -12,16 +12,16 @@ export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Uni
 
 export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
 
-/** A request body with a model. Further fields are dropped unless the model lists them. */
+/** A request body with a model. Other fields are dropped unless the model lists them. */
 export const requestBody = <T extends TProperties>(fields: T) =>
 	openObject({ model: Type.String({ minLength: 1, description: "ID of a model: see GET /v1/models." }), ...fields });
 
 export const shortText = (maxLength: number) => optional(Type.String({ maxLength }));
 
-/** Matches any name; TypeBox's Record skips members whose name contains a line break. */
+/** Matches any name. TypeBox's default for records skips names that contain a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
-/** An object with any names and one kind of values; `additionalProperties` would allocate a scope per check. */
+/** A map with values of one kind. `additionalProperties` would allocate a scope per check. */
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
@@ -88,8 +88,8 @@ export function limitsOutput(model: Model): boolean {
 const NO_FIELDS: readonly string[] = [];
 
 /**
- * Returns optional fields that the model supports, and the names of the others. `own`: fields that the endpoint reads
- * itself, supported unless in `unsupported`. Fault unsupported_parameter.
+ * Returns the optional fields that the model supports, and the names of other fields. `own`: fields that the endpoint
+ * reads itself; they are supported unless listed in `unsupported`. Fault unsupported_parameter.
  */
 export function honouredFields(
 	body: Readonly<Record<string, unknown>>,
@@ -113,7 +113,7 @@ export function honouredFields(
 	return { fields, ignored: ignored ?? NO_FIELDS };
 }
 
-/** A separate function, because a closure in the caller would keep its variables for every request. */
+/** A function of its own, because a closure in the caller would keep its variables for every request. */
 function assertNoneRefused(ignored: readonly string[], body: Readonly<Record<string, unknown>>, model: Model): void {
 	const refused = ignored.find((name) => isRefused(model, name, body[name]));
 	if (refused === undefined) return;
@@ -129,7 +129,7 @@ function isRefused({ unsupportedParameters, kind }: Model, name: string, value: 
 
 const CHOICES: readonly string[] = ["n"];
 
-/** Names of `n` and output limits, if the model does not support them. */
+/** Names of `n` and the output limits that the model does not support. */
 export function unsupportedOf({ n }: { n?: number | null }, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];

@@ -25,7 +25,7 @@ export interface EndpointDeps {
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
 	readonly batches: Batches;
-	/** Part of `/openapi.json` for routes that other code serves. */
+	/** Part of `/openapi.json` for routes outside this room. */
 	readonly documentPart: (failures: Failures) => DocumentPart;
 	connectionOf(request: Request): Connection;
 }
@@ -36,7 +36,7 @@ type Routes = Readonly<
 
 const BARE = { parse: "none" } as const;
 
-/** Handlers get the bare Request and return a whole Response, which no hook changes. Other methods return 405. */
+/** Handlers get the bare Request and return a complete Response, which no hook changes. Other methods get a 405. */
 export function addRoutes(app: Elysia, routes: Routes): void {
 	for (const [path, methods] of Object.entries(routes)) {
 		for (const [method, answer] of Object.entries(methods))
@@ -104,12 +104,11 @@ function lastPart(url: string): string {
 	try {
 		return decodeURIComponent(new URL(url).pathname.split("/").at(-1) ?? "");
 	} catch {
-		// An id that cannot be decoded matches nothing.
 		return "";
 	}
 }
 
-/** Rest of the path, still encoded, because a router would stop at an encoded slash or decode it. */
+/** The rest of the path, still encoded: the router would decode it or stop at an encoded slash. */
 function modelIdOf(url: string): string {
 	return new URL(url).pathname.slice("/v1/models/".length);
 }
@@ -128,7 +127,7 @@ export function notFound(request: Request): Response {
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
-/** For the outermost `onError`: returns an error response without the escaped error's text. */
+/** For the outermost `onError`: an error response without the text of the error, which is a bug's. */
 export function escapedError(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);
@@ -140,7 +139,7 @@ export function escapedError(error: unknown, code: string | number): Response {
 	return errorResponse(faultOf(error), requestId);
 }
 
-/** Paths of other interfaces, and what to use here instead. The first match counts. */
+/** Paths of other services' interfaces, and what to use here instead. The first match counts. */
 const INSTEAD: readonly [RegExp, string][] = [
 	[/\/\//, "Unknown endpoint: the path has `//`. The client's base URL ends with /v1, without a slash after it."],
 	[

@@ -10,23 +10,23 @@ export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> 
 
 export const KEEP_ALIVE_COMMENT = ": \n\n";
 const DONE = "data: [DONE]\n\n";
-/** A choice without content, by the events' `object`. */
+/** A choice without content, per value of the events' field `object`. */
 const EMPTY_CHOICES: Readonly<Record<string, string>> = {
 	"chat.completion.chunk": '[{"index":0,"delta":{},"finish_reason":null}]',
 	text_completion: '[{"text":"","index":0,"logprobs":null,"finish_reason":null}]',
 };
 
 /**
- * Writes a text answer as server-sent events: `data: <json>` and `data: [DONE]`. The usage is in a last event. A client
- * that requested it gets `choices: []` there and `usage: null` before; for other clients that event has an empty choice,
- * since many read `choices[0]` of every event. A class, since there is one per open stream: closures would be nine more
- * objects.
+ * Writes a text answer as server-sent events: `data: <json>` and `data: [DONE]`. The last event has the usage. A client
+ * that requested it gets `choices: []` there and `usage: null` before. For other clients that event has an empty
+ * choice, since many read `choices[0]` of every event. A class, since there is one per open stream: closures would be
+ * nine more objects.
  */
 export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	readonly #prefix: string;
 	readonly #usageChoices: string;
 	readonly #suffix: string;
-	/** Members of each event other than its choices, as last written, with their text. */
+	/** The last event's members besides its choices, with their text; most events repeat them. */
 	#about: AnswerFields | undefined;
 	#aboutText = "";
 	#tail: string;
@@ -55,7 +55,7 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 		return `${this.#prefix}${this.#usageChoices}${besides},"usage":${JSON.stringify(usage)}}\n\n${DONE}`;
 	}
 
-	/** An error, the usage, and `[DONE]`: clients that read on after an error still get the charge. */
+	/** The error, the usage, and `[DONE]`: clients that read on after an error still get the charge. */
 	fail(fault: Fault, usage: UsageRecord, language?: Language): string {
 		return `data: ${JSON.stringify(errorBody(fault, language))}\n\n${this.end(usage)}`;
 	}

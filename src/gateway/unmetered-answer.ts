@@ -12,11 +12,11 @@ export interface UnmeteredCall {
 	readonly url: string;
 	readonly key: KeyEntry;
 	readonly requestId: string;
-	/** Rejects if the key is no longer valid; for requests whose effect follows a body that may take hours. */
+	/** Rejects if the key is no longer valid. For requests with an effect after a body that may take hours. */
 	checkAgain(): Promise<void>;
 }
 
-/** An endpoint that needs a key but no credit. Returns JSON or a whole Response. `reads`: read-only keys may use it. */
+/** An endpoint that needs a key but no credit. Returns JSON or a Response. `reads`: read-only keys may use it. */
 type Unmetered = (answer: (call: UnmeteredCall) => unknown, use?: KeyUse) => (request: Request) => Promise<Response>;
 
 export function createUnmetered(
@@ -33,7 +33,7 @@ export function createUnmetered(
 			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
-			// Calls that change something need an instance that receives revocations, like inference.
+			// A call that changes something needs an instance that receives revocations.
 			const checkOpen = () => {
 				if (use !== "reads") deps.admission.checkOpen();
 			};
@@ -48,7 +48,7 @@ export function createUnmetered(
 		} catch (error) {
 			const fault = faultOf(error);
 			deps.telemetry.stats.refuse(fault.code);
-			// Logged, because otherwise only the client would see the bug.
+			// Logs bugs here: otherwise only the client would see them.
 			if (fault.code === "internal_error")
 				deps.telemetry.log.error("a request failed", {
 					request: requestId,
@@ -60,7 +60,7 @@ export function createUnmetered(
 	};
 }
 
-/** First `limit` rows as a list in OpenAI's format. */
+/** The first `limit` rows as a list in OpenAI's format. */
 export function pageOf<Row extends { readonly id: string }>(rows: readonly Row[], limit: number) {
 	const data = rows.slice(0, limit);
 	const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];

@@ -44,26 +44,26 @@ export interface JobDeps {
 
 const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
-/** Interval of automatic top-ups. While no account changed, a check costs three statements. */
+/** Interval of automatic top-ups. A check costs three statements while no account changes. */
 const TOP_UP_MS = 2_000;
-/** Interval of checks whether the daily comparison with Stripe is due, at one statement each. */
+/** Interval of checks whether the daily comparison with Stripe is due; one statement each. */
 const CLEAR_MS = 10 * 60_000;
-/** Interval of the other checks, which cost one statement each while nothing changed. */
+/** Interval of the other checks; one statement each while nothing changes. */
 const LOOK_MS = 5_000;
 const EXPIRING_MS = 10 * 60_000;
 const RETIRING_MS = 30 * 60_000;
 const NOTICE_MS = 5_000;
-/** Interval of sealing; without anything to seal, a check costs one statement. */
+/** Interval of sealing; one statement while there is nothing to seal. */
 const SEAL_MS = 10_000;
 const VERIFY_MS = 10_000;
-/** Average number of sealed rows that are read and verified per second. */
+/** Mean number of sealed rows that are read and verified per second. */
 const VERIFY_ROWS_PER_S = 500;
-/** Interval of deletions; without anything to delete, a check costs one statement. */
+/** Interval of deletions; one statement while there is nothing to delete. */
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
-/** Days for which lease operations, and leases and epochs of ended instances, are kept for operators. */
+/** Days for which lease operations, and leases and epochs of ended instances, stay for operators. */
 const LEASE_DAYS = 90;
-/** Days for which control entries are kept. An instance paused for longer starts a new epoch. */
+/** Days for which control entries stay. An instance that is away for longer starts a new epoch. */
 const CONTROL_DAYS = 30;
 
 export interface JobOptions {
@@ -73,7 +73,7 @@ export interface JobOptions {
 	readonly verifyRowsPerS?: number;
 }
 
-/** Background jobs, which run in every console. Each job makes sure that only one console does its work at a time. */
+/** Background jobs. Every console runs them; each job makes sure that only one console works at a time. */
 export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}) {
 	const { clock, log, cards } = deps;
 	const { statements, sums } = deps.clients;

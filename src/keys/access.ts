@@ -12,7 +12,7 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 		throw new Fault("top_up_required", "The API requires at least one confirmed top-up of USD 100 or more.");
 }
 
-/** Error for a known key that may not be used. It carries the key, so that the refusal appears in its account's log. */
+/** Error for a known key that may not be used. It has the key, so that the refusal appears in its account's log. */
 export class KeyFault extends Fault {
 	readonly key: KeyEntry;
 
@@ -63,10 +63,10 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 		);
 }
 
-/** The lists of models that a key has of its own and by its project. */
+/** The models that a key may use: its own list and that of its project. */
 export type AllowedModels = Pick<KeyEntry, "models" | "project">;
 
-/** Fault `model_not_allowed`, naming the side that refuses. */
+/** Fault `model_not_allowed`, which says whether the key or the project refuses. */
 export function checkModel(allowed: AllowedModels, id: string): void {
 	if (mayUse(allowed, id)) return;
 	const text = mayUse({ models: allowed.models, project: null }, id)

@@ -21,7 +21,7 @@ export interface AccountRecord {
 	/** Time zone in which the periods of caps start. */
 	readonly timeZone: string;
 	readonly createdAtMs: number;
-	/** Entity tag: identifies the values of all changeable fields. */
+	/** Entity tag of all changeable fields. */
 	readonly etag: string;
 }
 
@@ -35,15 +35,13 @@ export interface NewAccount {
 	readonly email: string;
 	/** Default: the part of the e-mail address before the @. */
 	readonly name?: string;
-	/** True: an operator vouches for the owner, so no sign-in is required before requests. */
+	/** True if an operator vouches for the owner: no sign-in is required before requests. */
 	readonly vouched: boolean;
 }
 
 const NAME_CHARS_MAX = 200;
 
-/**
- * A repetition with the same `id` creates no second one. Faults `invalid_request`; `conflict` for a used address.
- */
+/** Creates an account, once per `id`. Faults `invalid_request`; `conflict` if the address is in use. */
 export async function createAccount(
 	statements: Statements,
 	account: NewAccount,
@@ -66,7 +64,7 @@ export async function createAccount(
 	throw new Fault("conflict", "An account with this email address already exists.", { param: "email" });
 }
 
-/** Returns the fields in the form in which they are stored. Fault `invalid_request`. */
+/** Returns the fields as they are stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
 	// Without a valid address no person could sign in or get mail, so the account would have no owner.
@@ -76,7 +74,7 @@ export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { 
 	return { email, name };
 }
 
-/** Shortens to a name's length without splitting a surrogate pair. */
+/** Shortens to the length of a name without splitting a surrogate pair. */
 const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{Cs}$/u, "");
 
 function checkName(name: string): void {
@@ -95,7 +93,6 @@ export async function findAccount(statements: Statements, idOrEmail: string): Pr
 	return row === undefined ? null : recordOf(row);
 }
 
-/** Accounts, newest first. */
 export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<AccountRow>`
@@ -104,9 +101,9 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 	return listed(rows.map(recordOf), shown);
 }
 
-/** Once the returned entry is applied, the account's requests are refused; running ones finish. Fault `not_found`. */
+/** Suspends an account: once instances have applied the entry, only running requests continue. Fault `not_found`. */
 export const suspendAccount = settingState("suspended");
-/** Fault `not_found`. */
+/** Ends a suspension. Fault `not_found`. */
 export const unsuspendAccount = settingState("active");
 
 function settingState(state: AccountRecord["state"]) {
@@ -118,8 +115,8 @@ function settingState(state: AccountRecord["state"]) {
 }
 
 /**
- * Changes fields. `match`: refuses unless the present `etag` is one of these. Returns the control entry; null if
- * instances need none. Faults: `not_found`, `invalid_request`, `precondition_failed`.
+ * Changes fields. With `match` only if the present `etag` is one of these. Returns the control entry; null if instances
+ * need none. Faults: `not_found`, `invalid_request`, `precondition_failed`.
  */
 export async function updateAccount(
 	statements: Statements,
@@ -144,7 +141,7 @@ export async function updateAccount(
 	}
 }
 
-/** Records a first sign-in. Returns the control entry's number; null if recorded before or without such an account. */
+/** Records a first sign-in. Returns the control entry's number; null if recorded before, or for no such account. */
 export async function markSignedIn(statements: Statements, id: string): Promise<number | null> {
 	const [row] = await statements<{ seq: string }>`
 		with a as (

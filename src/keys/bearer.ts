@@ -5,8 +5,8 @@ import { parseSecret, type Secret } from "./secret.ts";
 const HEADER_CHARS_MAX = 512;
 
 /**
- * Secret in `Authorization: Bearer` or `x-api-key`. Two different ones are refused, because a proxy might check one and
- * this service the other. Faults: `missing_api_key`, `invalid_api_key`.
+ * The secret in `Authorization: Bearer` or `x-api-key`. Refuses two different ones: a proxy might check one and this
+ * service use the other. Faults: `missing_api_key`, `invalid_api_key`.
  */
 export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	const secret = parseSecret(bearerText(headers), serviceName);
@@ -14,7 +14,7 @@ export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	return secret;
 }
 
-/** The header's text, not parsed; "" if it is too long for a secret. Faults: `missing_api_key`, `invalid_api_key`. */
+/** The header's text; "" if it is too long for a secret. Faults: `missing_api_key`, `invalid_api_key`. */
 export function bearerText(headers: Headers): string {
 	const authorization = headers.get("authorization");
 	const apiKey = headers.get("x-api-key")?.trim();
@@ -35,12 +35,12 @@ export function bearerText(headers: Headers): string {
 	return text.length > HEADER_CHARS_MAX ? "" : text;
 }
 
-/** One error for malformed and unknown keys, so that responses do not reveal which keys exist. */
+/** The same error for malformed and unknown keys, so that responses do not reveal which keys exist. */
 export function invalidApiKey(): Fault {
 	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");
 }
 
-/** The usual form, tested first because it allocates nothing. */
+/** The usual form. Tried first, because it allocates nothing. */
 const USUAL = /^Bearer \S+$/;
 const SCHEME_CHARS = "Bearer ".length;
 

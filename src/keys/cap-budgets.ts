@@ -2,8 +2,8 @@ import { type KnownPeriod, periodAt, periodBudget } from "./cap-period.ts";
 import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
- * Further budgets of a request at its admission. The project's own comes first, on which `budgets_project` in
- * `db/functions/projects.sql` relies; then those of periods.
+ * Budgets of a request besides its account's and key's. The project's own comes first (`budgets_project` in
+ * `db/functions/projects.sql` relies on that), then those of periods.
  */
 export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
 	const own = presentPeriod(entry, nowMs)?.budgets;
@@ -13,7 +13,7 @@ export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[
 	return [project.id, ...(ofProject ?? []), ...(own ?? [])];
 }
 
-/** Present period of a key's cap; undefined without a cap, or with one that never renews. */
+/** Present period of a key's cap; undefined without a cap or if the cap does not renew. */
 export function presentPeriod(entry: KeyEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(entry, entry.account.timeZone, nowMs);
 }
@@ -23,13 +23,13 @@ export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowM
 	return periodOf(project, account.timeZone, nowMs);
 }
 
-/** For this long after its start, a period may not yet have started by the database's clock. */
+/** Time after a period's start in which it may not have started by the database's clock. */
 const BEGUN_MS_MAX = 2 * 3_600_000;
-/** The previous period continues for this long before the new one is tried again. */
+/** Time for which the previous period continues before the present one is tried again. */
 const FORMER_MS = 60_000;
 
 /**
- * The database grants nothing for a period that has not started by its clock: then the previous period continues. False
+ * Lets the previous period continue: the database grants nothing for a period that has not started by its clock. False
  * if the budget belongs to no period of the key, or to one that started long ago.
  */
 export function continueInPrevious(entry: KeyEntry, budget: string, nowMs: number): boolean {

@@ -11,7 +11,7 @@ export interface CalendarPeriod {
 	readonly untilMs: number;
 }
 
-/** The present period of a cap, as last computed. */
+/** The present period of a cap, as computed last. */
 export interface KnownPeriod {
 	readonly budgets: readonly string[];
 	readonly timeZone: string;
@@ -22,7 +22,7 @@ export interface KnownPeriod {
 const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
 
 /**
- * Period that contains a moment in a time zone; weeks start on Monday. A day starts with its first moment, which
+ * The period that contains a moment in a time zone; weeks start on Monday. A day starts with its first moment, which
  * daylight saving may move to one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
  */
 export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): CalendarPeriod {
@@ -39,7 +39,7 @@ export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: strin
 export const periodBudget = (owner: string, period: CapPeriod, firstDay: string): string =>
 	`${owner}:${period}:${firstDay}`;
 
-/** An IANA name. Offsets such as `+02` are refused: PostgreSQL reads their sign the other way round. */
+/** True for an IANA name. Offsets such as `+02` are refused: PostgreSQL reads their sign the other way round. */
 export const isTimeZone = (text: string): boolean => text === "UTC" || KNOWN_ZONES.has(text);
 
 const KNOWN_ZONES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("timeZone"));

@@ -4,13 +4,13 @@ import { Fault } from "../base/fault.ts";
 export type FailedAttempts = ReturnType<typeof createFailedAttempts>;
 
 export interface FailedAttemptsOptions {
-	/** Failures per minute and address that get the caller's own error; further ones get 429. */
+	/** Failures per minute and address that get their own error; further ones get a 429. */
 	perMinuteMax(): number;
 }
 
 const WINDOW_MS = 60_000;
 const TRICKLE_MS = 1_000;
-/** Limit of addresses in memory; above it the oldest is dropped. */
+/** Most addresses in memory; above it the oldest is dropped. */
 const ADDRESSES_MAX = 20_000;
 
 interface Window {
@@ -22,7 +22,7 @@ interface Window {
 
 /** Counts failed authentications per address. A valid key is accepted even from an attacker's address. */
 export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions) {
-	/** Oldest window first: a new window replaces an expired one and moves to the end. */
+	/** In the order of the windows' starts: a new window moves its address to the end. */
 	const windows = new Map<string, Window>();
 
 	function windowOf(network: string, nowMs: number): Window {
@@ -49,7 +49,7 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	}
 
 	return {
-		/** Counts a failure. After too many, throws `rate_limit_exceeded`, which replaces the caller's own fault. */
+		/** Counts a failure. After too many, throws `rate_limit_exceeded` instead of the caller's error. */
 		count(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
@@ -63,12 +63,12 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax();
 			return Math.max(0, options.perMinuteMax() - known.failures);
 		},
-		/** Returns the fault for an address with too many failures. */
+		/** The fault for an address with too many failures. */
 		tooMany(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			return tooMany(windowOf(networkOf(address), nowMs), nowMs);
 		},
-		/** Allows an address one attempt a second despite failures: 0 if this one, else milliseconds until the next. */
+		/** Allows an address one attempt a second despite failures: 0 if now, else milliseconds until the next. */
 		takeTrickle(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
@@ -94,7 +94,7 @@ export function networkOf(address: string): string {
 	return [...before, ...zeros, ...after].slice(0, 4).map(withoutZeros).join(":");
 }
 
-/** The /24 or /48 network of an address: all its addresses may belong to one owner. */
+/** The /24 or /48 network of an address: all of its addresses may belong to one owner. */
 export function siteOf(address: string): string {
 	const network = networkOf(address);
 	return network

@@ -1,5 +1,5 @@
 /**
- * Token for a request in the name of a key whose secret no process has. It contains the key's digest, the path and the
+ * Token for a request in the name of a key whose secret no process has. Contains the key's digest, the path and the
  * expiry, signed with a secret that console and gateways share. Valid for a minute.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -12,7 +12,7 @@ export interface InternalToken {
 }
 
 const PREFIX = "tgi_";
-/** Long enough for clocks that differ; a token is used at once. */
+/** Tolerates clocks that differ. A token is used at once. */
 const VALID_MS = 60_000;
 const TOKEN_LENGTH_MAX = 1_024;
 
@@ -22,14 +22,14 @@ export function signInternalToken(secret: string, token: InternalToken, nowMs: n
 	return `${PREFIX}${text}.${signatureOf(secret, text).toString("base64url")}`;
 }
 
-/** Returns the key's digest; undefined if the token is invalid, expired or for another path. */
+/** The key's digest; undefined if the token is invalid, expired or for another path. */
 export function readInternalToken(secret: string, token: string, path: string, nowMs: number): KeyDigest | undefined {
 	if (!token.startsWith(PREFIX) || token.length > TOKEN_LENGTH_MAX) return undefined;
 	const [text = "", signature = ""] = token.slice(PREFIX.length).split(".");
 	const given = Buffer.from(signature, "base64url");
 	const expected = signatureOf(secret, text);
 	if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-	// Parsed only after the signature was verified.
+	// Parsed only after the signature is verified.
 	const [keyDigest, signedPath, untilMs] = JSON.parse(Buffer.from(text, "base64url").toString()) as [
 		KeyDigest,
 		string,

@@ -13,10 +13,10 @@ import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record
 import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** Token by which a retried rotation is recognized. */
+/** Form of the token by which a repeated rotation is recognized. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
-/** Limit of keys of an account that are neither revoked nor expired, against scripts out of control. */
+/** Most keys of an account that are neither revoked nor expired. Stops scripts that create keys without end. */
 export const ACTIVE_KEYS_MAX = 1_000;
 
 /** Dependencies for creating a secret. */
@@ -30,11 +30,11 @@ export interface NewKeySettings extends KeySettings {
 	readonly name: string;
 	readonly madeBy?: string;
 	readonly readsOnly?: boolean;
-	/** Limit of usable keys of the account; absent: unlimited. */
+	/** Limit of the account's usable keys; absent: none. */
 	readonly activeMost?: number;
 }
 
-/** Identifies a key; with an account id, only if it belongs to that account. */
+/** Identifies a key; with an account id only if the key is that account's. */
 export interface KeyRef {
 	readonly id: string;
 	readonly accountId?: string;
@@ -46,7 +46,7 @@ export interface PlannedKey {
 	readonly secret: Secret;
 }
 
-/** A new key. Its secret is not stored anywhere, so it can be shown only now. */
+/** A new key. Its secret is not stored, so it can be shown only now. */
 export interface CreatedKey {
 	readonly id: string;
 	readonly secret: Secret;
@@ -66,17 +66,17 @@ export interface KeyRecord extends LimitedRecord {
 	readonly readsOnly: boolean;
 	readonly projectId: string | null;
 	readonly projectName: string | null;
-	/** Keys of an archived project are refused, whatever their own state. */
+	/** Requests with keys of an archived project are refused, whatever their own state. */
 	readonly projectState: ProjectState | null;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
 	readonly revokedAtMs: number | null;
-	/** Entity tag: identifies the values of all changeable fields. */
+	/** Entity tag of all changeable fields. */
 	readonly etag: string;
 }
 
-/** State for display, in which an expired key is not active. */
+/** State for display: an expired key is not active. */
 export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number): KeyRecord["state"] | "expired" {
 	return state === "active" && expiresAtMs !== null && expiresAtMs <= nowMs ? "expired" : state;
 }
@@ -114,7 +114,7 @@ export async function createKey(
 	} catch (error) {
 		throw faultOfSql(error);
 	}
-	// The key was created before or concurrently, so only its secret is returned.
+	// The key existed already: returns its secret without creating another.
 	const [made] = await deps.statements<{ id: string; seq: string }>`
 		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
 			and (id = ${id} or digest = ${deps.digest(secret)} and created_at > clock_timestamp() - interval '1 hour')`;
@@ -122,7 +122,7 @@ export async function createKey(
 	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
-/** Revokes a key: effective when `waitApplied` of the entry resolves. A repetition adds an entry. Fault `not_found`. */
+/** Revokes a key, effective when `waitApplied` of the entry resolves. A repetition adds an entry. Fault `not_found`. */
 export async function revokeKey(
 	statements: Statements,
 	key: KeyRef,
@@ -142,8 +142,8 @@ export async function revokeKey(
 
 /**
  * Creates a replacement with the same settings and an unused cap; the old key ends after `graceMs`. With `token` the
- * call may be repeated for an hour and returns the same secret, derived from token, key and pepper. Faults:
- * `not_found`; `conflict` if the old key is not usable, or there are `activeMost` keys.
+ * call may be repeated for an hour and returns the same secret, which is derived from token, key and pepper. Faults:
+ * `not_found`; `conflict` if the old key is not usable or there are `activeMost` keys.
  */
 export async function rotateKey(
 	deps: KeyMakerDeps,
@@ -164,7 +164,7 @@ export async function rotateKey(
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		// A left join: with an inner join, a missing key would skip the function that raises the error.
+		// A left join, because with an inner join a missing key would skip the function that raises the error.
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
 			select r.id, r.seq, control_at() as at_micros, audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
@@ -177,7 +177,7 @@ export async function rotateKey(
 }
 
 /**
- * Changes settings; null removes one. `match`: refuses unless the present `etag` is one of these. Faults: `not_found`,
+ * Changes settings; null removes one. With `match` only if the present `etag` is one of these. Faults: `not_found`,
  * `conflict` (revoked; or expired, and there are `activeMost` usable keys), `invalid_request`, `precondition_failed`.
  */
 export async function updateKey(
@@ -202,7 +202,7 @@ export async function updateKey(
 	}
 }
 
-/** Fault `not_found`. */
+/** Reads a key. Fault `not_found`. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
@@ -214,13 +214,13 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** Which of an account's keys: those of a person (see `key_is_of`), of a project, or all if null. */
+/** Selects an account's keys: a person's (see `key_is_of`), a project's, or all if null. */
 export interface KeyFilter {
 	readonly personId?: string | null;
 	readonly projectId?: string | null;
 }
 
-/** An account's keys, newest first, including revoked ones. */
+/** An account's keys, newest first, with revoked ones. */
 export async function listKeys(
 	statements: Statements,
 	accountId: string,

@@ -13,12 +13,12 @@ export interface LimitedEntry {
 	period: KnownPeriod | null;
 	/** Allowed models; null: all. */
 	models: ReadonlySet<string> | null;
-	/** For a project: of all its keys together. */
+	/** A project's limit applies to all of its keys together. */
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
 }
 
-/** Limits in the form that the SQL functions `key_fields` and `project_fields` return. */
+/** Limits as the SQL functions `key_fields` and `project_fields` return them. */
 export interface LimitedFields {
 	name: string;
 	capNanoUsd: number | null;
@@ -28,14 +28,14 @@ export interface LimitedFields {
 	concurrencyMax: number | null;
 }
 
-/** A project in memory: one object for all its keys, changed in place. */
+/** A project in memory: one object for all of its keys, changed in place. */
 export interface ProjectEntry extends LimitedEntry {
 	readonly id: string;
 	/** Requests with keys of an archived project are refused. */
 	state: ProjectState;
 }
 
-/** A project as the SQL function `project_fields` returns it, also the payload of control entries `project`. */
+/** A project as the SQL function `project_fields` returns it. Also the payload of control entries `project`. */
 export interface ProjectFields extends LimitedFields {
 	state: ProjectState;
 }
@@ -61,7 +61,7 @@ function limitsOf(fields: LimitedFields): LimitedEntry {
 	};
 }
 
-/** An account in memory: one object for all its keys, changed in place. */
+/** An account in memory: one object for all of its keys, changed in place. */
 export interface AccountEntry {
 	readonly id: string;
 	state: "active" | "suspended";
@@ -80,13 +80,13 @@ export interface KeyEntry extends LimitedEntry {
 	readonly project: ProjectEntry | null;
 	state: "active" | "revoked";
 	expiresAtMs: number | null;
-	/** True: the key may only read and never spend. */
+	/** True: the key may read, and never spend. */
 	readsOnly: boolean;
-	/** False once the keyring evicted the entry: it no longer receives changes, so it may not admit. */
+	/** False once the entry was evicted: it gets no more changes, so it may not admit. */
 	current: boolean;
 }
 
-/** A key in the form that the SQL function `key_fields` returns, also the payload of control entries `key`. */
+/** A key as the SQL function `key_fields` returns it. Also the payload of control entries `key`. */
 export interface KeyFields extends LimitedFields {
 	id: string;
 	accountId: string;
@@ -96,7 +96,7 @@ export interface KeyFields extends LimitedFields {
 	projectId: string | null;
 }
 
-/** An account as the SQL function `account_fields` returns it, also the payload of control entries `account`. */
+/** An account as the SQL function `account_fields` returns it. Also the payload of control entries `account`. */
 export interface AccountFields {
 	state: "active" | "suspended";
 	toppedUp: boolean;

@@ -3,12 +3,12 @@ import type { TextValues } from "../base/translate.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
-/** Settings of a key. Absent: unchanged (in a creation: none). Null: none. */
+/** Settings of a key. An absent one is unchanged (at creation: none); null removes it. */
 export interface KeySettings {
 	readonly name?: string;
-	/** Largest spending, over the key's lifetime or per period. */
+	/** Most that may be spent: in the key's lifetime, or per period. */
 	readonly capNanoUsd?: NanoUsd | null;
-	/** How often the cap renews; by default never. After a change, spending is counted from now on. */
+	/** How often the cap renews; by default never. After a change spending counts from now on. */
 	readonly capPeriod?: CapPeriod;
 	/** Ids of allowed models; empty or null: all. */
 	readonly models?: readonly string[] | null;
@@ -22,13 +22,13 @@ export interface KeySettings {
 const NAME_CHARS_MAX = 100;
 const MODELS_MAX = 200;
 const MODEL_CHARS_MAX = 200;
-/** Characters of all ids together: each change writes them into the control log. */
+/** Most characters of all ids together: each change writes them into the control log. */
 const MODELS_CHARS_MAX = 8_000;
 const RATE_MAX = 10_000_000;
-/** End of the year 9999: later times have five-digit years. */
+/** End of the year 9999; later years have five digits. */
 const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 
-/** Fault `invalid_request`, naming the setting, if a given setting is out of range. */
+/** Fault `invalid_request`, which names the setting, if one is out of range. */
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	const check = <T>(value: T | null | undefined, holds: (value: T) => boolean, ...[param, text, values]: Refusal) => {
@@ -64,7 +64,7 @@ export function checkSettings(settings: KeySettings): void {
 
 type Refusal = readonly [param: string, text: string, values?: TextValues];
 
-/** Whether the text is one line of 1 to `charsMax` characters without control characters. */
+/** True if the text is one line of 1 to `charsMax` characters without control characters. */
 export function isLabel(text: string, charsMax: number): boolean {
 	return text.length <= charsMax && /^[^\p{Cc}\p{Cs}]+$/u.test(text) && text.trim() !== "";
 }

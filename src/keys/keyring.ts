@@ -16,7 +16,7 @@ import {
 } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
-/** Result of a look-up in one snapshot: the key, if it exists, and the number of the newest control entry. */
+/** A key, if it exists, and the number of the newest control entry, read in one snapshot. */
 export interface LoadedKey {
 	readonly seq: number;
 	/** Null: no key has this digest. */
@@ -28,20 +28,20 @@ export interface LoadedKey {
 export type Keyring = ReturnType<typeof createKeyring>;
 
 export interface KeyringOptions {
-	/** Limit of keys in memory, about 740 bytes each; above it the least recently used one is evicted. */
+	/** Most keys in memory, about 740 bytes each. Above it the least recently used key is evicted. */
 	keysMax?: number;
-	/** Limit of remembered digests without a key; above it the oldest is dropped. Default 50,000. */
+	/** Most digests remembered as unknown; above it the oldest is dropped. Default 50,000. */
 	unknownMax?: number;
-	/** Limit of concurrent loads; above it Fault `service_unavailable`. Default 1,000. */
+	/** Most concurrent loads; above it Fault `service_unavailable`. Default 1,000. */
 	loadsMax?: number;
 }
 
 interface Slot {
 	readonly digest: KeyDigest;
 	readonly entry: KeyEntry;
-	/** Number of the newest control entry that the key's fields reflect. */
+	/** Newest control entry that the key's fields contain. */
 	seq: number;
-	/** True if the slot was used since `makeRoom` last visited it. */
+	/** True if the key was used since `makeRoom` last visited its slot. */
 	used: boolean;
 }
 
@@ -49,12 +49,12 @@ const KEYS_MAX = 200_000;
 
 /** Times that an outdated row is read again before the client must retry. */
 const READS_MAX = 5;
-/** Slots that an insertion visits to find an unused one; after that the next one is evicted. */
+/** Slots that an insertion visits to find an unused one; then the next one is evicted. */
 const SECOND_CHANCES_MAX = 32;
 
 /**
- * Keys in memory, kept current by the control log. Invariant: a loaded row is as new as its `seq`, and later entries
- * are applied in order. A row older than an applied entry is read again, so that it does not undo the entry.
+ * Keys in memory, kept current by the control log. Invariant: a loaded row contains all entries up to its `seq`; later
+ * ones are applied in order. A row older than an applied entry is read again, so that it does not undo the entry.
  */
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
@@ -71,9 +71,9 @@ export function createKeyring(
 	const projects = createOwnerSlots(createProjectEntry, setProjectFields);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
-	/** Number of the newest applied entry on keys, accounts or projects; other entries do not outdate a row. */
+	/** Newest applied entry about a key, account or project. Other entries do not make a row outdated. */
 	let appliedSeq = 0;
-	/** Number of `clear` calls: a load that started before one does not insert its row. */
+	/** Number of `clear` calls. A load that started before one does not insert its row. */
 	let generation = 0;
 
 	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
@@ -149,11 +149,11 @@ export function createKeyring(
 		const slot = byId.get(entry.subject);
 		const fields = entry.payload as unknown as KeyFields;
 		if (slot === undefined) {
-			// Perhaps a new key whose digest was tried before its creation.
+			// A key of which the digest was tried before the key existed may be among them.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
 			slot.seq = entry.seq;
-			// The key moved to a project that is not in memory, so it is loaded again when used.
+			// The key moved to a project that is not in memory: it is loaded again at its next use.
 			if (fields.projectId !== (slot.entry.project?.id ?? null)) forget(slot);
 			else setKeyFields(slot.entry, fields);
 		}
@@ -169,7 +169,7 @@ export function createKeyring(
 	return {
 		/** Returns the key; "unknown" if it does not exist; undefined if it must be loaded. */
 		peek,
-		/** Loads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without a response. */
+		/** Loads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without an answer. */
 		load(digest: KeyDigest) {
 			const known = peek(digest);
 			if (known !== undefined) return Promise.resolve(known === "unknown" ? null : known);
@@ -190,7 +190,7 @@ export function createKeyring(
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
 		/**
-		 * Forgets all keys after a fence, since entries may be missing. Continues in the log after `seq`, which is lower on
+		 * Drops all keys after a fence, because entries may be missing. Continues in the log after `seq`, which is lower on
 		 * a server that took over.
 		 */
 		clear(seq: number) {
@@ -218,7 +218,7 @@ function unavailable(detail: string, cause?: unknown): Fault {
 interface OwnerSlot<Entry> {
 	readonly entry: Entry;
 	seq: number;
-	/** Number of keys in the ring that refer to it; removed at 0. */
+	/** Number of keys in the ring that use it; at 0 it is removed. */
 	keys: number;
 }
 
@@ -236,7 +236,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	}
 
 	return {
-		/** Adds a key of the owner. `seq`: newest control entry that the fields reflect. */
+		/** Adds a key of the owner. `seq`: newest control entry that the fields contain. */
 		take(id: string, fields: Fields, seq: number): Entry {
 			let slot = slots.get(id);
 			if (slot === undefined) {

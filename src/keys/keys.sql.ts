@@ -6,14 +6,14 @@ import type { ManagementScope } from "./management-scope.ts";
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
 const limits = () => ({
-	/** Null: no cap. The limit that is enforced is the budget's. */
+	/** Null: no cap. The budget's limit is the one that is enforced. */
 	capNanoUsd: bigint("cap_nano_usd", { mode: "number" }),
 	capPeriod: text("cap_period", { enum: ["lifetime", "day", "week", "month"] })
 		.notNull()
 		.default("lifetime"),
 	/** Ids of allowed models; empty: all. */
 	models: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-	/** For a project: of all its keys together. */
+	/** A project's limit applies to all of its keys together. */
 	requestsPerMinute: integer("requests_per_minute"),
 	concurrencyMax: integer("concurrency_max"),
 });
@@ -36,7 +36,7 @@ export const account = pgTable("account", {
 	state: text({ enum: ["active", "suspended"] })
 		.notNull()
 		.default("active"),
-	/** First sign-in of a member; null: none yet. An operator's command may count as one. */
+	/** First sign-in of a member; null: none yet. An operator who vouches for the account sets it too. */
 	signedInAt: moment("signed_in_at"),
 	/** True once a top-up of at least USD 100 was confirmed; never false again. */
 	toppedUp: boolean("topped_up").notNull().default(false),
@@ -55,7 +55,7 @@ export const project = pgTable(
 			.notNull()
 			.references(() => account.id),
 		name: text().notNull(),
-		/** Keys of an archived project are refused, whatever their own state. */
+		/** Requests with keys of an archived project are refused. */
 		state: text({ enum: ["active", "archived"] })
 			.notNull()
 			.default("active"),
@@ -83,15 +83,15 @@ export const apiKey = pgTable(
 		...limits(),
 		/** Project of the key; null: none. */
 		projectId: text("project_id").references(() => project.id),
-		/** End of the key: its expiry, or the end of the grace period after a rotation. */
+		/** Last moment of the key: its expiry, or the end of the grace period after a rotation. */
 		expiresAt: moment("expires_at"),
 		/** True for a read-only key; its cap is 0. */
 		readsOnly: boolean("reads_only").notNull().default(false),
 		/** Key that replaced this one in a rotation. */
 		replacedBy: text("replaced_by"),
-		/** Approximate: written with the hourly sums. */
+		/** Approximate, because it is written with the hourly sums. */
 		lastUsedAt: moment("last_used_at"),
-		/** Person who created the key or the one it replaced, for members who see only their own keys. */
+		/** Person who created the key, or the key that it replaced. Some members see only their own keys. */
 		madeBy: text("made_by"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		revokedAt: moment("revoked_at"),
@@ -106,8 +106,8 @@ export const apiKey = pgTable(
 );
 
 /**
- * An instance's share of a key's limit; all shares together never exceed the limit. The share of a lost instance counts
- * for its last minutes (`../db/functions/limits.sql`).
+ * An instance's share of a key's limit; all shares together never exceed the limit. A dead instance's share counts for
+ * two more minutes (`../db/functions/limits.sql`).
  */
 export const keyShare = pgTable(
 	"key_share",
@@ -118,14 +118,14 @@ export const keyShare = pgTable(
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		amount: integer().notNull(),
-		/** Number of the instance's request that set the row; requests with a lower number change nothing. */
+		/** Number of the instance's request that wrote this row; requests with a lower number change nothing. */
 		seq: bigint({ mode: "number" }).notNull(),
 		at: moment("at").notNull().defaultNow(),
 	},
 	(table) => [primaryKey({ columns: [table.keyId, table.kind, table.instanceId, table.epoch] })],
 );
 
-/** A key of the management interface, of operators and no account. Its secret is not stored. */
+/** A key of the management interface. It belongs to an operator, not to an account. Its secret is not stored. */
 export const managementKey = pgTable("management_key", {
 	/** `mgk_…`, also the actor in the audit log. */
 	id: text().primaryKey(),
@@ -143,7 +143,7 @@ export const managementKey = pgTable("management_key", {
 
 /** Idempotency token of a creation, kept for a day: a repetition gets the first result. */
 export const managementClaim = pgTable("management_claim", {
-	/** Keyed digest of the token and its sender, a management key or a page's user. */
+	/** Keyed digest of the token and of its sender: a management key, or the user of a page. */
 	id: text().primaryKey(),
 	/** Keyed digest of the request's content. */
 	request: text().notNull(),

@@ -5,17 +5,17 @@ import { type CapPeriod, periodAt } from "./cap-period.ts";
 export interface LimitedRecord {
 	readonly capNanoUsd: NanoUsd | null;
 	readonly capPeriod: CapPeriod;
-	/** Spending that counts against the cap: in the present period, or ever if the cap never renews. */
+	/** Spending that counts against the cap: that of the present period, or the total if the cap never renews. */
 	readonly capSpentNanoUsd: NanoUsd;
-	/** Part of the cap held by ended instances until their journals are replayed, in the present period. */
+	/** Part of the cap that dead instances hold until their journals are replayed, in the present period. */
 	readonly absentNanoUsd: NanoUsd;
 	/** Next renewal of the cap, in the account's time zone; null: never. */
 	readonly capRenewsAtMs: number | null;
-	/** Total spending recorded in Postgres, without running requests. A project's includes keys that moved away. */
+	/** Total spending in Postgres, without running requests. That of a project includes keys that moved away. */
 	readonly spentNanoUsd: NanoUsd;
 	/** Ids of allowed models; empty: all. */
 	readonly models: readonly string[];
-	/** For a project: of all its keys together. */
+	/** A project's limit applies to all of its keys together. */
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
 }

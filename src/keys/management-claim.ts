@@ -4,14 +4,14 @@ import { type Digest, derivedHex } from "./secret.ts";
 
 /** A creation that a client may repeat. */
 export interface Claim {
-	/** Management key, or page's user; each has its own tokens. */
+	/** Management key or user of a page; each has its own tokens. */
 	readonly by: string;
 	readonly token: string;
 	/** Content of the request, the same text in each repetition. */
 	readonly request: string;
-	/** Id to create the object under, if this is the first request. */
+	/** Id for the object, used if this is the first request. */
 	readonly subject: string;
-	/** The claim expires only by both the database's clock and this one, since either may be set forward. */
+	/** A claim expires only by both this clock and the database's, since either may be set forward. */
 	readonly nowMs: number;
 }
 
@@ -19,7 +19,7 @@ const KEPT_HOURS = 24;
 
 /**
  * Returns the id for this creation: that of the first request, however often it is repeated. Stores only keyed digests.
- * Fault `idempotency_mismatch` if the token was used for another request within a day.
+ * Fault `idempotency_mismatch` if the token was used within a day for another request.
  */
 export async function claimSubject(
 	{ statements, digest }: { statements: Statements; digest: Digest },
@@ -40,7 +40,7 @@ export async function claimSubject(
 	return row.subject;
 }
 
-/** Deletes expired claims. A console's job. */
+/** Deletes expired claims; a console's job. */
 export async function deleteOldManagementClaims(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from management_claim where at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))

@@ -10,7 +10,7 @@ import { isManagementScope, MANAGEMENT_SCOPES, type ManagementScope } from "./ma
 import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
 import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
 
-/** Creator of keys made on the command line, where no user is signed in. */
+/** Creator of keys that were made on the command line, where no user is signed in. */
 export const COMMAND_LINE = "cli";
 
 export interface ManagementKeyRecord {
@@ -42,7 +42,7 @@ export interface Maker {
 }
 
 const NAME_CHARS_MAX = 100;
-/** Limit of usable keys, against scripts out of control. */
+/** Most usable keys. Stops scripts that create keys without end. */
 const ACTIVE_MAX = 200;
 
 const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
@@ -98,7 +98,7 @@ async function isYoung(statements: Statements, id: string): Promise<boolean> {
 	return rows.length > 0;
 }
 
-/** Revokes a key everywhere at once, since each request reads it again. Idempotent. Fault `not_found`. */
+/** Revokes a key, effective at once, because each request reads it again. Idempotent. Fault `not_found`. */
 export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
@@ -106,7 +106,7 @@ export async function revokeManagementKey(statements: Statements, id: string, by
 	if (row === undefined) throw new Fault("not_found", "There is no management key {id}.", { values: { id } });
 }
 
-/** Newest first, including revoked ones. */
+/** Management keys, newest first, with revoked ones. */
 export async function listManagementKeys(
 	statements: Statements,
 	page: Page = {},
@@ -119,7 +119,7 @@ export async function listManagementKeys(
 	return listed(rows.map(recordOf), shown);
 }
 
-/** Finds a key by digest or id, in any state; null if there is none. */
+/** Finds a key, in any state, by digest or id; null if there is none. */
 export async function findManagementKey(
 	statements: Statements,
 	by: { digest: ManagementKeyDigest } | { id: string },
@@ -148,12 +148,12 @@ interface Row {
 	expires_at: Date | null;
 	made_by: string;
 	email: string | null;
-	/** Whether its creator still has the rights of the key. */
+	/** True if the key's creator still has the rights that the key has. */
 	backed: boolean;
 	created_at: Date;
 	last_used_at: Date | null;
 	revoked_at: Date | null;
-	/** Time by the database's clock, which decides about expiry. */
+	/** The database's time, which decides about expiry. */
 	now: Date;
 }
 

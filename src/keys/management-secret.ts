@@ -1,6 +1,6 @@
 import { type Digest, type Secret, secretsOf } from "./secret.ts";
 
-/** A management key's text with correct form and checksum. A type of its own, so that API keys cannot be passed. */
+/** A management key's text, with correct form and checksum. A type of its own, so that no API key is passed. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
 
 /** Stored digest of a management key: 64 hex digits. */

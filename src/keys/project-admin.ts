@@ -10,13 +10,13 @@ import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 
-/** Settings of a project; as those of keys. */
+/** Settings of a project, which keys have too. */
 export type ProjectSettings = Pick<
 	KeySettings,
 	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"
 >;
 
-/** Identifies a project; with an account id, only if it belongs to that account. */
+/** Identifies a project; with an account id only if the project is that account's. */
 export interface ProjectRef {
 	readonly id: string;
 	readonly accountId?: string;
@@ -30,14 +30,14 @@ export interface ProjectRecord extends LimitedRecord {
 	readonly keys: number;
 	readonly createdAtMs: number;
 	readonly archivedAtMs: number | null;
-	/** Entity tag: identifies the values of all changeable fields. */
+	/** Entity tag of all changeable fields. */
 	readonly etag: string;
 }
 
-/** Limit of an account's projects, archived ones included, against scripts out of control. */
+/** Most projects of an account, with archived ones. Stops scripts that create projects without end. */
 const PROJECTS_MAX = 1_000;
 
-/** A repetition with the same `id` creates no second project. Faults: `not_found`, `invalid_request`, `conflict`. */
+/** Creates a project, once per `id`. Faults: `not_found`, `invalid_request`, `conflict`. */
 export async function createProject(
 	statements: Statements,
 	accountId: string,
@@ -68,7 +68,7 @@ export async function updateProject(
 	return patchProject(statements, project, patchOf(changes), match, act);
 }
 
-/** Ends a project and all its keys for good; effective once `waitApplied` of the entry resolves. Fault `not_found`. */
+/** Ends a project and all its keys for good, effective when `waitApplied` of the entry resolves. Fault `not_found`. */
 export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
@@ -100,7 +100,7 @@ async function patchProject(
 	}
 }
 
-/** Fault `not_found`. */
+/** Reads a project. Fault `not_found`. */
 export async function getProject(statements: Statements, project: ProjectRef): Promise<ProjectRecord> {
 	const rows = await statements<ProjectRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
@@ -113,7 +113,7 @@ export async function getProject(statements: Statements, project: ProjectRef): P
 	return recordOf(row);
 }
 
-/** Projects of an account, newest first, archived ones included; with `memberId` only this person's. */
+/** Projects of an account, newest first, with archived ones; with `memberId` only this person's. */
 export async function listProjects(
 	statements: Statements,
 	accountId: string,

@@ -1,6 +1,6 @@
 import { assert } from "../base/assert.ts";
 
-/** An API key's text with correct form and checksum; it need not have been issued. */
+/** An API key's text with correct form and checksum. The key may be unknown. */
 export type Secret = string & { readonly brand: "secret" };
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -9,7 +9,7 @@ const BASE62_REST = /[0-9A-Za-z]+$/y;
 
 /** 40 Base62 characters contain 238 bits. */
 const RANDOM_CHARS = 40;
-/** Least length that is accepted: future keys may be shorter, and 32 characters still contain 190 bits. */
+/** Least length that is accepted: 32 characters still contain 190 bits, and future keys may be shorter. */
 const RANDOM_CHARS_MIN = 32;
 const RANDOM_CHARS_MAX = 43;
 /** Six Base62 characters contain any CRC-32, since 62^6 > 2^32. */
@@ -18,12 +18,12 @@ const CHECKSUM_CHARS = 6;
 const SHOWN_CHARS = 4;
 
 /**
- * Functions for one kind of secrets: `<kind>_<service>_`, 40 random Base62 characters, and a CRC-32 of all before it in
- * 6 Base62 characters, by which secret scanners recognize them.
+ * Functions for one kind of secret: `<kind>_<service>_`, 40 random Base62 characters, and their CRC-32 in 6 Base62
+ * characters, by which secret scanners recognize it.
  */
 export function secretsOf<Text extends string>(kind: string) {
 	const beginning = `${kind}_`;
-	// At most three parts, because the runtime joins up to three in one allocation.
+	// At most three parts: the runtime joins up to three in one allocation.
 	const prefixOf = (serviceName: string) => `${beginning}${serviceName}_`;
 	return {
 		create: (serviceName: string) => withChecksum(prefixOf(serviceName) + randomBase62(RANDOM_CHARS)) as Text,
@@ -76,7 +76,7 @@ function checksum(body: string): string {
 	return text;
 }
 
-/** Like comparing with `checksum(body)`, without building that text, because it runs on each request. */
+/** True if the text ends in its checksum. Builds no text, because it runs for each request. */
 function endsInItsChecksum(text: string): boolean {
 	const bodyChars = text.length - CHECKSUM_CHARS;
 	let rest = Bun.hash.crc32(text.slice(0, bodyChars));
@@ -87,7 +87,7 @@ function endsInItsChecksum(text: string): boolean {
 	return true;
 }
 
-/** Discards bytes of 248 and more, the largest multiple of 62 in a byte, so that all characters are equally likely. */
+/** Discards bytes from 248 on, the largest multiple of 62 in a byte, so that all characters are equally likely. */
 function randomBase62(length: number): string {
 	const unbiasedBelow = 248;
 	let text = "";
@@ -99,13 +99,13 @@ function randomBase62(length: number): string {
 	return text;
 }
 
-/** Stored digest of a secret: 64 hex digits. A type of its own, so that secrets and other texts cannot be passed. */
+/** Stored digest of a secret: 64 hex digits. A type of its own, so that no other text is passed by mistake. */
 export type KeyDigest = string & { readonly brand: "key digest" };
 
 /** Computes a secret's digest: HMAC-SHA-256 under the pepper. */
 export type Digest = (secret: Secret) => KeyDigest;
 
-/** 128 hex digits that need the pepper. Never a secret's digest, because `words` contain a space. */
+/** 128 hex digits that depend on the pepper. Equals no secret's digest, because `words` contain a space. */
 export function derivedHex(digest: Digest, ...words: readonly string[]): string {
 	const half = (name: string) => digest([name, ...words].join(" ") as Secret);
 	return half("first half of") + half("second half of");

@@ -6,7 +6,6 @@ import { type ArchivePlace, openArchive } from "./archive-place.ts";
 /** Day, kind and seals stated in an archive file, and the result of checking its rows. */
 export interface CheckedArchive {
 	readonly path: string;
-	/** Null if the file states no day. */
 	readonly day: string | null;
 	readonly kind: ArchiveKind | null;
 	readonly rows: number;
@@ -18,7 +17,7 @@ export interface CheckedArchive {
 }
 
 const NOTHING_KNOWN = { day: null, kind: null, rows: 0, seal: null, formerSeal: null };
-/** Positions of values in the sealed text; see `books_sealed`. */
+/** Index of each value in the array that the seal hashes; the SQL function `books_sealed` builds the same array. */
 const SEALED = { format: "tollgate day 1", usageSums: 2, usageHash: 5, entrySums: 6, entryHash: 12, former: 15 };
 const ENTRY_KINDS = ["top_up", "refund", "adjustment", "dispute", "credit_note"];
 
@@ -45,7 +44,7 @@ async function readArchive(path: string): Promise<CheckedArchive> {
 	const seal = named.get("tollgate.seal");
 	if ((kind !== "usage" && kind !== "entries") || sealed === undefined || seal === undefined)
 		return { ...NOTHING_KNOWN, path, problem: "it has no seal" };
-	// Parsed as bigint, since a day's sums may exceed 2^53.
+	// Parses integers as bigint, since a day's sums may exceed 2^53.
 	const told: unknown = JSON.parse(sealed, (_key: string, value: unknown, context?: { source: string }) =>
 		typeof value === "number" ? BigInt(context?.source ?? value) : value,
 	);
@@ -87,7 +86,7 @@ function problemOf(rows: number, sums: readonly (number | bigint)[], told: reado
 	return sameHash ? null : "a row was changed";
 }
 
-/** Sums that a seal covers, besides the number of rows. */
+/** Computes the sums that a seal contains besides the number of rows. */
 function createSums(kind: ArchiveKind) {
 	const sums = new Map(
 		(kind === "usage" ? ["charged_nano_usd", "written_off_nano_usd"] : ENTRY_KINDS).map((name) => [name, 0n]),
@@ -103,14 +102,14 @@ function createSums(kind: ArchiveKind) {
 	};
 }
 
-/** Checks a file, or a folder's files like `checkArchives`. */
+/** Checks one file, or all files of a folder as `checkArchives` does. */
 export async function checkPath(path: string): Promise<CheckedArchive[]> {
 	return (await stat(path)).isDirectory() ? checkArchives(openArchive({ folder: path })) : [await checkArchive(path)];
 }
 
 /**
- * Checks all files in the order of days, and the chain of seals: no day may be missing, and each seal must follow from
- * the previous one.
+ * Checks all files in the order of their days. Also checks the chain: no day is missing, and each seal contains the
+ * seal of the day before.
  */
 export async function checkArchives(place: ArchivePlace): Promise<CheckedArchive[]> {
 	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));

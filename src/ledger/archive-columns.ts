@@ -1,8 +1,8 @@
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 /**
- * Columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them. The check rebuilds
- * the same text from a file.
+ * Columns of archived rows. Their order is that in which `books_usage_row` and `books_entry_row` join a row to the text
+ * that is hashed.
  */
 type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
 
@@ -25,7 +25,7 @@ const KINDS = {
 	timestamptz: "moment",
 } as const satisfies Record<string, Kind>;
 
-/** Index after which `usage_event` has the instance and its epoch. */
+/** Index in `usage_event`'s columns after which the archive has two more columns: the instance and its epoch. */
 const IDENTITIES = 3;
 const FIELDS = USAGE_FIELD_NAMES.map(usageField).flatMap(({ column: name, type, archived, nullable, optional }) => {
 	if (!archived || type === "text[]") return [];

@@ -10,13 +10,11 @@ export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3
 
 /** Files of an archive by name; a file is never overwritten. */
 export interface ArchivePlace {
-	/** Name of the place in messages. */
 	readonly name: string;
 	names(): Promise<readonly string[]>;
 	has(name: string): Promise<boolean>;
-	/** Returns a local path for writing a new file; the caller must finally `drop` it. Readers do not see such files. */
+	/** Returns a local path at which a new file can be written. The caller must finally `drop` it. */
 	part(name: string): Promise<string>;
-	/** Deletes the unfinished file, if it exists. */
 	drop(part: string): void;
 	/** Publishes the unfinished file under its name, atomically; it survives a power loss. */
 	put(name: string, part: string): Promise<void>;
@@ -26,9 +24,9 @@ export interface ArchivePlace {
 
 /** Deadline of a transfer: a day of many millions of requests has some hundred megabytes. */
 const DEADLINE_MS = 30 * 60_000;
-/** Prefix of folders for local copies of a bucket's files; the next process deletes those of killed ones. */
+/** Prefix of folders with local copies of a bucket's files. A starting process deletes those of killed ones. */
 const WORK_FOLDER = "tollgate-archive-";
-/** Age at which unfinished files are deleted, which a killed process left. */
+/** Unfinished files of this age belong to a killed process and are deleted. */
 const PART_KEPT_MS = 86_400_000;
 
 /** Opens the archive. `signal` aborts calls to a bucket that does not respond. */
@@ -81,7 +79,7 @@ function inBucket(
 			parts.get(part)?.remove();
 			parts.delete(part);
 		},
-		// The storage service itself deletes the parts of interrupted uploads.
+		// Interrupted uploads need no clean-up here: the storage service deletes their parts.
 		put: (name, part) => bucket.put(`${prefix}${name}`, Bun.file(part)),
 		async reading(name, work) {
 			const folder = openWorkFolder(WORK_FOLDER);

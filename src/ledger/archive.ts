@@ -17,18 +17,17 @@ interface DayRow {
 	ends: string;
 	sealed: string;
 	seal: string;
-	/** True if the day's settled requests were deleted from the database, or are about to be. */
+	/** True if the day's requests were deleted from the database, or are about to be. */
 	removed: boolean;
 }
 
 export interface ArchiveOptions {
 	/**
-	 * True for the service's own archive: records a day as archived once its files were read back and match the seal;
-	 * only then may the day's requests be deleted. Recorded days are not checked again.
+	 * True for the service's own archive. A day is then recorded as archived once its files were read back and match the
+	 * seal; only a recorded day's requests may be deleted. Recorded days are not checked again.
 	 */
 	readonly own: boolean;
 	readonly onDay?: (day: string) => void;
-	/** Stops before the next page of rows when aborted. */
 	readonly signal?: AbortSignal;
 }
 

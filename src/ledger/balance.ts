@@ -7,8 +7,8 @@ export interface Balance {
 	/** Credit that was paid and not spent: `available + held`. */
 	readonly balance: NanoUsd;
 	/**
-	 * Reserved by running requests, plus leases of instances that are not live, until their replay. Idle slices of live
-	 * instances can be recalled, so they count as available.
+	 * Amounts reserved by running requests, plus the leases of dead instances, which stay held until their journals are
+	 * replayed. Idle slices of live instances count as available, because they can be recalled.
 	 */
 	readonly held: NanoUsd;
 	readonly available: NanoUsd;
@@ -21,7 +21,7 @@ export interface KeyBalance {
 	readonly held: NanoUsd;
 	/** Spending since the key or project was created. */
 	readonly spent: NanoUsd;
-	/** Spending that counts against the cap: of the present period, if the cap renews. */
+	/** Spending that counts against the cap: the total, or for a renewing cap that of the present period. */
 	readonly capSpent: NanoUsd;
 	/** Rest of the cap; null without a cap. The account may have less credit. */
 	readonly remaining: NanoUsd | null;
@@ -29,7 +29,7 @@ export interface KeyBalance {
 
 interface Row {
 	limit: string | null;
-	/** Limit minus spending, subtracted in Postgres because both may exceed 2^53. */
+	/** Limit minus spending. Postgres subtracts, because both may exceed 2^53. */
 	rest: string | null;
 	spent: string;
 	period_spent: string;
@@ -44,8 +44,8 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * Reads the cap of a key or project. `period` is the present period's budget of a renewing cap, against which running
- * requests count even if admitted in the previous one. Fault `not_found`.
+ * Reads the cap of a key or project. `period` is the id of the present period's budget if the cap renews; requests
+ * still running from the previous period count against it too. Fault `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,
@@ -61,8 +61,8 @@ export async function keyBalance(
 }
 
 /**
- * Reads a budget in one snapshot, so that each amount counts once: for a live instance its running requests, for any
- * other the rest of its lease. `period` is the budget that limits the cap now; the cap's own budget then has no limit.
+ * Reads a budget in one snapshot, so that no amount counts twice. A live instance counts with the holds of its running
+ * requests, a dead one with the rest of its lease. A renewing cap has its limit in the budget `period`, not in its own.
  */
 async function readBudget(statements: Statements, id: string, kind: "account" | "key" | "project", period = "") {
 	const [row] = await statements<Row>`

@@ -17,14 +17,14 @@ export const budget = pgTable(
 		accountId: text("account_id").notNull(),
 		/** Account: sum of its ledger entries. Key and project: the cap; null: none. */
 		limitNanoUsd: bigint("limit_nano_usd", { mode: "number" }),
-		/** Control entry after which the limit is lifted: all live instances then reserve from the cap's periods. */
+		/** Control entry with which the cap began to renew. After it requests reserve from the cap's periods instead. */
 		liftSeq: bigint("lift_seq", { mode: "number" }),
 		/** For periods: owner of the cap, kind of period, and first day in the account's time zone. */
 		ownerId: text("owner_id"),
 		period: text({ enum: ["day", "week", "month"] }),
 		periodStart: date("period_start", { mode: "string" }),
 		drawnNanoUsd: bigint("drawn_nano_usd", { mode: "number" }).notNull().default(0),
-		/** Cost of late settlements above the available amount, written off by the operator. */
+		/** Cost of late settlements above the available amount. The operator bears it. */
 		writtenOffNanoUsd: bigint("written_off_nano_usd", { mode: "number" }).notNull().default(0),
 	},
 	(table) => [
@@ -46,7 +46,7 @@ export const ledgerEntry = pgTable(
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		/** Unique reference of the source: a payment, a bank transfer, a recovered request. */
 		sourceRef: text("source_ref").notNull().unique(),
-		/** Who booked it: an operator's id, `stripe`, `cli`, `recovery`. */
+		/** Origin of the entry: an operator's id, `stripe`, `cli` or `recovery`. */
 		actor: text().notNull(),
 		note: text().notNull().default(""),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().default(sql`books_now()`),

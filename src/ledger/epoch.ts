@@ -15,7 +15,7 @@ import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
 
-/** When an epoch began, which with its number identifies it, and when it ended, by the database's clock. */
+/** Returns an epoch's start and end by the database's clock. Start and number together identify an epoch. */
 export type TimesOf = (
 	epoch: JournalOwner,
 ) => Promise<{ readonly began?: string | undefined; readonly ended?: string | undefined }>;
@@ -30,12 +30,12 @@ export interface EpochParts {
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
 	timesOf: TimesOf;
-	/** Journals that are in the books. */
+	/** Journals whose settlements are all in Postgres, kept in case a failover loses commits. */
 	kept: KeptJournals;
 	counts?: LedgerCounts;
-	/** Applies a control entry to keys and accounts, before the ledger does. */
+	/** Applies a control entry to the keys and accounts in memory; the ledger applies it afterwards. */
 	apply(entry: ControlEntry): void;
-	/** Called when a new epoch starts at this sequence number: caches may be outdated. */
+	/** Called when a new epoch starts after this control entry: caches may lack entries before it. */
 	reset(seq: number): void;
 	/** The journal's disk failed: acknowledged records may be lost in a power failure, so the process must end. */
 	onDiskFailed(error: unknown): void;
@@ -47,7 +47,7 @@ export interface EpochOptions {
 	leaseTtlMs: number;
 	flushIntervalMs?: number;
 	segmentBytesMax?: number;
-	/** How long what is in the books is kept on disk. */
+	/** Milliseconds for which a journal stays on disk after Postgres has all of its settlements. */
 	keepMs?: number;
 	idleReturnMs?: number;
 }
@@ -57,20 +57,21 @@ export type Epoch = Awaited<ReturnType<typeof beginEpoch>>;
 const HEARTBEAT_MS = 1_000;
 const MARGIN_MS_MAX = 2_000;
 const FLUSH_INTERVAL_MS = 100;
-/** Settlements per usual batch, 0.5 ms of the event loop. 256 costs 1 µs per request, 1,000 delays other requests. */
+/** Settlements per usual batch (0.5 ms). 256 would cost 1 µs more per request; 1,000 would delay other requests. */
 const FLUSH_AT = 512;
 /**
- * Settlements per batch while many wait, as after an outage. Larger batches lock leases and wait for the disk less
- * often: Postgres needs a fifth less per row than with 1,000. Takes 2 ms of the event loop.
+ * Settlements per batch after an outage, when many wait. Large batches lock leases and sync the database's disk less
+ * often: a row costs Postgres a fifth less than with 1,000. Takes 2 ms of the event loop.
  */
 const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;
-/** Milliseconds in which an epoch that never went live must retire. */
+/** Drain time in milliseconds of an epoch that ended before it admitted a request. */
 const ABANDONED_DRAIN_MS = 5_000;
 
 /**
- * Starts an epoch of this instance: its ledger, its heartbeat, which keeps the right to admit, and its answers to
- * recalls. Goes live unless `isStopping`. `onEnded`: the epoch may not admit any more; `retire` it.
+ * Starts an epoch of this instance: its ledger, its heartbeat, and its answers to recalls. The epoch may admit requests
+ * once it is live; it does not go live if `isStopping`. `onEnded` is called when the epoch may no longer admit; the
+ * caller then calls `retire`.
  */
 export async function beginEpoch(
 	parts: EpochParts,
@@ -96,7 +97,7 @@ export async function beginEpoch(
 	const store = parts.storeFor(instanceId, number);
 	const close = async () => {
 		const deps = { store, clock, log, isStopping: () => !closing };
-		// Whether the database moved to another server, which the heartbeat may not have noticed yet.
+		// True if the database has moved to another server, even if the heartbeat has not noticed that yet.
 		const isElsewhere = async () => (await parts.heartbeats.position()).server !== heartbeat.server;
 		if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();
 		await telling;
@@ -104,12 +105,12 @@ export async function beginEpoch(
 		ended = await untilDone(deps, async () => (await parts.timesOf({ id: instanceId, epoch: number })).ended);
 	};
 	let ended: string | undefined;
-	// A server may lose the commits that confirmed it.
+	// Keeps the journal, because a failover may lose the commits of its settlements.
 	const destroy = () => parts.kept.keep(claim, { id: instanceId, epoch: number }, ended);
 	try {
 		ledger = buildLedger(parts, options, { number, disk: { ...claim.disk, destroy }, store, close });
 	} catch (error) {
-		// A failure of closing is not recorded: the next epoch ends one that failed while joining.
+		// Ignores a failure: when the next epoch joins, the database ends this one anyway.
 		heartbeat.close("joining again");
 		if (claim.disk.list().length === 0) claim.disk.destroy();
 		claim.release();
@@ -121,7 +122,7 @@ export async function beginEpoch(
 	async function retire(drainMs: number, why?: string): Promise<boolean> {
 		heartbeat.close(why);
 		try {
-			// An epoch that left sends no recalls: their requesters would get a 402 while its credit is being returned.
+			// A leaving epoch sends no recalls. Its credit is on the way back, so requesters would get a wrong 402.
 			return await built.retire(drainMs, () => heartbeat.leave());
 		} finally {
 			heartbeat.stop();
@@ -131,7 +132,7 @@ export async function beginEpoch(
 		}
 	}
 
-	/** Sends recent settlements again after a failover, since a lagging standby may have lost acknowledged ones. */
+	/** Sends recent settlements again after a failover: a standby that lagged may lack acknowledged ones. */
 	function tellAgain(): Promise<void> {
 		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
 			if (parts.counts) parts.counts.sentAgain += unknown;
@@ -162,11 +163,11 @@ export async function beginEpoch(
 		sync: () => void heartbeat.sync(),
 		/** Call it when other instances may have recalled idle credit. */
 		hearRecalls: () => answers.hear(),
-		/** The database moved to another server: sends this epoch's settlements again, before its leases are closed. */
+		/** Sends this epoch's settlements to another server. Must run before the epoch's leases are closed. */
 		tellAgain,
 		/**
-		 * Stops admission, settles running requests, answers recalls and returns all credit. True if nothing is
-		 * left to replay. `why` is the gate's reason until the next epoch.
+		 * Stops admission, settles running requests, answers recalls and returns all credit. `why` is the reason that the
+		 * gate gives until the next epoch. Returns true if the journal has nothing left to replay.
 		 */
 		retire,
 	};
@@ -174,7 +175,7 @@ export async function beginEpoch(
 
 /**
  * Joins with an epoch number that has no journal on this machine. A database restored to an older state repeats
- * numbers; existing journals of those are replayed and never written to.
+ * numbers; the old journals of these numbers are replayed, never written to.
  */
 async function joinUnused(
 	parts: EpochParts,
@@ -193,7 +194,7 @@ async function joinUnused(
 			instance: options.instanceId,
 			epoch: heartbeat.epoch,
 		});
-		// This epoch has no journal whose replay would end it, so it is closed here.
+		// Closes this epoch here, because it has no journal whose replay would close it.
 		await closeEpoch({ store: parts.storeFor(options.instanceId, heartbeat.epoch), clock, log, isStopping });
 	}
 }

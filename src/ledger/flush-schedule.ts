@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { createStates } from "../base/states.ts";
 
 export interface Flushes {
-	/** Flushes once. `withOpen`: also running requests. "more": another flush is due at once. Never rejects. */
+	/** Flushes once; with `withOpen` also running requests. "more": the next flush is due at once. Never rejects. */
 	flush(withOpen: boolean): Promise<"done" | "more" | "failed">;
 	isFull(): boolean;
 	isEmpty(): boolean;
@@ -20,13 +20,12 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 
 /**
- * Decides when the writer flushes: after an interval while settlements wait, or sooner if a batch is full; one flush at
- * a time. A failed one is repeated after a pause that doubles up to a second.
+ * Decides when the writer flushes: an interval after a settlement was added, or at once if a batch is full. One flush
+ * runs at a time. A failed flush is repeated after a pause that doubles up to a second.
  */
 export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes) {
 	const states = createStates(TRANSITIONS, "idle");
 	let running: Promise<void> | undefined;
-	/** True if the next flush includes running requests. */
 	let hurried = false;
 	let cancelTimer: (() => void) | undefined;
 	let retryMs = RETRY_MS_MIN;
@@ -50,7 +49,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			running = undefined;
 			if (states.is("stopped")) return;
 			states.enter("idle");
-			// A settlement added after the last check does not wait for the interval.
+			// A settlement added during the flush that just ended may have filled a batch.
 			if (hurried || flushes.isFull()) begin();
 			else if (!flushes.isEmpty()) flushLater();
 		});
@@ -76,7 +75,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 	return {
 		/** Plans a flush after the interval, unless one happens earlier. */
 		flushLater,
-		/** Flushes in the next turn of the event loop, after the response of the request that filled the batch. */
+		/** Flushes in the next turn of the event loop, so that the request that filled the batch is answered first. */
 		flushSoon() {
 			if (!states.is("idle")) return;
 			states.enter("soon");
@@ -85,7 +84,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			});
 		},
 		hurry,
-		/** The running flush, including its repetitions. */
+		/** Resolves when the running flush has succeeded; undefined if none is running. */
 		running: () => running,
 		isStopped: () => states.is("stopped"),
 		stop() {

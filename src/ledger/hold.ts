@@ -12,21 +12,20 @@ export class HoldOf<Owner> implements OpenRequest {
 	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
-	/** Slices of further budgets; usually there are none. */
+	/** Slices of budgets besides the account's and the key's; usually there are none. */
 	readonly further: readonly Slice[];
-	/** Reserved amount. It grows only if the actual cost exceeds the bound and free credit covers it. */
+	/** Reserved amount. It grows only if the actual cost exceeds the bound and free credit covers that. */
 	reserved: NanoUsd;
-	/** `Slices.lowerings` at the time of the reservation. */
+	/** Number of limit lowerings that the instance had applied at the reservation, see `Slices.lowerings`. */
 	readonly lowering: number;
 	/** Upper bound of the cost that may have been delivered, as recorded in the journal. */
 	bound = ZERO_USD;
 	state: "held" | "posted" | "voided" = "held";
-	/** Journal segment with the admission; a later one after the admission was copied forward. */
+	/** Number of the journal segment that contains the admission. It changes when the admission is copied forward. */
 	segment: number;
-	/** Newest progress record. */
 	progress: Progress | undefined = undefined;
 	readonly ledger: Owner;
-	/** In mode `remote`: resolves when Postgres has the reservation. */
+	/** Resolves when Postgres has the reservation. Undefined unless the journal's mode is `remote`. */
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
 	readonly #giveUp: ((why: unknown) => void) | undefined;
@@ -35,8 +34,8 @@ export class HoldOf<Owner> implements OpenRequest {
 	slot = 0;
 
 	/**
-	 * `isAwaited`: the request waits until Postgres has the hold. Positional arguments, because an options object is one
-	 * more allocation per request.
+	 * `isAwaited`: the request waits until Postgres has the hold. Positional arguments save the allocation of an options
+	 * object per request.
 	 */
 	constructor(
 		ledger: Owner,
@@ -72,7 +71,7 @@ export class HoldOf<Owner> implements OpenRequest {
 
 	/** Rejects the promise on which the request waits: Postgres will never get the hold. */
 	giveUp(why: unknown): void {
-		// Prevents an unhandled rejection, because usually no request waits.
+		// Marks the promise as handled, because usually no request waits for it.
 		this.known?.catch(() => {});
 		this.#giveUp?.(why);
 	}

@@ -33,16 +33,16 @@ export interface InstanceLeaseDeps extends Pick<EpochParts, "clock" | "log" | "a
 
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
-	/** Like `untilSilent` of `lost-journal.ts`, but ignores this process's epochs. `InstanceRuns` if one runs. */
+	/** Like `untilSilent` of `lost-journal.ts`, but ignores this process's epochs. Rejects with `InstanceRuns`. */
 	untilSilent(
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
-	/** Before anything is admitted by the present server: it may lack acts that were in force. */
+	/** Repeats acts (such as revocations) that a failover may have lost. Runs before the first admission. */
 	redoLostActs(): Promise<void>;
-	/** Calls `onMove` when a server with another history has answered. */
+	/** Calls `onMove` when the database answers from a server with another history. */
 	onMove(onMove: () => void): void;
-	/** Calls `onChange` when the control log may have grown, also after a lost connection. */
+	/** Calls `onChange` when the control log may have new entries, also after each lost connection. */
 	listen(onChange: () => void): Promise<void>;
 	listenRecalls(onRecall: () => void): Promise<void>;
 }
@@ -58,12 +58,12 @@ const REJOIN_MS = 500;
 const FENCED_DRAIN_MS = 35 * 60_000;
 /** Pause before a failed replay is repeated. */
 const RECOVER_AGAIN_MS = 5_000;
-/** Interval of searches for journals that processes on this machine left without settling them. */
+/** Interval of searches for journals on this machine whose processes ended without settling everything. */
 const LOOK_FOR_JOURNALS_MS = 10_000;
-/** Longest interval at which instances watch each other; otherwise a quarter of a lease. */
+/** Upper limit of the interval at which instances check each other's heartbeats; usually a quarter of a lease. */
 const WITNESS_MS_MAX = 5_000;
 
-/** "gone": the drain time has passed. */
+/** "gone": the drain time is over. */
 type LeaseState = "holding" | "stopping" | "gone";
 
 const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
@@ -72,7 +72,7 @@ const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
 	gone: [],
 };
 
-/** Joins, replays journals of earlier epochs, and keeps the lease until it is stopped. */
+/** Joins the cluster, replays journals of earlier epochs, and keeps the lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
 	const counts = createLedgerCounts();
@@ -115,8 +115,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 }
 
 /**
- * The process's right to admit requests: its present epoch with that epoch's ledger. Like `startInstanceLease`, from
- * given parts.
+ * The process's right to admit requests: the present epoch and its ledger. Like `startInstanceLease`, but from given
+ * parts.
  */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
 	const joined: number[] = [];
@@ -151,13 +151,13 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		recoverSoon();
 	}
 
-	/** Includes epochs that were fenced earlier or have ended, which have settlements too. */
+	/** Sends the settlements of all epochs again, including those that were fenced or have ended. */
 	function tellAgain(): void {
 		for (const epoch of retiring.keys()) void epoch.tellAgain();
 		left.doubtKept();
 	}
 
-	/** Replays journals while requests run; a crashed epoch's credit becomes free as its journal is read. */
+	/** Replays journals in the background. The credit of a crashed epoch becomes free while its journal is read. */
 	function recoverSoon(): void {
 		recovering ??= recoverAll().finally(() => {
 			recovering = undefined;
@@ -177,7 +177,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
-			// Not raced with the promise of `stop`, which would keep memory for each pause while a journal stays.
+			// Not `Promise.race` with the promise of `stop`: each race would add memory to that promise.
 			await new Promise<void>((resolve) => {
 				lookNow = resolve;
 				clock.after(RECOVER_AGAIN_MS, resolve);
@@ -187,13 +187,13 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function standing({ id, epoch }: JournalOwner): Promise<OwnerState> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
-		// No process runs an epoch of this instance that ended without settling everything.
+		// Epochs of this process need no wait.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
 		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
 		return ownerStateOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
-	/** Without its journal a crash cannot be replayed: settles all in Postgres, and a new epoch gets a new journal. */
+	/** Replaces an epoch whose journal's folder was removed, because a crash could not be replayed. */
 	function replaceIfRemoved(): void {
 		if (present === undefined || replacing !== undefined) return;
 		if (present.hasJournal()) return;
@@ -204,7 +204,6 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		replaceSoon("the journal was removed; joining again");
 	}
 
-	/** Finds journals of processes on this machine that ended and were never restarted. */
 	function lookForJournals(): void {
 		replaceIfRemoved();
 		recoverSoon();
@@ -216,7 +215,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		retiring.set(epoch, retired);
 		return retired.finally(() => {
 			retiring.delete(epoch);
-			// The journal has settlements that did not reach Postgres.
+			// Settlements of this epoch did not reach Postgres: they are replayed from its journal.
 			if (!isStopping()) recoverSoon();
 		});
 	}
@@ -227,7 +226,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		});
 	}
 
-	/** After a fence, the old ledger settles its running requests while a new epoch takes over. */
+	/** Starts a new epoch after a fence, while the old epoch's ledger settles its running requests. */
 	async function replace(why?: string): Promise<void> {
 		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);
 		present = undefined;
@@ -250,8 +249,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
-		// Waits, within the drain time, for retiring epochs and a running replay. An interrupted replay leaves the crashed
-		// epoch's credit held until the next start.
+		// Waits for retiring epochs and the running replay, at most the drain time. If the replay is interrupted, the
+		// crashed epoch's credit stays held until the next start.
 		const leaving = [...retiring.values()];
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");
@@ -260,7 +259,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			return [false];
 		});
 		if (!states.is("gone")) states.enter("gone");
-		// Requests that end with the drain time settle in the next turn.
+		// Requests that the end of the drain time aborts settle in the next turn of the event loop.
 		if (outcomes.includes(false)) await sleep(clock, 0);
 		return outcomes.every(Boolean);
 	}
@@ -271,7 +270,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		{ store: parts.witness, clock, log },
 		{ intervalMs: Math.min(WITNESS_MS_MAX, options.leaseTtlMs / 4), graceMs: FENCE_GRACE_MS },
 	);
-	// The heartbeat sees the other label at once.
+	// The heartbeat compares the server's label with its own, so it notices the move in this call.
 	parts.onMove(() => present?.sync());
 	await parts.listen(() => present?.sync());
 	await parts.listenRecalls(() => {
@@ -287,7 +286,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		gate,
 		/** Why this instance admits no requests now; undefined if it does. */
 		problem: () => gate.reason() ?? present?.ledger.problem(),
-		/** Counts of all epochs. */
+		/** Counts of all epochs of this process. */
 		counts,
 		instanceId: options.instanceId,
 		/** Resolves when no journal of an earlier epoch is being replayed. */
@@ -300,8 +299,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 }
 
 /**
- * Makes epoch numbers unique in this process: a server that took over without all data may repeat one, and late
- * messages of the earlier epoch would count for the new one.
+ * Makes epoch numbers unique in this process. A server that took over without the last commits may give out a number
+ * again, and late messages of the earlier epoch would count for the new one.
  */
 function withNumbersOnce(store: HeartbeatStore, joined: number[]): HeartbeatStore {
 	return {

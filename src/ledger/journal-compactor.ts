@@ -3,21 +3,21 @@ import type { SlotPool } from "../base/slot-pool.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
-/** Limit of running requests that one admission copies forward. */
+/** Running requests that one admission copies forward at most. */
 const CARRIED_A_REQUEST = 4;
-/** Limit of running requests that one admission examines to find them. */
+/** Running requests that one admission examines at most to find those to copy. */
 const LOOKED_AT_A_REQUEST = 64;
 
 /**
- * A long-running request keeps the segment with its admission, and so all later segments. Each new request therefore
- * copies some old admissions to the present segment, which bounds the journal by what is open or not yet in Postgres.
+ * Bounds the journal. Segments are removed in order, and only without running requests, so one long request would keep
+ * all later segments. Each new request therefore copies some old admissions to the present segment.
  */
 export function createJournalCompactor<Owner>(
 	deps: { journal: Journal; log: Log },
 	running: SlotPool<HoldOf<Owner>>,
 ): () => void {
 	const { journal, log } = deps;
-	/** Slots still to visit for the segment `wanted`, in a cycle. A slot taken during it is in the present segment. */
+	/** Oldest segment to keep; slots left to examine for it (later admissions are in newer segments); next slot. */
 	let wanted = 0;
 	let left = 0;
 	let next = 0;

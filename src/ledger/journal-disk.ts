@@ -28,19 +28,19 @@ export interface JournalDisk {
 	/** Creates a segment. On failure throws DiskFull or the system's error and leaves no file. */
 	create(name: string): JournalFile;
 	remove(name: string): void;
-	/** False if a segment created here is missing or was replaced. */
+	/** False if a segment that this object created is missing or was replaced. */
 	isWhole(): boolean;
 	destroy(): void;
 	/** Frees reserved space, so that admitted requests can still be settled. True if there was any. */
 	freeReserve(): boolean;
-	/** Reserves that space again. False if the disk lacks room for it. */
+	/** Reserves the space again. False if the disk has too little room. */
 	keepReserve(): boolean;
 }
 
 export interface JournalFile {
 	/**
-	 * Appends the first `length` of `bytes`, all or nothing; they survive the process. Throws DiskFull or the system's
-	 * error. Not a view, which would be one more object per record.
+	 * Appends the first `length` of `bytes`, all or nothing. They survive the end of the process. Throws DiskFull or the
+	 * system's error. Takes a length, because a view would be one more object per record.
 	 */
 	append(bytes: Buffer, length: number): void;
 	/** Makes the data survive a power loss. Do not retry: after a failure the kernel may have dropped the data. */
@@ -52,25 +52,24 @@ export class DiskFull extends Error {
 	override readonly name = "DiskFull" as const;
 }
 
-/** Whether the error is the system's; any other error is a bug. */
+/** True for an error of the operating system; any other error is a bug. */
 export function isSystemError(error: unknown): boolean {
 	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
 /** Size at which a new segment is started. */
 export const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** Limit for reading a segment: the last record, and the last mapped piece, may exceed SEGMENT_BYTES_MAX. */
+/** Limit for reading a segment: the last record or mapped piece may extend beyond SEGMENT_BYTES_MAX. */
 const READ_BYTES_MAX = SEGMENT_BYTES_MAX + 2 * PIECE_BYTES;
 /** Reserved space, enough for the settlements of about ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
-/** Initial content of a mapped piece. */
 const ZEROS = new Uint8Array(PIECE_BYTES);
 const RESERVE_NAME = "reserve";
 const SEGMENT = /^\d{8}\.log$/;
 
 /**
- * Opens the folder `path`; with `create`, creates it and its reserve if missing. Maps files where the file system
- * allows it; with `maps` false uses `write`.
+ * Opens the folder `path`. `create` makes the folder and its reserve if they are missing. `maps`: files are mapped into
+ * memory where the file system allows it; otherwise they are written with `write`.
  */
 export function openJournalDisk(path: string, options: { create: boolean; maps?: boolean }): JournalDisk {
 	const reserve = join(path, RESERVE_NAME);
@@ -96,7 +95,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		},
 		remove(name) {
 			segments.delete(name);
-			// A missing file is what removal wants.
+			// A missing file is no error: it should not exist.
 			rmSync(join(path, name), { force: true });
 		},
 		isWhole: () => [...segments].every(([name, file]) => fileIdentity(join(path, name)) === file),
@@ -119,7 +118,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 	};
 }
 
-/** First `bytesMax` bytes of a file. Fails for anything but a regular file, so that it never waits for a pipe. */
+/** Reads the first `bytesMax` bytes of a file. Throws unless it is a regular file: a pipe would wait. */
 export function readStart(path: string, bytesMax: number): Buffer {
 	const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	try {
@@ -170,7 +169,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 		syncFolder(folder);
 		return fileOf(path, fd, maps);
 	} catch (error) {
-		// A file that exists belongs to another journal, so this one is refused.
+		// An existing file belongs to another journal, so opening fails.
 		if (fd !== undefined) {
 			closeSync(fd);
 			rmSync(path, { force: true });
@@ -182,7 +181,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	let length = 0;
 	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS, bytes, from);
-	/** Undefined if mapping is impossible or failed: then records are written with `write`. */
+	/** Undefined if the file cannot be mapped or a mapped append failed: records are then written with `write`. */
 	let mapped = maps ? createMappedFile(path, fillWithZeros) : undefined;
 
 	function store(bytes: Buffer, count: number): boolean {
@@ -197,7 +196,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 
 	return {
 		append(bytes, count) {
-			// Written at the record's offset, so that the next record overwrites a torn one.
+			// Writes at the record's own offset, so that the next record overwrites a partly written one.
 			if (!store(bytes, count)) writeAll(fd, bytes, count, length);
 			length += count;
 		},
@@ -207,7 +206,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 			try {
 				ftruncateSync(fd, length);
 			} catch (error) {
-				// The same as after a crash: zeros after the end are not read as records.
+				// After a failure the file keeps its zeros at the end, as after a crash; readers do not take them for records.
 				if (!isSystemError(error)) throw error;
 			} finally {
 				closeSync(fd);
@@ -216,7 +215,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	};
 }
 
-/** Writes the first `count` of `bytes` at `from`. On DiskFull or a system error writes nothing. */
+/** Writes the first `count` of `bytes` at `from`, all or nothing. Throws DiskFull or the system's error. */
 function writeAll(fd: number, bytes: Uint8Array, count: number, from: number): void {
 	try {
 		const written = writeSync(fd, bytes, 0, count, from);

@@ -9,32 +9,32 @@ export interface JournalOwner {
 	readonly epoch: number;
 }
 
-/** A journal on this machine. If its folder was renamed or copied, only its lock file names the owner. */
+/** A journal on this machine. Its folder may have been renamed or copied; the lock file names its owner. */
 export interface FoundJournal extends JournalOwner {
 	readonly folder: string;
 }
 
-/** Neither the lock file nor the folder's name says which epoch wrote the journal. */
+/** Thrown if neither the lock file nor the folder's name says which epoch wrote the journal. */
 export class OwnerUnknown extends Error {}
 
-/** Journals of all epochs that ran on this machine; in memory in the simulation. */
+/** All journals on this machine; in memory in the simulation. */
 export interface JournalHome {
 	/** Lists journals by instance and epoch. A folder that is not a journal is reported and skipped. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
-	/** Whether another process on this machine holds a journal of this instance; that process replays earlier ones. */
+	/** True if another process here holds a journal of this instance; that process replays its earlier journals. */
 	isHeldByAnother(id: string): boolean;
-	/** True if this epoch's journal was created on this machine since it started, so by the epoch's own process. */
+	/** True if the journal was created on this machine since its start, and so by the epoch's own process. */
 	isHere(owner: JournalOwner): boolean;
 	/**
-	 * Locks an epoch's journal; undefined if it is missing or held. A stopped (SIGSTOP) process keeps its lock, a dead
-	 * one does not.
+	 * Locks an epoch's journal. Undefined if it is missing or another process holds it. A process stopped by SIGSTOP
+	 * keeps its lock; a dead one does not.
 	 */
 	claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined;
 }
 
 interface ClaimOptions {
 	create: boolean;
-	/** Start of the epoch of a new journal; see `JournalClaim`. */
+	/** Start of the epoch, written into the lock file of a new journal; see `JournalClaim`. */
 	began?: string | undefined;
 	folder?: string | undefined;
 }
@@ -46,28 +46,28 @@ export interface JournalClaim {
 	readonly owner: JournalOwner;
 	/** True if the journal is in the folder in which it was created. */
 	readonly isAtHome: boolean;
-	/** Start of the epoch, since an older database repeats its number. Undefined if the lock file does not say. */
+	/** Start of the epoch: an older database repeats numbers. Undefined if the lock file lacks it. */
 	readonly began: string | undefined;
 	/**
-	 * True if it was not created on this machine since it started (copied, cloned or moved), or if the file system has no
-	 * locks. Then its owner may be running with the original.
+	 * True if the journal was copied, cloned or moved here, or if the file system has no locks. Its owner may then be
+	 * running elsewhere with the original.
 	 */
 	readonly isCopy: boolean;
-	/** False if the journal is missing, incomplete or replaced; true if the system refuses the check. */
+	/** False if the journal is missing, incomplete or replaced. True if the operating system refuses the check. */
 	isThere(): boolean;
 	release(): void;
 }
 
 const LOCK_NAME = "lock";
-/** Longest content of a lock file: two ids, a time and a file identity. A longer one is not this service's. */
+/** Longest content of a lock file: two ids, a time and a file identity. */
 const MARK_BYTES_MAX = 4_096;
-/** Linux's id of the present boot. On other systems a copy is recognized only by its file. */
+/** Linux's id of the present boot. Other systems have none; there only the file's identity reveals a copy. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** Folders `<root>/<instance>/<epoch>/`, each with a lock file. */
 export function openJournalHome(root: string): JournalHome {
 	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
-	/** Folders held by this process, even if their lock files were replaced and seem free. */
+	/** Folders whose journals this process holds. Needed because a replaced lock file seems free. */
 	const held = new Set<string>();
 
 	function hold(folder: string, claim: JournalClaim | undefined): JournalClaim | undefined {
@@ -109,7 +109,7 @@ export function openJournalHome(root: string): JournalHome {
 		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
 			const named = { id, epoch };
 			if (held.has(folder)) return undefined;
-			// A folder without segments belongs to a starting process, or to one that admitted no request.
+			// A folder without segments belongs to a process that is starting, or to one that admitted no request.
 			if (!create && isEmpty(folder)) return undefined;
 			const taken = create ? makeOf(folder, named, began) : take(folder, named, false);
 			return hold(folder, taken && { ...taken, folder, isAtHome: folder === folderOf(taken.owner) });
@@ -119,7 +119,7 @@ export function openJournalHome(root: string): JournalHome {
 
 type TakenJournal = Omit<JournalClaim, "isAtHome" | "folder">;
 
-/** Creates the folder. Fault `service_unavailable`, for the operator, without room or permission. */
+/** Creates the folder. Fault `service_unavailable` without room or permission; its private text tells the operator. */
 function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -144,13 +144,12 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
-		// A journal that already exists, because the database is older, may be a copy.
+		// A folder with segments gets no new lock file: the database is older than this journal, which may be a copy.
 		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
 		const mark = markAt(path);
 		const owner = ownerIn(mark) ?? named;
 		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
-		// The lock file is empty, so it is new: the original was lost or not copied.
 		const isCopy = mark !== markOf(path, named, began) || !isLocked(folder);
 		const disk = openJournalDisk(folder, { create });
 		const file = fileIdentity(path);
@@ -163,7 +162,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	}
 }
 
-/** The next attempt uses another number and folder. */
+/** Ignores failures: the next attempt uses another number and folder. */
 function removeIfEmpty(folder: string): void {
 	try {
 		if (isEmpty(folder)) rmSync(folder, { recursive: true, force: true });
@@ -176,7 +175,7 @@ function isEmpty(folder: string): boolean {
 	return openJournalDisk(folder, { create: false }).list().length === 0;
 }
 
-/** Only a check that succeeds can find the journal missing. */
+/** True unless the check itself shows that the journal is missing; a failing check proves nothing. */
 function isSeen(look: () => boolean): boolean {
 	try {
 		return look();
@@ -186,7 +185,7 @@ function isSeen(look: () => boolean): boolean {
 	}
 }
 
-/** Identifies file, boot and owner: a copy is another file, a cloned disk another boot, a folder may be renamed. */
+/** Lock file's text: file (differs in a copy), boot (differs on a cloned disk) and owner (if the folder is renamed). */
 function markOf(path: string, { id, epoch }: JournalOwner, began: string | undefined): string {
 	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
 	const since = began === undefined ? "" : `@${began} `;
@@ -210,7 +209,7 @@ function isLocked(folder: string): boolean {
 	return lock === undefined;
 }
 
-/** Also undefined if another process replayed and removed the folder in between. */
+/** Undefined too if another process replayed and removed the folder in between. */
 function lockAt(path: string) {
 	try {
 		return tryFileLock(path);
@@ -220,7 +219,7 @@ function lockAt(path: string) {
 	}
 }
 
-/** Journals in a folder, ordered by epoch; none without a folder. The epoch is NaN if the folder has no number. */
+/** Journals in a folder, by epoch; none if it is missing. The epoch is NaN if a folder's name is no number. */
 function journalsIn(
 	folder: string,
 	onUnreadable: (folder: string, error: unknown) => void,

@@ -5,15 +5,15 @@ import { RecordKind, readRecords } from "./journal-record.ts";
 import { NO_COUNTS, type Progress } from "./outcome.ts";
 
 export interface EndOfJournal {
-	/** Events for requests that were open: charged for what they have certainly received. */
+	/** Settlements of requests that were still running: each is charged for what its client certainly received. */
 	readonly recovered: readonly SettledEvent[];
-	/** Bytes skipped after the first damaged record of a segment, without the zeros at its end. */
+	/** Bytes after the first damaged record of a segment, which are skipped. Zeros at the segment's end do not count. */
 	readonly damagedBytes: number;
 }
 
 /**
- * Reads the journal of an ended epoch, segment by segment: settlements in order, then open requests. An open request is
- * charged the lower amount of its last progress record, so customers pay for nothing that may not have arrived.
+ * Reads an ended epoch's journal, segment by segment: settlements in order, then the requests that were running. These
+ * are charged the lower amount of their last progress record, so that customers pay only for what certainly arrived.
  */
 export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
 	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
@@ -33,7 +33,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 				open.delete(record.id);
 				yield record;
 			} else if (kind === RecordKind.admit) {
-				// A repeated admission was copied forward; its earlier progress still counts.
+				// An admission that was copied forward appears twice. Its earlier progress still counts.
 				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
 			} else {
 				const request = open.get(record.id);
@@ -47,19 +47,19 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 	};
 }
 
-/** The settlements of a segment, up to the first torn or damaged record. */
+/** Yields a segment's settlements up to the first damaged record. */
 export function* settlementsIn(bytes: Uint8Array): Generator<SettledEvent> {
 	for (const { kind, body } of readRecords(bytes)) if (kind === RecordKind.settle) yield JSON.parse(body);
 }
 
-/** Length without the zeros at the end, which no record of a mapped segment has reached. */
+/** Length without the zeros at the end, which are the unused part of a mapped segment. */
 function bytesWithin(bytes: Uint8Array): number {
 	let end = bytes.length;
 	while (end > 0 && bytes[end - 1] === 0) end -= 1;
 	return end;
 }
 
-/** Charges what the request had certainly received, by its last progress record. */
+/** Charges a crashed request for what its client had certainly received, by its last progress record. */
 export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): SettledEvent {
 	const charged: NanoUsd = minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved);
 	return {

@@ -15,17 +15,17 @@ export interface JournalRecord {
 
 const HEADER_BYTES = 8;
 
-/** Longest record, far above a request's 1 KiB: a greater length means damage. */
+/** Longest record. A request's record has about 1 KiB, so a greater length means damage. */
 export const RECORD_BYTES_MAX = 64 * 1024;
 
-/** Checksum of the kind's byte, from which a record's checksum continues, so that the body is hashed as a string. */
+/** Checksum of the first byte, the kind. The record's checksum continues from it, to hash the body as a string. */
 const CHECKSUM_OF_KIND = [0, 1, 2, 3].map((kind) => Bun.hash.crc32(Uint8Array.of(kind)));
 
 const decoder = new TextDecoder();
 
 /** Writes a record at the start of `target`; returns its length in bytes. */
 export function encodeRecord(target: Buffer, kind: RecordKind, body: string): number {
-	// A UTF-16 unit takes at most three bytes; a longer text would be silently truncated.
+	// A UTF-16 unit takes at most three bytes in UTF-8. Without this check a longer text would be silently truncated.
 	assert(HEADER_BYTES + 1 + body.length * 3 <= target.length, "a journal record fits the buffer");
 	const length = target.write(body, HEADER_BYTES + 1, "utf8") + 1;
 	target[HEADER_BYTES] = kind;
@@ -34,7 +34,7 @@ export function encodeRecord(target: Buffer, kind: RecordKind, body: string): nu
 	return HEADER_BYTES + length;
 }
 
-/** Yields intact records from the start; returns the number of bytes that they took. */
+/** Yields the intact records at the start of `bytes`; returns the bytes that they occupy. */
 export function* readRecords(bytes: Uint8Array): Generator<JournalRecord, number> {
 	const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 	let at = 0;

@@ -1,14 +1,14 @@
 import type { JournalFile } from "./journal-disk.ts";
 
 /**
- * Syncs the journal (fdatasync), one sync at a time and at most one waiting; each covers all records appended before
- * it. `onFailed`: acknowledged records may not survive a power loss.
+ * Syncs the journal with fdatasync. One sync runs and at most one waits; each covers all records appended before its
+ * start. `onFailed`: acknowledged records may not survive a power loss.
  */
 export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void) {
-	/** The running sync, and the next one, for all records appended after its start. */
+	/** The running sync, and the sync after it. */
 	let syncing: Promise<void> | undefined;
 	let next: Promise<void> | undefined;
-	/** A failed sync is final: a later one may report success for data that the kernel dropped. */
+	/** A failure is final: a later sync may report success for data that the kernel has dropped. */
 	let failure: { error: unknown } | undefined;
 	let unused: JournalFile[] = [];
 
@@ -17,7 +17,6 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 		syncing = run;
 		const done = () => {
 			syncing = undefined;
-			// The next sync covers the same files, even if the journal was closed before.
 			if (next) return;
 			for (const file of unused) file.close();
 			unused = [];
@@ -32,21 +31,20 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 	}
 
 	return {
-		/** Resolves once everything appended before is on disk. Rejects for ever after a failed sync. */
+		/** Resolves once all records appended before the call are on disk. After a failed sync it always rejects. */
 		durable() {
 			if (failure) return Promise.reject(failure.error);
-			// The next sync has not started, even if the current one is just ending: another sync between them would end too
-			// early.
+			// The next sync has not started, even if the running one is just ending, so it covers this record.
 			if (next) return next;
 			if (!syncing) return start();
-			// The running sync may not cover this record, so it waits for the next one.
+			// The running sync may have started before this record, so only the next one covers it.
 			next = syncing.then(() => {
 				next = undefined;
 				return start();
 			});
 			return next;
 		},
-		/** Closes a file once no sync uses it, because its descriptor could then belong to another file. */
+		/** Closes a file after the syncs that use it: the system could give its descriptor to another file. */
 		closeFile(file: JournalFile) {
 			if (syncing || next) unused.push(file);
 			else file.close();
@@ -54,7 +52,7 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 	};
 }
 
-/** Tells whether copied records are durable; only then may the segment that they replace be removed. */
+/** Tracks whether copied admissions are on disk. Only then may the segment with the originals be removed. */
 export function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
 	let carries = 0;
 	let carriesDurable = 0;
@@ -63,7 +61,7 @@ export function createCarrySync(durable: () => Promise<void>, onDurable: () => v
 		carried() {
 			carries += 1;
 		},
-		/** True if all copied records are durable; otherwise starts a sync, which calls `onDurable`. */
+		/** True if all copied admissions are on disk. Otherwise starts a sync, after which `onDurable` is called. */
 		isDurable() {
 			if (carriesDurable >= carries) return true;
 			if (isSyncing) return false;
@@ -74,7 +72,7 @@ export function createCarrySync(durable: () => Promise<void>, onDurable: () => v
 				isSyncing = false;
 				onDurable();
 			};
-			// On failure the process ends and all segments stay.
+			// If the sync fails the process ends, and all segments stay.
 			durable().then(done, () => {});
 			return false;
 		},

@@ -16,17 +16,17 @@ export interface JournalDeps {
 	disk: JournalDisk;
 	clock: Clock;
 	log: Log;
-	/** Acknowledged records may not survive a power loss, so the process must end. */
+	/** Called if acknowledged records may not survive a power loss: the process must end. */
 	onSyncFailed(error: unknown): void;
-	/** The disk is full: removes what is kept of other journals. True if there was something. */
+	/** Called if the disk is full: deletes kept journals. Returns true if there were any. */
 	makeRoom?: (() => boolean) | undefined;
 }
 
 export interface JournalOptions {
-	/** True: `durable` waits for fdatasync. */
+	/** True: `durable` waits for fdatasync. False: it returns at once. */
 	syncs: boolean;
 	segmentBytesMax?: number | undefined;
-	/** How long segments are kept that Postgres has; 0 by default. */
+	/** Milliseconds for which a segment stays after Postgres has all of its settlements; 0 by default. */
 	keepMs?: number | undefined;
 }
 
@@ -35,29 +35,29 @@ interface Segment {
 	readonly name: string;
 	readonly file: JournalFile;
 	bytes: number;
-	/** Number of requests opened in this segment that Postgres does not have yet. */
+	/** Requests admitted in this segment whose settlements Postgres lacks. */
 	owed: number;
-	/** True if it has data that no sync has covered. */
+	/** True if the segment has records that no sync has covered. */
 	dirty: boolean;
 }
 
-/** Segments that running requests may keep; admissions in older ones are copied forward. */
+/** Newest segments whose admissions stay. Those of running requests in older segments are copied forward. */
 const SEGMENTS_KEPT = 4;
-/** Segments that Postgres has, for a server that loses commits: about ten thousand requests each. */
+/** Most segments kept for a failover that loses commits. Each holds about ten thousand requests. */
 const KEPT_SEGMENTS_MAX = 8;
-/** How often a disk that refused a record is tried again. */
+/** Milliseconds after which a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;
 
-/** Append-only record of requests that this epoch admitted, may have delivered, and settled. */
+/** Append-only record of the requests that this epoch admitted, may have delivered, and settled. */
 export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	const { disk, clock, log } = deps;
 	const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
 	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
 	/** Segments, oldest first. */
 	const segments = new Map<number, Segment>();
-	/** Segments that Postgres has, oldest first. */
+	/** Segments of which Postgres has everything, oldest first. */
 	const kept: { readonly name: string; readonly atMs: number }[] = [];
-	/** Readings under way: none of the segments is removed. */
+	/** Readers of the segments at present. While there is one, no segment is removed. */
 	let readings = 0;
 	let current = open(1);
 	/** Why requests are refused, and when the disk was last tried; undefined if it accepts records. */
@@ -100,7 +100,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** For running requests: they may use the reserve. */
+	/** Appends a record of a running request, which may use the reserved space. */
 	function appendFromReserve(kind: RecordKind, body: string): void {
 		try {
 			append(kind, body);
@@ -111,10 +111,10 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** The disk is full, the folder was removed or closed to this user, or no descriptor is free. */
+	/** Stops admission: the disk is full, the folder removed or unreadable, or no file descriptor free. */
 	function noteFailed(what: "the journal's disk is full" | "the journal cannot be written", error: unknown): void {
 		if (failure === undefined) {
-			// Written out as literals, because a test compares log texts with the runbook.
+			// Each log text is a literal, because a test compares the texts with the runbook.
 			if (what === "the journal's disk is full")
 				log.error("the journal's disk is full: no more requests are admitted", { error });
 			else log.error("the journal cannot be written: no more requests are admitted", { error });
@@ -122,7 +122,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		failure = { what, atMs: clock.monotonicMs() };
 	}
 
-	/** Tries whether the disk has room again. No request is admitted before the reserve is back. */
+	/** Tries the disk again; returns why it refuses records. Admission also waits for the reserve. */
 	function problem(): string | undefined {
 		if (failure === undefined) return undefined;
 		const nowMs = clock.monotonicMs();
@@ -153,8 +153,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	}
 
 	/**
-	 * The oldest first, never out of order: a segment also holds later records of requests opened in an older
-	 * one; without those a replay would use older progress.
+	 * Removes segments in order, oldest first. A segment also has later records of requests admitted in an older one;
+	 * without them a replay would use older progress.
 	 */
 	function removePaid(): void {
 		for (const segment of segments.values()) {
@@ -176,14 +176,14 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** What is only kept gives way to requests. */
+	/** Deletes kept segments, because new requests need the space. */
 	function dropKept(): boolean {
 		const before = kept.length;
 		removeKept(() => true);
 		return (deps.makeRoom?.() ?? false) || kept.length < before;
 	}
 
-	/** A segment that could not be removed is replayed once more, which is harmless. */
+	/** A segment that could not be removed is replayed once more. That changes nothing. */
 	function removeFrom(remove: () => void): void {
 		try {
 			remove();
@@ -201,7 +201,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 
 	return {
 		/**
-		 * Records an admission; returns the number of its segment. Throws DiskFull or the system's error: then no request
+		 * Records an admission; returns the number of its segment. Throws DiskFull or the system's error; then no request
 		 * is admitted until the disk accepts records again.
 		 */
 		admit(body: string) {
@@ -216,11 +216,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			current.owed += 1;
 			return current.number;
 		},
-		/** Raises the upper bound of what may have been delivered. Uses the reserved space if the disk is full. */
+		/** Records the upper bound of what may have been delivered. Uses the reserved space if the disk is full. */
 		progress: (body: string) => appendFromReserve(RecordKind.progress, body),
 		/** Records a settlement. Uses the reserved space if the disk is full. */
 		settle: (body: string) => appendFromReserve(RecordKind.settle, body),
-		/** Postgres has a request admitted in this segment; removes segments that are no longer needed. */
+		/** Postgres has a settlement of this segment; removes segments that are no longer needed. */
 		acknowledge(number: number) {
 			if (closed) return;
 			const segment = segments.get(number);
@@ -232,12 +232,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			if (segment.owed === 0) removePaid();
 		},
 		/**
-		 * Copies a running request's admission and newest progress to the current segment; returns its number. The caller
-		 * then acknowledges the old segment. Throws DiskFull.
+		 * Copies a running request's admission and newest progress to the current segment; returns the segment's number.
+		 * The caller then acknowledges the old segment. Throws DiskFull.
 		 */
 		carry(admitBody: string, progressBody: string | undefined) {
 			refuseUnlessWritable();
-			// A single append, so that a crash leaves both records or neither.
+			// Appends both records at once, so that a crash leaves both or neither.
 			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
 			if (progressBody !== undefined)
 				length += encodeRecord(buffer.subarray(length), RecordKind.progress, progressBody);
@@ -246,15 +246,15 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			carrySync.carried();
 			return current.number;
 		},
-		/** Requests admitted in segments before this one must be copied forward. */
+		/** Number of the oldest segment in which admissions may stay. Requests admitted earlier must be copied forward. */
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
-		/** Resolves when everything appended so far survives a power loss; at once unless `syncs`. */
+		/** Resolves when all records appended so far survive a power loss; at once unless `syncs`. */
 		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
-		/** Why no further request can be admitted now; undefined if one can. */
+		/** Why no request can be admitted now; undefined if requests can. */
 		problem,
 		/**
-		 * All settlements that are still on the disk, oldest first, except those that Postgres does not have yet: `waiting`
-		 * tells their ids at the moment at which a segment is read.
+		 * Yields all settlements on disk that Postgres should have, oldest first. `waiting` returns the ids that Postgres
+		 * does not have yet; it is called for each segment.
 		 */
 		*settlements(waiting: () => ReadonlySet<string>): Generator<SettledEvent> {
 			readings += 1;
@@ -273,13 +273,13 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			for (const segment of segments.values()) bytes += segment.bytes;
 			return { segments: segments.size, bytes };
 		},
-		/** Closes the files, which stay for a replay. */
+		/** Closes the files and leaves them for a replay. */
 		close() {
 			if (closed) return;
 			closed = true;
 			for (const segment of segments.values()) sync.closeFile(segment.file);
 		},
-		/** Closes and deletes everything, because all of it is in Postgres. */
+		/** Closes and deletes the journal, because Postgres has all of its settlements. */
 		destroy() {
 			this.close();
 			removeFrom(() => disk.destroy());

@@ -4,9 +4,9 @@ import type { Clock } from "../base/clock.ts";
 import { isSystemError } from "./journal-disk.ts";
 import type { FoundJournal, JournalClaim, JournalOwner } from "./journal-home.ts";
 
-/** A journal that is already settled, kept for a failover that loses the last commits. */
+/** A journal whose settlements Postgres has, kept for a failover that loses the last commits. */
 export interface KeptJournal extends FoundJournal {
-	/** End of its epoch in the database; a server with another history has another time, or none. */
+	/** End of its epoch according to the database. A server with another history has another time, or none. */
 	readonly ended: string;
 }
 
@@ -37,7 +37,7 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 				const note = JSON.parse(readFileSync(join(folder, NOTE_NAME), "utf8")) as Omit<KeptJournal, "folder">;
 				return [{ ...note, folder, atMs: statSync(join(folder, NOTE_NAME)).mtimeMs, bytes: bytesIn(folder) }];
 			} catch {
-				// Another process deleted it, or died while keeping it.
+				// Another process deleted the journal, or died while it moved it here.
 				return [];
 			}
 		});

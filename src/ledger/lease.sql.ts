@@ -14,8 +14,8 @@ import {
 } from "drizzle-orm/pg-core";
 
 /**
- * An instance's slice of a budget: credit that it may spend without a query. One row per budget and epoch, open while
- * something is left. A statement that empties it closes it; the next grant opens it again.
+ * An instance's part of a budget: credit that it may spend without a query. One row per budget and epoch. The row is
+ * open while credit is left: the statement that takes the last credit closes it, and the next grant opens it again.
  */
 export const lease = pgTable(
 	"lease",
@@ -30,16 +30,16 @@ export const lease = pgTable(
 		state: text({ enum: ["open", "closed"] })
 			.notNull()
 			.default("open"),
-		/** Newest recall that this instance has answered, by returning all credit that was idle then. */
+		/** Newest recall that this instance answered, by returning all credit that was idle when it was sent. */
 		recalled: bigint({ mode: "number" }).notNull().default(0),
-		/** True if `sealed_budget` contains its sums; a trigger subtracts them if a late settlement changes the lease. */
+		/** True if `sealed_budget` contains its sums. A trigger subtracts them if a late settlement changes the lease. */
 		sealed: boolean().notNull().default(false),
 	},
 	(table) => [
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
-		/** Index for checks of the ledger. */
+		/** Index for the checks of the books. */
 		index("lease_unsealed").on(table.instanceId, table.epoch).where(sql`not ${table.sealed}`),
-		/** Index for a budget's spending, of which the rest is in `sealed_budget`. */
+		/** Index for the spending of a budget's unsealed leases; `sealed_budget` has the sum of the sealed ones. */
 		index("lease_unsealed_budget").on(table.budgetId).where(sql`not ${table.sealed}`),
 		/** Index for deleting old leases. */
 		index("lease_sealed").on(table.instanceId, table.epoch).where(sql`${table.sealed}`),
@@ -53,12 +53,13 @@ export const lease = pgTable(
 	],
 );
 
-/** Sequence that numbers recalls by when the number was taken; rows may appear in another order (see `recall`). */
+/** Numbers recalls. Rows may become visible in another order than their numbers, see `recall`. */
 export const recallTicket = pgSequence("recall_ticket");
 
 /**
- * Requests to other instances to return idle credit of a budget; kept for a minute. An instance that answers ticket n
- * has returned what was idle after n was taken, so lower numbers that appear later are answered too.
+ * Requests to other instances to return idle credit of a budget; kept for a minute. An instance that answers number n
+ * has returned all credit that was idle after n was issued, so lower numbers that become visible later are answered
+ * too.
  */
 export const recall = pgTable(
 	"recall",
@@ -72,7 +73,7 @@ export const recall = pgTable(
 	(table) => [primaryKey({ columns: [table.budgetId, table.ticket] }), index("recall_at").on(table.at)],
 );
 
-/** Grants and returns that were done, so that a repetition changes nothing. */
+/** Grants and returns that were executed, so that a repeated one changes nothing. */
 export const leaseOp = pgTable(
 	"lease_op",
 	{

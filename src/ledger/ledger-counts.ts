@@ -7,7 +7,7 @@ export type LedgerCounts = ReturnType<typeof createLedgerCounts>;
 
 const SIZE_BOUNDS = [0, 1, 5, 10, 50, 100, 250, 500, 1_000];
 
-/** Counts of the ledger's statements in this process, over all its epochs. */
+/** Counts of the ledger's statements in this process, for metrics; all epochs together. */
 export function createLedgerCounts() {
 	return {
 		/** Grants with credit, and grants refused because the budget has too little. */
@@ -15,11 +15,11 @@ export function createLedgerCounts() {
 		refused: 0,
 		grantedNanoUsd: 0,
 		returnedNanoUsd: 0,
-		/** Budgets recalled from other instances, and recalls answered. */
+		/** Budgets that this process recalled from other instances, and recalls that it answered. */
 		recallsAsked: 0,
 		recallsAnswered: 0,
 		failedFlushes: 0,
-		/** Epochs that ended since the database had another history, and settlements that it had lost. */
+		/** Epochs that ended because the database moved, and settlements that the new server lacked. */
 		epochsMoved: 0,
 		sentAgain: 0,
 		flushMs: createHistogram(),
@@ -28,7 +28,7 @@ export function createLedgerCounts() {
 	};
 }
 
-/** Wraps a store with counting. Statements skipped because of a locked row count only when they are done. */
+/** Wraps a store with counting. A statement that skipped a locked row counts only once it is executed. */
 export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store: LedgerStore): LedgerStore {
 	const { clock, counts } = deps;
 	return {

@@ -21,23 +21,23 @@ export type Hold = HoldOf<Ledger>;
 export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
 /**
- * The credit of one epoch: synchronous reservations from slices in memory, journalled first, settled exactly once and
- * written to Postgres in the background.
+ * The credit of one epoch. Reservations are synchronous: from slices in memory, after a record in the journal. Each is
+ * settled once, and settlements are written to Postgres in the background.
  */
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves from all of the request's budgets or from none, synchronously. Undefined if the free credit does not
-	 * suffice: call `draw`, then try again. Throws a Fault if journal or queue is full.
+	 * Reserves from all of the request's budgets or from none, synchronously. Undefined if free credit does not suffice:
+	 * then call `draw` and try again. Throws a Fault if the journal or the queue is full.
 	 */
 	reserve(admitted: AdmittedEvent): Hold | undefined;
-	/** Gets credit that `reserve` lacked. Returns the first budget with too little; null: call `reserve` again. */
+	/** Gets the credit that `reserve` lacked. Null: try again; otherwise the first budget with too little. */
 	draw(request: Drawing, amount: NanoUsd): Promise<Shortage | null>;
-	/** Journals a bound of what will be delivered, before it is delivered. */
+	/** Records in the journal, before a part of the answer is sent, the bound of what the client will have received. */
 	progress(hold: Hold, progress: Progress): void;
-	/** Ends a hold. The journal has the record on return. */
+	/** Ends a hold. On return the journal has the settlement. */
 	settle(hold: Hold, outcome: Outcome): SettledEvent;
-	/** Promise to await before sending bytes whose cost was recorded; undefined if none is needed. */
+	/** A promise to await before sending bytes whose cost was recorded; undefined if the record is already safe. */
 	durable(hold: Hold): Promise<void> | undefined;
 	/** Like `durable`, for the settlement. */
 	settledDurable(hold: Hold): Promise<void> | undefined;
@@ -45,14 +45,14 @@ export interface Ledger {
 	answer(budget: string, ticket: number): Promise<void>;
 	limitChanged(budget: string, lowered: boolean): void;
 	heldOf(budget: string): NanoUsd;
-	/** Why no request can be reserved now, whatever its budgets contain; undefined if one can. */
+	/** Why no request can be reserved now, whatever its budgets contain; undefined if requests can. */
 	problem(): string | undefined;
 	view(): LedgerView;
 	/** All slices, for reconciliation and tests. */
 	slices(): Iterable<Readonly<Slice>>;
-	/** The database has another history: sends the journal's settlements again. Returns how many the server lacked. */
+	/** After the database moved: sends the journal's settlements again. Returns how many the new server lacked. */
 	sendAgain(): Promise<number>;
-	/** Waits for running requests until the deadline, flushes, closes the leases. True if everything is in Postgres. */
+	/** Waits for running requests until the deadline and closes the leases. True if Postgres has everything. */
 	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
 }
 
@@ -62,7 +62,7 @@ export interface LedgerView {
 	readonly queued: number;
 	readonly oldestUnflushedMs: number;
 	readonly journal: ReturnType<Journal["size"]>;
-	/** Sums over accounts, at most a second old; slices of keys repeat the same amounts. */
+	/** Sums over accounts' slices, at most a second old. Keys' slices hold the same money again. */
 	readonly totals: SliceTotals;
 }
 
@@ -75,7 +75,7 @@ export interface LedgerDeps {
 	log: Log;
 }
 
-/** Shared by all requests that only draw on their account and key. */
+/** Shared by all requests that draw only on their account and key. */
 const NO_SLICES: readonly Slice[] = [];
 
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
@@ -88,13 +88,13 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const unacknowledged = createUnacknowledged({ slices, journal });
 	const { acknowledge } = unacknowledged;
 	let retired = false;
-	/** True once the journal is closed: running requests are then as after a crash, and the replay settles them. */
+	/** True once the journal is closed. Requests that still run then count as crashed, and the replay settles them. */
 	let closed = false;
 	let onIdle: (() => void) | undefined;
 
 	/**
-	 * Releases a hold. Unless `journalled`, the rest stays held until Postgres has the settlement: a crash charges by
-	 * progress.
+	 * Releases a hold. If the journal lacks the settlement (`journalled` false), the unspent rest stays held until
+	 * Postgres has it: after a crash the request would be charged by its progress.
 	 */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
 		slice.held = subUsd(slice.held, charged);
@@ -103,7 +103,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);
 	}
 
-	/** Takes the cost above the bound from free credit of all budgets. Returns the part that is not covered. */
+	/** Reserves the cost above the bound from free credit of all budgets. Returns the uncovered part. */
 	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
 		const excess = subUsd(cost, hold.reserved);
 		const covered = minUsd(excess, freeOf(hold));
@@ -118,7 +118,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return subUsd(excess, covered);
 	}
 
-	/** Journals a settlement. False if the write failed: Postgres gets it, or after a crash progress is charged. */
+	/** Journals a settlement. False if that failed: a crash before Postgres has it would charge by progress. */
 	function settleInJournal(event: SettledEvent): boolean {
 		try {
 			journal.settle(JSON.stringify(event));
@@ -129,7 +129,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 	}
 
-	/** Slices of the further budgets; undefined if one does not cover the amount. */
+	/** Slices of the budgets besides account and key; undefined if one has too little free credit. */
 	function furtherSlices(budgets: readonly string[] | undefined, amount: NanoUsd): readonly Slice[] | undefined {
 		if (budgets === undefined) return NO_SLICES;
 		const found: Slice[] = [];
@@ -141,7 +141,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return found;
 	}
 
-	/** Returns the event that the replay will compute. */
+	/** Returns the event that a replay of the journal would compute. */
 	function leaveToReplay(hold: Hold): SettledEvent {
 		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
 		hold.state = event.charged > 0 ? "posted" : "voided";
@@ -153,7 +153,6 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return event;
 	}
 
-	/** Once the journal is closed nothing more is delivered. */
 	const closedJournal = () => unavailable("the journal is closed");
 	const notOnRecord = () => Promise.reject(closedJournal());
 
@@ -198,8 +197,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			return hold;
 		},
 
-		// The account is drawn last: a request refused by a cap must not take credit that others of the account need. Caps
-		// are drawn concurrently, so a new period costs no more round trips.
+		// Draws on the account last, so that a request refused by a cap takes no credit from the account's other requests.
+		// Draws on the caps concurrently, so that a further cap costs no further round trip.
 		draw: ({ account, key, budgets }, amount) =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
@@ -275,14 +274,14 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 					() => true,
 					() => false,
 				);
-			// Other instances may need idle credit while the last requests run.
+			// Returns idle credit already now, because other instances may need it while the last requests run.
 			void slices.handBack().then((arrived) => arrived && onHandedBack?.());
 			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
 			const finished = await inTime(idle);
 			slices.stop();
-			// Requests that wait for credit get an error and settle.
+			// Requests that wait for credit get an error now and settle in the next turn.
 			if (!finished) await sleep(clock, 0);
-			// Leases are closed after the last settlement: earlier, spent credit would become free.
+			// Closes the leases after the last settlement: an open hold's credit would become free although it is spent.
 			const handedIn = finished && (await inTime(writer.drain()));
 			const clean = handedIn && (await inTime(deps.close()));
 			writer.stop();
@@ -298,7 +297,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	return ledger;
 }
 
-/** Least free credit among all of its budgets on this instance. */
+/** Free credit on this instance: the least of all budgets of the hold. */
 export function freeOf({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
 	let free = minUsd(account.free, key.free);
 	for (const slice of further) free = minUsd(free, slice.free);

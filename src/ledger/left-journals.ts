@@ -13,43 +13,43 @@ import type { LedgerStore } from "./store.ts";
 
 /** Journals replayed at once, each with a segment in memory. */
 const JOURNALS_AT_ONCE = 4;
-/** Journals waiting at once, each with settlements in memory or five queries a second. */
+/** Journals that wait at once. Each waits either with settlements in memory or with five queries a second. */
 const WAITING_MAX = 16;
-/** Pause before a journal with refused records is retried: each try sends it whole, and an operator must act. */
+/** Pause before a journal with refused records is retried as a whole: an operator must act first. */
 const REFUSED_REST_MS = 600_000;
 
 export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
 	journals: JournalHome;
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
 	instanceId: string;
-	/** Waits until it is known whether a journal not created on this machine is a copy of a running instance's. */
+	/** Waits until it is known whether the instance that wrote a journal still runs; the journal may be a copy. */
 	standingOf: (owner: JournalOwner) => Promise<OwnerState>;
 	timesOf: TimesOf;
 	kept: KeptJournals;
 }
 
-/** Journals on this machine whose owners have ended: earlier ones of this process, and those of other instances. */
+/** Replays journals on this machine whose owners have ended: earlier epochs of this process, and other instances. */
 export function createLeftJournals(deps: LeftJournalsDeps) {
 	const { journals, clock, log } = deps;
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const waitingPlaces = createPlaces(WAITING_MAX);
 	const waiting = new Set<Promise<boolean>>();
-	/** Time of the next try per folder with refused records; not more than there are journals. */
+	/** Per folder with refused records: the time of the next try. Bounded by the number of journals. */
 	const restUntilMs = new Map<string, number>();
-	/** Folders of kept journals whose end the present server knows. */
+	/** Folders of kept journals whose epoch's end the present server has. */
 	const confirmed = new Set<string>();
 
 	const rest = (folder: string) => void restUntilMs.set(folder, clock.monotonicMs() + REFUSED_REST_MS);
 	const isResting = (folder: string) => (restUntilMs.get(folder) ?? 0) > clock.monotonicMs();
 
-	/** Logged as rarely as a refused journal is retried, because a folder that is no journal may stay for ever. */
+	/** Logs a folder that is no journal, at most once per REFUSED_REST_MS: it may stay for ever. */
 	function noteUnreadable(folder: string, error: unknown): void {
 		if (isResting(folder)) return;
 		log.warn("a folder of journals cannot be read", { folder, error });
 		rest(folder);
 	}
 
-	/** Starts a replay. Resolves when it has ended or waits; false if it should be retried. */
+	/** Starts a replay. Resolves when it has ended or waits. False: try it again later. */
 	function begin(one: FoundJournal): Promise<boolean> {
 		return new Promise((resolve, reject) => {
 			const over = recoverOne(one, () => {
@@ -60,14 +60,14 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		});
 	}
 
-	/** Replays a journal. False if it should be retried. `onWait`: the caller need not wait any longer. */
+	/** Replays a journal. False: try again later. `onWait`: the replay waits, so the caller can go on. */
 	async function recoverOne({ id, epoch, folder }: FoundJournal, onWait: () => void): Promise<boolean> {
 		if (isResting(folder)) return false;
 		await places.take();
-		/** Semaphore of which the journal occupies a place now. */
+		/** The semaphore in which this journal occupies a place now. */
 		let at = places;
 		const moveTo = async (next: typeof places) => {
-			// A replay keeps its place until a waiting place is free, which bounds memory.
+			// Takes a waiting place before it gives up its own, so that memory stays bounded.
 			if (next === waitingPlaces) await next.take();
 			at.give();
 			if (next === places) await next.take();
@@ -80,15 +80,15 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			const { owner, isAtHome } = claim;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
-				// After a reboot each worker replays its own journal; to other workers it looks like a running instance's copy.
+				// That process replays the journal itself, as each worker does after a reboot.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not created here: replaying it once its instance has ended", named);
-				// A running owner would continue to spend from leases that the replay closes, so its end is awaited first.
+				// A running owner would spend from leases that the replay closes, so its end is awaited first.
 				await moveTo(waitingPlaces);
 				onWait();
 				const standing = await deps.standingOf(owner);
 				await moveTo(places);
-				// The same applies to a process that this one replaced: the next search tries again.
+				// Leaves the journal to the next search: the owner may be a process that this one just replaced.
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {
 					log.error("a journal is a copy of a running instance's; leaving it alone", named);
@@ -119,13 +119,13 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		}
 	}
 
-	/** Owner under which to replay: in an older database the epoch's number may belong to another, present epoch. */
+	/** Owner under which to replay the journal. An older database may have given the epoch's number to another epoch. */
 	async function nameInBooks({ owner, began }: JournalClaim): Promise<JournalOwner> {
 		if (began === undefined || (await deps.timesOf(owner)).began === began) return owner;
 		return { id: `${owner.id}~${began}`, epoch: owner.epoch };
 	}
 
-	/** Journals in the books of a former server, and not in those of the present one. */
+	/** Kept journals whose epochs a former server had closed and the present one has not. */
 	async function unconfirmed(): Promise<readonly FoundJournal[]> {
 		const found: FoundJournal[] = [];
 		for (const one of deps.kept.list()) {
@@ -139,28 +139,28 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	}
 
 	return {
-		/** The database has another history: kept journals are compared with it again. */
+		/** Called when the database moved: compares kept journals with the new server again. */
 		doubtKept: () => confirmed.clear(),
 		/**
-		 * Replays all journals that are not being replayed. Resolves when each is done, failed, or waits for a locked row
-		 * or for the proof that its instance ended. Returns how many to retry.
+		 * Starts replays of all journals found. Resolves when each has ended, failed, or waits for a locked row or its
+		 * owner's end. Returns how many to try again.
 		 */
 		async look() {
 			const found = [...journals.list(noteUnreadable), ...(await unconfirmed())];
-			// Copies of one instance wait for each other; this instance's own journals come first.
+			// This instance's own journals come first. Copies of one instance's journal wait for each other.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
 			return countOf(await Promise.all(found.map(begin)));
 		},
 		/** Number of journals that wait; they do not delay others. */
 		waiting: () => waiting.size,
-		/** Resolves when none waits any more. Returns the number to retry. */
+		/** Resolves when no journal waits any more. Returns how many to try again. */
 		ended: async () => countOf(await Promise.all(waiting)),
 	};
 }
 
 const countOf = (outcomes: readonly boolean[]) => outcomes.filter((isOver) => !isOver).length;
 
-/** A semaphore with `count` places, served in order. */
+/** A semaphore with `count` places, granted in the order of requests. */
 function createPlaces(count: number) {
 	let free = count;
 	const line: (() => void)[] = [];

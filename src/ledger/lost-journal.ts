@@ -13,11 +13,11 @@ interface EpochRow {
 	beat: string;
 	state: "joining" | "live" | "silent" | "dead" | "closing";
 	ttl_ms: number;
-	/** Database server and start of the epoch: on another server, a beat with the same number may be a different one. */
+	/** Database server and start of the epoch. On another server the same number may be another epoch. */
 	place: string;
 }
 
-/** An instance that should have ended is running. `renews` false: it has joined again, and may end soon. */
+/** An instance that should have ended is running. `renews` is false if it has just joined, since it may end soon. */
 export class InstanceRuns extends Fault {
 	readonly epoch: number;
 	readonly renews: boolean;
@@ -36,8 +36,8 @@ interface SilenceDeps {
 }
 
 /**
- * An operator attests that an instance's journals are lost: closes its epochs with what Postgres has. Fault `conflict`
- * if it runs, `not_found` if there is none.
+ * An operator declares that an instance's journals are lost: closes its epochs with what Postgres has. Fault `conflict`
+ * if the instance runs, `not_found` if it is unknown.
  */
 export async function recoverLost(
 	deps: SilenceDeps,
@@ -50,9 +50,9 @@ export async function recoverLost(
 }
 
 /**
- * Waits, by this process's clock, until no epoch of this instance may admit, and fences them. Returns the epochs that
- * have not ended. Throws `InstanceRuns` if one renews its lease or joins. The caller's epochs are ignored.
- * `settled`: also waits until none may settle requests admitted before its end.
+ * Waits until no epoch of this instance may admit requests, by this process's clock, and fences them. Returns the
+ * epochs that have not ended. Throws `InstanceRuns` if an epoch renews its lease or a new one joins. Ignores the
+ * caller's epochs. `settled`: also waits until none may settle requests that it admitted.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
@@ -63,7 +63,7 @@ export async function untilSilent(
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
-	/** Beat at which each epoch was found silent for long enough. */
+	/** Per epoch: the heartbeat after which it was silent for long enough. */
 	const over = new Map<number, number>();
 	const mayRun = ({ epoch, beat, state }: EpochRow) =>
 		state === "live" ||
@@ -76,9 +76,9 @@ export async function untilSilent(
 			select epoch, beat, state, ttl_ms, concat(server_mark(), ' ', control_at(started_at)) as place from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
 		known ??= new Set(rows.map(({ epoch }) => epoch));
-		// An instance that joins repeatedly, because its journal lacks room or it crashes, would be awaited for ever.
+		// Rejects if a new epoch joins: an instance that starts again and again would be awaited for ever.
 		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
-			// The caller knows its own epoch only after this query has returned.
+			// Checked only here, because the caller's own epoch may have joined during this query.
 			if (newcomers.has(epoch)) throw new InstanceRuns(instanceId, epoch, false);
 			newcomers.add(epoch);
 		}
@@ -88,7 +88,7 @@ export async function untilSilent(
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
 			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
-			// An epoch in state `silent` was already awaited by another instance, and fencing it changes its beat.
+			// The state is part of the key: an epoch in state `silent` was awaited elsewhere, and fencing changes its beat.
 			const silentMs = silences.ofMs(`${epoch} ${state} ${place}`, number);
 			if (state !== "silent" && silentMs <= ttl_ms + options.graceMs) continue;
 			over.set(epoch, state === "dead" ? number : number + 1);
@@ -117,19 +117,19 @@ async function closeAll(
 	return { epochs: rows.length, leases };
 }
 
-/** State of the instance that wrote a journal found here. `unsure`: it joins repeatedly, or ended during the check. */
+/** State of the instance that wrote a journal found here. `unsure`: it keeps joining, or ended during the check. */
 export type OwnerState = "gone" | "runs here" | "runs elsewhere" | "unsure";
 
 interface StandingDeps {
-	/** Like that of this file; rejects with `InstanceRuns`. */
+	/** As `untilSilent` of this file; rejects with `InstanceRuns`. */
 	untilSilent(instanceId: string): Promise<unknown>;
 	journals: Pick<JournalHome, "isHere">;
 }
 
 /**
- * Waits until the instance is known to have ended or to run. "runs elsewhere" makes the operator remove a journal, so
- * it needs proof: an epoch without a journal on this machine renews its lease twice. An epoch that just joined may have
- * no journal yet.
+ * Waits until the instance has ended or is known to run. "runs elsewhere" makes an operator remove a journal, so it
+ * needs proof: an epoch without a journal on this machine must renew its lease twice, because an epoch that has just
+ * joined may have no journal yet.
  */
 export async function ownerStateOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
 	const seen = new Set<number>();
@@ -138,7 +138,7 @@ export async function ownerStateOf({ untilSilent, journals }: StandingDeps, id: 
 		if (running === undefined) return "gone";
 		if (!running.renews) return "unsure";
 		if (journals.isHere({ id, epoch: running.epoch })) return "runs here";
-		// Several instances may run under the same name, each with a copy, and renew in turns.
+		// Several processes may run the same instance, each with a copy of the journal, and renew in turns.
 		if (seen.has(running.epoch)) return "runs elsewhere";
 		seen.add(running.epoch);
 	}

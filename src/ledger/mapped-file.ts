@@ -1,14 +1,14 @@
 import { assert } from "../base/assert.ts";
 
-/** Size of a mapped piece: some hundred requests. Each page is touched once; the garbage collector unmaps it. */
+/** Size of a mapped piece, enough for some hundred requests. The garbage collector unmaps unused pieces. */
 export const PIECE_BYTES = 256 * 1024;
 
-/** File system types of statfs(2): ext2 to ext4, XFS, tmpfs. */
+/** Type numbers that statfs(2) reports for ext2 to ext4, XFS and tmpfs. */
 const SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994]);
 
 /**
- * Whether storing to a page that was written before always succeeds. With copy-on-write (btrfs, ZFS) or network file
- * systems, a full disk would raise a signal that ends the process.
+ * True if storing to an already written page always succeeds. On copy-on-write file systems (btrfs, ZFS) and network
+ * file systems a full disk would raise a signal that ends the process.
  */
 export function canMap(systemType: number): boolean {
 	return SYSTEMS.has(systemType >>> 0);
@@ -16,7 +16,7 @@ export function canMap(systemType: number): boolean {
 
 /**
  * A file mapped into memory, whose stored bytes survive the process. An append needs no system call and costs a sixth
- * of a `write`. Each piece is first written as zeros, so that a full disk is found then and not by a store. Bytes after
+ * of a `write`. Each piece is first written as zeros, so that a full disk fails there and not at a store. Bytes after
  * the end are zero.
  */
 export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void) {
@@ -49,7 +49,7 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 			from += PIECE_BYTES;
 			used = length - room;
 		},
-		/** Stores no more, so that the file may be truncated after its end. */
+		/** Ends all stores, so that the caller may truncate the file. */
 		close() {
 			isOpen = false;
 		},

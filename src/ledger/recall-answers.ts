@@ -2,12 +2,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Least interval between queries, however many recalls come; a query finds all recalls so far. */
+/** Least interval between queries for recalls. One query finds all recalls so far. */
 const LOOK_INTERVAL_MS = 10;
-/** Interval of queries without a notification, which can be lost. */
+/** Interval of queries without a notification, because notifications can be lost. */
 const POLL_MS = 1_000;
 
-/** Answers recalls of other instances. Separate from the heartbeat, which must not wait. */
+/** Answers recalls of other instances. Separate from the heartbeat, which must not wait for an answer. */
 export function createRecallAnswers(deps: {
 	store: Pick<LedgerStore, "recalls">;
 	/** Returns idle credit; resolves when Postgres has the credit and the answer. */
@@ -16,7 +16,7 @@ export function createRecallAnswers(deps: {
 	log: Log;
 }) {
 	const { store, clock, log } = deps;
-	/** Budgets being returned. An answer that waits for a locked row does not delay others. */
+	/** Budgets whose credit is being returned, each on its own: a locked row delays only one answer. */
 	const answering = new Set<string>();
 	let looking = false;
 	let again = false;
@@ -52,7 +52,7 @@ export function createRecallAnswers(deps: {
 			answering.add(budget);
 			void deps.answer(budget, ticket).finally(() => {
 				answering.delete(budget);
-				// Newer recalls of this budget were skipped, so they are read again.
+				// Recalls of this budget that came during the answer were skipped; the next query finds them.
 				hear();
 			});
 		}
@@ -65,7 +65,7 @@ export function createRecallAnswers(deps: {
 	}
 
 	return {
-		/** Call it when a recall was announced, or after a lost connection. */
+		/** Call it when another instance announced a recall, or after a lost connection. */
 		hear,
 		stop() {
 			stopped = true;

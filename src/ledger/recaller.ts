@@ -3,7 +3,7 @@ import type { LedgerStore } from "./store.ts";
 
 export type Recaller = ReturnType<typeof createRecaller>;
 
-/** Least time between two recalls, however many budgets lack credit. */
+/** Least milliseconds between two recall statements, however many budgets need credit. */
 const INTERVAL_MS = 20;
 
 interface Asked {
@@ -12,7 +12,7 @@ interface Asked {
 	reject(error: unknown): void;
 }
 
-/** Recalls idle credit from other instances; concurrent recalls are sent in one statement. */
+/** Recalls idle credit from other instances. Concurrent recalls share one statement. */
 export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
 	const { store, clock } = deps;
 	let asked: Asked[] = [];
@@ -46,7 +46,7 @@ export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
 	}
 
 	return {
-		/** Resolves with the ticket of a recall sent after this call. Rejects if Postgres does not answer. */
+		/** Recalls a budget's idle credit; resolves with the recall's number. Rejects if Postgres does not answer. */
 		recall: (budget: string) =>
 			new Promise<number>((resolve, reject) => {
 				asked.push({ budget, resolve, reject });

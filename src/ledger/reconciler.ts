@@ -25,7 +25,7 @@ export function createBooksHistory(statements: Statements) {
 		},
 		/** Newest check of the last `withinMs`, by any instance. */
 		async newest(withinMs: number): Promise<BooksRun | undefined> {
-			// Ignores results dated in the future, from before the clock was set back, which would suppress checks.
+			// Ignores results dated in the future: they were written before a clock was set back, and would suppress checks.
 			const [row] = await statements<BooksRow>`
 				select id, at, ok, by, checks from reconciliation_run
 				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
@@ -35,7 +35,7 @@ export function createBooksHistory(statements: Statements) {
 	};
 }
 
-/** Newest check of the ledger, with its age by the clock that dated it. */
+/** Newest check of the books, and its age by the clock that dated it. */
 export async function lastBooksCheck(statements: Statements): Promise<{ ok: boolean; ageMs: number } | undefined> {
 	const [row] = await statements<{ ok: boolean; ageMs: number }>`
 		select ok, extract(epoch from clock_timestamp() - at)::double precision * 1000 as "ageMs"
@@ -50,7 +50,7 @@ export function booksRunOf(row: BooksRow): BooksRun {
 const KEPT_DAYS = 400;
 const FORGET_ROWS = 1_000;
 
-/** Deletes results older than 400 days, except the first of the latest series of good ones. Reads at most 1,000. */
+/** Deletes results older than 400 days, at most 1,000, except the first of the present series of good ones. */
 export async function forgetOldRuns(statements: Statements): Promise<void> {
 	await statements`
 		delete from reconciliation_run r using (
@@ -61,12 +61,12 @@ export async function forgetOldRuns(statements: Statements): Promise<void> {
 			where g.ok and g.id > coalesce((select max(b.id) from reconciliation_run b where not b.ok), '') order by g.id limit 1)`;
 }
 
-/** A property of the ledger, and the number of rows that violate it. */
+/** A property that the books must have, and the number of rows that violate it. */
 export interface Check {
 	readonly name: string;
 	readonly ok: boolean;
 	readonly detail: string;
-	/** Translatable form of `detail`; absent in results of earlier versions. */
+	/** `detail` as a translatable text; absent in results of earlier versions. */
 	readonly text?: Text;
 }
 
@@ -84,7 +84,7 @@ interface CheckRow {
 }
 
 /**
- * Checks the ledger in Postgres: properties of the data, in one snapshot that running traffic does not disturb. Uses
+ * Checks the properties of the books in one database snapshot, so that running traffic does not disturb it. Relies on
  * the sums of sealed days; `seals.ts` reads their rows again.
  */
 export async function reconcile(statements: Statements): Promise<Reconciliation> {
@@ -104,31 +104,31 @@ export async function reconcile(statements: Statements): Promise<Reconciliation>
 export interface BooksRun extends Reconciliation {
 	readonly id: string;
 	readonly atMs: number;
-	/** A user's id, `start` or `timer`. */
+	/** Origin of the check: a user's id, `start` or `timer`. */
 	readonly by: string;
 }
 
 export type BooksHistory = ReturnType<typeof createBooksHistory>;
 export type Reconciler = ReturnType<typeof createReconciler>;
 
-/** Interval of checks. They read every budget, so one instance runs them and the others use its result. */
+/** Interval of checks. A check reads every budget, so one instance runs it and the others use its result. */
 const INTERVAL_MS = 15 * 60_000;
 /** Random part of the interval, so that instances started together do not check at the same time. */
 const INTERVAL_SPREAD = 0.25;
 const START_SPREAD_MS = 1_000;
-/** Age up to which another's result is used: less than the interval, to exclude the instance's own last one. */
+/** Age up to which another instance's result is used. Excludes the instance's own last result. */
 const FRESH_MS = INTERVAL_MS - 60_000;
-/** Age of a result, such as a fellow worker's, with which a starting instance does not check itself. */
+/** An instance that starts uses a result of this age, such as that of a fellow worker, instead of checking. */
 const FRESH_AT_START_MS = 30_000;
 const RETRY_MS = 60_000;
 
-/** Checks the ledger at the start and periodically. Records every result and returns it as `last`. */
+/** Checks the books at the start and periodically. Stores every result, and offers the newest as `last`. */
 export function createReconciler(deps: {
 	check: () => Promise<Reconciliation>;
 	history: BooksHistory;
 	clock: Clock;
 	log: Log;
-	/** A random number from 0 to less than 1. */
+	/** Returns a number from 0 to less than 1. */
 	random?: () => number;
 }) {
 	const { check, history, clock, log, random = Math.random } = deps;
@@ -140,7 +140,7 @@ export function createReconciler(deps: {
 
 	async function lookNow(by: string): Promise<BooksRun> {
 		const result = await check();
-		// Set first, so that readiness and metrics get the result even if it cannot be recorded.
+		// Set before the result is stored, so that readiness and metrics have it even if storing fails.
 		last = { ok: result.ok, atMs: clock.wallMs() };
 		const broken = result.checks.filter(({ ok }) => !ok);
 		if (broken.length > 0) log.error("the books are broken", { broken });
@@ -155,7 +155,7 @@ export function createReconciler(deps: {
 	}
 
 	function run(by: string): Promise<BooksRun> {
-		// The next check has not started, even if the current one is just ending.
+		// The next check has not started, even if the running one is just ending, so it sees the books after this call.
 		if (following !== undefined) return following;
 		if (running === undefined) return start(by);
 		const afterThis = () => {
@@ -176,7 +176,7 @@ export function createReconciler(deps: {
 		look(by, freshMs).then(
 			() => schedule(INTERVAL_MS * (1 + random() * INTERVAL_SPREAD)),
 			(error) => {
-				// A stop does not wait for a check, which may take minutes: its failure then means nothing.
+				// A stopping process does not wait for its check, so the check may fail because its connection was closed.
 				if (stopped) return;
 				log.warn("the books could not be checked", { error });
 				schedule(RETRY_MS);
@@ -189,9 +189,9 @@ export function createReconciler(deps: {
 	}
 
 	return {
-		/** Newest result; undefined before the first. */
+		/** The newest result; undefined before the first check ends. */
 		last: () => last,
-		/** Checks the ledger as it is after the call; one check at a time. Callers during a check share the next one. */
+		/** Checks the books as they are after the call. Callers during a check share the next one. */
 		run,
 		stop() {
 			stopped = true;

@@ -10,32 +10,32 @@ import { LeaseExceeded, type LedgerStore } from "./store.ts";
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
-/** Settlements in memory above which a replay waits for locked rows, and settles at once what exceeds a lease. */
+/** Settlements in memory above which a replay waits for locked rows and settles at once what exceeds a lease. */
 const HELD_MAX = 10_000;
-/** Refusals of a single settlement after which it is set aside, so that the others continue. */
+/** After so many refusals a single settlement is set aside, so that the others continue. */
 const REFUSED_ALONE_MAX = 3;
-/** Settlements set aside above which the database counts as refusing everything: the journal is retried later. */
+/** With more settlements set aside the replay ends, and the journal is retried: the fault is the database's. */
 const REFUSED_MAX = 100;
 
-/** The database refused some records, which exist nowhere else: the journal stays and is retried. */
+/** Thrown if the database refused some records. Only the journal has them, so it stays and is retried. */
 export class RecordsRefused extends Error {}
 
 export interface HandInDeps {
 	clock: Clock;
 	log: Log;
-	/** True when the process is about to end: the rest is left to the next start. */
+	/** True when the process is about to end: the next start continues the replay. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/** Called, perhaps repeatedly, before a long wait for locked rows; resolves when the replay may wait. */
+	/** Called before a long wait for locked rows, perhaps repeatedly. Resolves when the replay may wait. */
 	stepAside(): Promise<void>;
 	refused: SettledEvent[];
-	/** True once `HELD_MAX` was exceeded. */
+	/** True once more than `HELD_MAX` settlements had to wait. */
 	isHeldFull?: boolean;
 }
 
 /**
- * Writes a journal to Postgres as it is read, and closes the epoch. Each step may be repeated after a crash. Keeps in
- * memory one segment, one batch, the requests left open, and up to `HELD_MAX` settlements that wait.
+ * Writes a journal to Postgres while reading it, then closes the epoch. Each step may be repeated after a crash. Memory
+ * holds one segment, one batch, the requests that were running, and up to `HELD_MAX` settlements that wait.
  */
 export async function replay(
 	deps: HandInDeps,
@@ -84,14 +84,14 @@ export async function replay(
 }
 
 /**
- * Settles a batch. Returns settlements that must wait for a locked row, or because their lease does not cover them:
- * after an unreadable record, or a failover that lost a grant. At the end, what credit does not cover is written off.
+ * Settles a batch. Returns the settlements that must wait: for a locked row, or for their lease, which may be too small
+ * after an unreadable record or a failover that lost a grant.
  */
 async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
-	// If connections fail repeatedly, each attempt has less left to do.
+	// Removes what is done, so that a retry after a lost connection has less to do.
 	const left = new Set(batch);
 	const waiting = await untilDone(deps, async () => {
 		try {
@@ -109,7 +109,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 			}
 			log.error("a journal's charges exceed its lease; settling them as late", { error });
 			if (deps.isHeldFull) return settleLate(store, [...left]);
-			// Waits until the end, when its leases are being closed and it may spend the rest.
+			// They wait for the end, when they may spend the account's available credit.
 			return [...left];
 		}
 	});
@@ -119,7 +119,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 	return each;
 }
 
-/** Sets a refused record aside, since one must not hold back other settlements and the credit of all accounts. */
+/** Sets a refused settlement aside: it must not delay other settlements and the return of other accounts' credit. */
 function setAside(
 	{ refused, log }: HandInDeps,
 	batch: readonly SettledEvent[],
@@ -143,7 +143,7 @@ async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Prom
 	return still;
 }
 
-/** Closes leases with nothing left to settle, so that waiting settlements do not hold other accounts' credit. */
+/** Closes the leases that no waiting settlement needs, so that their accounts get the credit back. */
 async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
 	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
 	for (;;) {
@@ -154,7 +154,7 @@ async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Pro
 
 type CloseDeps = Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
 
-/** Closes all leases in steps and ends the epoch; waits for locked rows. */
+/** Closes all leases in steps, waiting for locked rows, and ends the epoch. */
 export async function closeEpoch(deps: CloseDeps): Promise<void> {
 	while (!(await closeFree(deps))) await sleep(deps.clock, RETRY_MS);
 }

@@ -15,7 +15,7 @@ export function removeUsage({ statements, clock }: SealDeps, days: number, archi
 
 interface RemovedRow {
 	readonly removed: string | null;
-	/** Rows read; if absent, `removed` has the number. */
+	/** Rows read; if absent, the count is in `removed`. */
 	readonly seen?: string | null;
 }
 
@@ -46,7 +46,7 @@ export function removeControl(deps: SealDeps, days: number): Promise<number> {
 	);
 }
 
-/** Settlements that came too late to be charged, in epochs that had one within the last day. */
+/** Number of settlements that came too late to be charged, in epochs that had one within the last day. */
 export async function countRefusedSettlements(statements: Statements): Promise<number> {
 	const [row] = await statements<{ count: string }>`
 		select coalesce(sum(requests), 0) as count from refused_settlement where at > now() - interval '1 day'`;

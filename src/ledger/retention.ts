@@ -14,9 +14,9 @@ export interface Retention {
 }
 
 const DAYS_MAX = 36_500;
-/** Least days: a journal may return late and still be charged, and a month must be verifiable after its end. */
+/** Least days for settled requests: late journals must be charged, and past months verified. */
 const USAGE_DAYS_MIN = 35;
-/** Least days: actions must be available until the year's accounts are closed. */
+/** Least days for audit entries: they must be available until the year's accounts are closed. */
 const AUDIT_DAYS_MIN = 365;
 const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
 

@@ -16,12 +16,12 @@ const moment = (name: string) => timestamp(name, { withTimezone: true });
 const count = (name: string) => bigint(name, { mode: "number" }).notNull().default(0);
 
 /**
- * A closed day (UTC) of the ledger: its sums, a hash of its rows, and a seal over both and the previous day's seal.
- * `books_seal` writes it once; closed-days.md says what is hashed.
+ * A closed UTC day of the ledger: its sums, a hash of its rows, and a seal (a hash over both and the previous day's
+ * seal). The SQL function `books_seal` writes it once; the paper closed-days.md says what is hashed.
  */
 export const sealedDay = pgTable("sealed_day", {
 	day: date({ mode: "string" }).primaryKey(),
-	/** Number of settled requests, without those attested as lost, which a settlement may still replace. */
+	/** Settled requests, without those that an operator declared lost: a settlement may still replace them. */
 	usageRows: count("usage_rows"),
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
@@ -34,10 +34,10 @@ export const sealedDay = pgTable("sealed_day", {
 	disputeNanoUsd: count("dispute_nano_usd"),
 	creditNoteNanoUsd: count("credit_note_nano_usd"),
 	entryHash: bytes("entry_hash").notNull(),
-	/** Sums of leases' grants and returns, which are not in any customer's history. */
+	/** Sums of grants to and returns from leases. No customer's history contains them. */
 	grantedNanoUsd: count("granted_nano_usd"),
 	returnedNanoUsd: count("returned_nano_usd"),
-	/** SHA-256 of all of the above and the previous day's seal. */
+	/** SHA-256 of all columns above and the previous day's seal. */
 	seal: bytes("seal").notNull(),
 	sealedAt: moment("sealed_at").notNull().defaultNow(),
 	/** When its rows were last read again. */
@@ -48,30 +48,30 @@ export const sealedDay = pgTable("sealed_day", {
 	archivedAt: moment("archived_at"),
 });
 
-/** Progress of sealing; one row, created with the first day. Earlier rows are in `sealed_…`, later ones are open. */
+/** Progress of sealing; one row, created with the first day. Earlier rows are in the tables `sealed_…`. */
 export const sealCursor = pgTable("seal_cursor", {
 	id: smallint().primaryKey(),
 	/** Next day to be sealed. */
 	day: date({ mode: "string" }).notNull(),
-	/** Ledger entries from this time on are open. */
+	/** Ledger entries from this time on are not sealed yet. */
 	entriesFrom: moment("entries_from").notNull(),
-	/** No row gets an earlier time, whatever the server's clock says. */
+	/** No new row gets an earlier time, even if the server's clock is set back. */
 	closedUntil: moment("closed_until").notNull(),
-	/** Last settled request that was added, and the day's sums so far. */
+	/** Last settled request that was added to the day's sums, and these sums so far. */
 	usageAt: moment("usage_at").notNull(),
 	usageId: uuid("usage_id").notNull(),
 	usageRows: count("usage_rows"),
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	usageHash: bytes("usage_hash").notNull(),
-	/** The same for lease operations. */
+	/** Last lease operation that was added to the day's sums, and these sums so far. */
 	opAt: moment("op_at").notNull(),
 	opId: uuid("op_id").notNull(),
 	grantedNanoUsd: count("granted_nano_usd"),
 	returnedNanoUsd: count("returned_nano_usd"),
 });
 
-/** Sums of a lease's sealed rows, while the lease itself is not sealed. */
+/** Sums of a lease's rows in sealed days, while the lease itself is not sealed. */
 export const sealedLease = pgTable(
 	"sealed_lease",
 	{
@@ -93,7 +93,7 @@ export const sealedBudget = pgTable("sealed_budget", {
 	spentNanoUsd: count("spent_nano_usd"),
 	/** Part of the spending whose leases were deleted. */
 	removedNanoUsd: count("removed_nano_usd"),
-	/** How the rows differed when they were last read again; null if they matched. */
+	/** How the rows differed from the sums at the last check; null if they matched. */
 	problem: text(),
 });
 
@@ -107,7 +107,7 @@ export const sealRound = pgTable("seal_round", {
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	usageHash: bytes("usage_hash").notNull(),
-	/** After the last day, budgets are compared: id of the last one. */
+	/** After the last day the budgets are compared; this is the last one compared. */
 	budgetId: text("budget_id").notNull().default(""),
 	startedAt: moment("started_at").notNull().defaultNow(),
 });

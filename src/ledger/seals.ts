@@ -38,7 +38,7 @@ export function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	});
 }
 
-/** After an interruption, the call after the next day completes the rest. */
+/** An interruption may leave some leases; the call after the next day seals them. */
 async function sealLeases(statements: Statements): Promise<void> {
 	for (let sealed = STEP_ROWS; sealed === STEP_ROWS; ) {
 		const [row] = await statements<{ sealed: number }>`select books_seal_leases(${STEP_ROWS}::integer) as sealed`;
@@ -47,7 +47,7 @@ async function sealLeases(statements: Statements): Promise<void> {
 }
 
 /**
- * Reads about `rowsMax` rows of sealed days again, continuing after the last call; the next check of the ledger reports
+ * Reads about `rowsMax` rows of sealed days again, from where the last call ended. The next check of the books reports
  * differences. Returns the number of rows.
  */
 export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
@@ -66,7 +66,6 @@ interface SealedDay {
 	readonly id: string;
 	readonly requests: number;
 	readonly charged: NanoUsd;
-	/** Number of ledger entries, such as top-ups and adjustments. */
 	readonly entries: number;
 	/** SHA-256 in hex. */
 	readonly seal: string;

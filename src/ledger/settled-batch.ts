@@ -14,7 +14,7 @@ export class SettledBatch {
 		return this.#tickets.length;
 	}
 
-	/** When the oldest settlement was added. */
+	/** When the oldest settlement of the batch was added. */
 	get sinceMs(): number {
 		return this.#sincesMs.reduce((oldestMs, sinceMs) => Math.min(oldestMs, sinceMs), Number.POSITIVE_INFINITY);
 	}
@@ -32,7 +32,6 @@ export class SettledBatch {
 			if (!leftOut.has(place)) (this.#acknowledges[place] as Acknowledge)(this.#tickets[place] as number);
 	}
 
-	/** The settlements at the chosen indexes, in order. */
 	where(chosen: (place: number) => boolean): SettledBatch {
 		const batch = new SettledBatch();
 		for (let place = 0; place < this.length; place++) if (chosen(place)) this.copy(place, batch);

@@ -5,16 +5,16 @@ import { USAGE_FIELD_NAMES } from "./usage-fields.ts";
 export type Settlements = Iterable<SettledEvent> & { readonly length: number };
 
 /**
- * Arguments of `lease_settle`: a Postgres array literal per field, in which a single element stands for all
- * settlements. JSON would cost Postgres three times as much.
+ * Arguments of `lease_settle`: one Postgres array literal per field. A field with equal values for all settlements is
+ * sent as a single element. JSON would cost Postgres three times as much.
  */
 export type SettledLiterals = Readonly<Record<keyof SettledEvent, string>>;
 
 type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] };
 
 /**
- * Settlements as one array per field, the only copy on their way to Postgres. Numbers and shared texts keep objects out
- * of garbage collections; a batch is serialized column by column.
+ * Settlements as one array per field. A queue of numbers and shared texts saves the garbage collector from visiting an
+ * object per settlement, and a batch is serialized column by column.
  */
 export class SettledColumns {
 	readonly #columns: Columns;
@@ -62,7 +62,7 @@ export class SettledColumns {
 		return literals as SettledLiterals;
 	}
 
-	/** Values to send: a single one if all are equal, as in most columns, which saves two thirds of text and work. */
+	/** Values to send: one element if all are equal, which most columns are. That saves two thirds of text and work. */
 	#sent(name: keyof SettledEvent): readonly unknown[] {
 		const column: readonly unknown[] = this.#columns[name];
 		if (name === "id") return column;
@@ -77,7 +77,7 @@ const NAMES = USAGE_FIELD_NAMES;
 
 const emptyColumns = () => Object.fromEntries(NAMES.map((name) => [name, []])) as unknown as Columns;
 
-/** Compiled from the fields: a loop over their names costs 7 to 10 times as much time per request. */
+/** Compiled from the table of fields: a loop over the names takes 7 to 10 times as long per request. */
 const append = new Function(
 	"columns",
 	"event",
@@ -85,15 +85,15 @@ const append = new Function(
 ) as (columns: Columns, event: SettledEvent) => void;
 
 /**
- * A JSON array is a Postgres array in other brackets, unless a text needs a backslash; the runtime writes it in one
- * call. A field that a journal of the previous version lacks is null.
+ * Turns a JSON array into a Postgres array by replacing the brackets, unless a text needs a backslash: the runtime
+ * writes JSON in one call. A field that a journal of the previous version lacks becomes null.
  */
 function arrayLiteral(values: readonly Value[]): string {
 	const json = JSON.stringify(values);
 	return json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
 }
 
-/** Literals for inner arrays, because nested arrays in Postgres must have equal lengths. */
+/** Joins inner arrays to texts, because Postgres requires nested arrays of equal length. */
 const budgetsOf = (budgets: readonly string[] | undefined) => (budgets === undefined ? null : arrayLiteral(budgets));
 
 /** Characters that need a backslash in an array literal. */

@@ -20,12 +20,12 @@ export function createSettledQueue(batchMax: number) {
 			last().add(event, acknowledge, ticket, sinceMs);
 			length += 1;
 		},
-		/** Appends a batch of its own. */
+		/** Appends the batch as a whole, without filling the last one. */
 		push(batch: SettledBatch) {
 			batches.push(batch);
 			length += batch.length;
 		},
-		/** Appends the settlements to the last batches. */
+		/** Adds the settlements to the end, filling the last batch. */
 		append(batch: SettledBatch) {
 			for (let place = 0; place < batch.length; place++) batch.copy(place, last());
 			length += batch.length;
@@ -34,7 +34,7 @@ export function createSettledQueue(batchMax: number) {
 		ids: () => batches.flatMap(({ columns }) => columns.ids()),
 		/** When the oldest was added; infinite if there is none. */
 		sinceMs: () => Math.min(...batches.map((batch) => batch.sinceMs)),
-		/** Takes the first `count` for sending; they do not change until `takeBack` or `remove`. */
+		/** Returns the first `count` settlements for sending. They stay unchanged until `takeBack` or `remove`. */
 		lend(count: number) {
 			const [first] = batches;
 			if (first === undefined || first.length <= count) lent = first;
@@ -45,7 +45,7 @@ export function createSettledQueue(batchMax: number) {
 			}
 			return lent;
 		},
-		/** Puts the batch that was taken back at the front. */
+		/** Makes the lent settlements the first batch again. */
 		takeBack() {
 			lent = undefined;
 		},

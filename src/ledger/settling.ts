@@ -8,9 +8,9 @@ export interface Settled {
 	readonly held: ReadonlySet<number>;
 	/** Number of settlements that were new to Postgres, as far as it reported. */
 	readonly fresh: number;
-	/** Number of an ended or unknown epoch, for which Postgres does not report how many were new. */
+	/** Number of settlements of an ended or unknown epoch, for which Postgres does not report whether they were new. */
 	readonly late: number;
-	/** Number that exceeded their leases and were settled like late ones. */
+	/** Number of settlements that exceeded their leases and were therefore settled like those of an ended epoch. */
 	readonly forgotten: number;
 }
 
@@ -18,8 +18,8 @@ export const NONE_HELD: ReadonlySet<number> = new Set();
 
 /**
  * Records settlements and running requests (`openJson`, AdmittedEvents) in Postgres; repeatable. A lease covers its
- * charges unless the database lost grants in a failover or restore. Settlements that do not fit are then settled like
- * those of an ended epoch: from available credit, the rest written off.
+ * charges unless the database lost a grant in a failover or restore. Settlements that do not fit are settled like those
+ * of an ended epoch: from available credit, and the rest is written off.
  */
 export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	try {
@@ -62,8 +62,8 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 }
 
 /**
- * Settles events of an ended epoch one by one; returns those that wait for a locked row. After a failure, those in
- * `settled` need not be repeated.
+ * Settles events of an ended epoch one by one. Returns those that wait for a locked row. After a failure the caller
+ * need not repeat the events in `settled`.
  */
 export async function settleLate(
 	store: LedgerStore,
@@ -73,7 +73,7 @@ export async function settleLate(
 	const held: SettledEvent[] = [];
 	const accounts = new Set<string>();
 	for (const event of batch) {
-		// Waits once per account for a locked row, so that other accounts' settlements are not delayed by each settlement.
+		// Waits once per account for a locked row: a wait per settlement would delay other accounts.
 		if (accounts.has(event.account)) {
 			held.push(event);
 			continue;

@@ -11,63 +11,63 @@ export interface SlicePumpDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
-	/** Returns free credit that no request was promised. */
+	/** Returns free credit that is not promised to a request. */
 	giveBack(slice: Slice): void;
-	/** As in `GrantsDeps`. */
+	/** See `GrantsDeps`. */
 	onUnknown(budget: string): void;
 	/** Called when the slice has no waiters left. */
 	onServed(slice: Slice): void;
 }
 
-/** Size of a first slice in multiples of the request's need, if credit is plentiful. */
+/** First grant of a slice, in multiples of the request's need, if the budget has plenty. */
 const GRANT_NEEDS = 32;
-/** Credit to have in advance, in multiples of the target. */
+/** Credit that a request for a grant aims at, in multiples of the slice's target. */
 const ASK_AHEAD = 1.5;
 const DRY_MS = 1_000;
-/** Least time between two recalls for refusals; requests in between share the next recall. */
+/** Least milliseconds between two recalls of a budget; requests refused in between share the next recall. */
 const RECALL_INTERVAL_MS = 100;
-/** First pause between checks for answers, which take some round trips. */
+/** First pause between checks for other instances' answers, which take some round trips. */
 const ANSWER_PAUSE_MS_MIN = 5;
 const ANSWER_PAUSE_MS_MAX = 100;
-/** Time for proving a shortage; after it the request gets a 503 with `retry-after` instead of a 402. */
+/** Time for proving a shortage. A request without proof by then gets a 503 with `retry-after` instead of a 402. */
 const PROOF_MS_MAX = 2_000;
-/** Largest slice filled in advance: 2^40 nano-dollars, about $1,100. */
+/** Largest target of a slice: 2^40 nano-dollars, about $1,100. */
 const TARGET_MAX = 2 ** 40;
 
 /**
- * A recall in progress; waiters up to `upTo` may be refused once all instances answered it. All are asked twice, since
- * credit freed after the first answers may be in transit while another instance spends the rest. After the first
- * answers (`before`) no instance keeps idle credit. Credit idle at the second recall arrives with its answers, unless
- * others took it since, and that sum is known. So a refusal is proved for one moment.
+ * A recall in progress, which proves that a budget has too little for waiters up to number `upTo`. Credit freed after
+ * an instance's answer may be in transit while another instance spends the rest, so all are asked twice. After the
+ * first answers (`before`) none keeps idle credit. Credit idle at the second recall has arrived with its answers, or
+ * other instances took it since, and Postgres knows that sum. So for one moment a refusal is proved.
  */
 interface Search {
 	readonly ticket: number;
 	readonly upTo: number;
-	/** Time since which waiters up to `firstUpTo` wait for a proof. */
+	/** Since when waiters up to `firstUpTo` have waited for a proof. */
 	readonly sinceMs: number;
 	readonly firstUpTo: number;
 	readonly before: Look | undefined;
 	pauseMs: number;
 }
 
-/** `lent` when all had answered, and the free, unpromised credit on this instance after that. */
+/** The budget's `lent` when all instances had answered, and the free, unpromised credit on this instance after that. */
 interface Look {
 	readonly lent: bigint;
 	readonly free: NanoUsd;
 }
 
-/** Gets credit into slices, for waiting requests and in advance. */
+/** Gets credit into slices: for waiting requests, and before it is needed. */
 export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }) {
 	const { clock, log } = deps;
 	const grants = createGrants(deps);
 	const recaller: Recaller = createRecaller(deps);
 
-	/** Target of free credit: spending over the horizon, plus room for as many requests as ran at once. */
+	/** Free credit that a slice should have: spending over the horizon, and room for as many requests as ran at once. */
 	function target(slice: Slice): number {
 		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
 	}
 
-	/** Waiters get a grant at the moment of its arrival, before a recall can return it. */
+	/** Requests a grant. Waiters get it in the moment of its arrival, before a recall can return it. */
 	async function ask(
 		slice: Slice,
 		want: NanoUsd,
@@ -88,7 +88,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		}
 	}
 
-	/** Adds a grant to the slice. Returns what is left after the waiters. */
+	/** Adds a grant to the slice. Returns what is left after the waiters were served. */
 	function take(slice: Slice, reply: GrantReply): NanoUsd {
 		slice.free = addUsd(slice.free, reply.amount);
 		if (reply.contested) slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
@@ -109,18 +109,18 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return left;
 	}
 
-	/** Serves a slice's waiters with requests for what all need together; one run per slice. */
+	/** Serves a slice's waiters by requesting grants for the sum of their needs. Runs once per slice at a time. */
 	async function serve(slice: Slice): Promise<void> {
 		slice.pumping = true;
 		let search: Search | undefined;
 		try {
 			let left = wake(slice);
 			while (slice.waiters.length > 0) {
-				// Some of it may have been reserved since.
+				// A reservation may have used a part since.
 				left = minUsd(left, slice.free);
 				const { want, min } = wishFor(slice, left);
 				const upTo = slice.waitersEver;
-				// A return in transit may reach Postgres after this request.
+				// Returns that have arrived. If more arrive during the request, a refusal proves nothing.
 				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
@@ -129,11 +129,11 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 					continue;
 				}
 				if (asked.reply.amount > 0) {
-					// What the others hold is no longer known, so the recall starts again.
+					// Credit was granted, so what the other instances hold is no longer known. The recall starts again.
 					search = undefined;
 					continue;
 				}
-				// Excludes waiters that came during the request, and those that need less than was refused.
+				// Leaves out waiters that came during the request, and those that need less than the refused amount.
 				const refused = slice.waiters.filter(({ number, need }) => number <= upTo && need - slice.free >= min);
 				if (refused.length > 0) {
 					await Promise.all(slice.returns);
@@ -145,7 +145,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
 		} finally {
 			slice.pumping = false;
-			// Answers a recall that arrived while waiters were served.
+			// Sends the answer to a recall that arrived while waiters were served.
 			deps.onServed(slice);
 		}
 	}
@@ -153,7 +153,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
 		const needs = slice.waiters.map((waiter) => waiter.need);
 		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
-		// While other instances need this budget, no more is requested than the next request needs.
+		// Requests only what the next request needs, because other instances need this budget.
 		if (isContested(slice, clock.monotonicMs())) return { want: min, min };
 		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
 		const ahead = Math.min(TARGET_MAX, Math.max(target(slice), GRANT_NEEDS * Math.max(...needs)));
@@ -162,7 +162,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 
 	/**
 	 * Decides about waiters after Postgres had too little. A shortage is proved only after all instances with credit have
-	 * answered a recall. Waiters without a proof in time get an error.
+	 * answered a recall twice. Waiters without a proof in time get a 503.
 	 */
 	async function judge(
 		slice: Slice,
@@ -172,7 +172,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	): Promise<Search | undefined> {
 		const available = reply.available ?? ZERO_USD;
 		if (reply.unanswered === 0 && (!search || reply.lent === null)) {
-			// All instances together have too little.
+			// All instances together have too little: the shortage is proved.
 			refuse(slice, refused, available);
 			return undefined;
 		}
@@ -195,7 +195,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			return undefined;
 		}
 		if (reply.lent !== null) {
-			// Others took some since, so the next check is the first of two again.
+			// Other instances took credit since, so this check becomes the first of two again.
 			await sleepUntilRecall(slice);
 			return { ...search, before: undefined };
 		}
@@ -209,7 +209,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		if (waitMs > 0) await sleep(clock, waitMs);
 	}
 
-	/** Recalls from the others, for the first or (`lent`) second time. Undefined if Postgres did not answer. */
+	/** Recalls credit from the other instances, first or (`lent`) second. Undefined if Postgres did not answer. */
 	async function recall(
 		slice: Slice,
 		search: Search | undefined,
@@ -228,7 +228,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return { ticket, upTo, sinceMs, firstUpTo, before, pauseMs: ANSWER_PAUSE_MS_MIN };
 	}
 
-	/** True if less than the need was idle at the second recall: available now, free here, and taken by others. */
+	/** True if all credit was less than the need: available, free here, and taken by other instances since. */
 	function isProven(need: NanoUsd, available: NanoUsd, lent: bigint, before: Look): boolean {
 		const taken = lent - before.lent;
 		return taken >= 0n && BigInt(available) + BigInt(before.free) + taken < BigInt(need);
@@ -274,7 +274,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			if (slice.pumping || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
 			const wanted = target(slice);
 			if (slice.free >= wanted) return;
-			// More than the target, so that not every request causes a grant.
+			// Requests more than the target, so that not every request causes a grant.
 			void fill(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
 		},
 		stop: grants.stop,

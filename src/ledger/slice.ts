@@ -2,7 +2,7 @@ import { addUsd, type NanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 
 export type Slice = ReturnType<typeof createSlice>;
 
-/** Milliseconds after a recall in which free credit is kept only for waiting requests. */
+/** Milliseconds after a recall in which a slice keeps free credit only for waiting requests. */
 export const CONTESTED_MS = 5_000;
 
 export interface Waiter {
@@ -13,19 +13,19 @@ export interface Waiter {
 	reject(error: unknown): void;
 }
 
-/** Proof that this instance, Postgres and other instances' idle credit together do not cover the need. */
+/** Proof that this instance, Postgres and other instances' idle credit together do not cover a need. */
 export interface Shortage {
 	readonly budget: string;
 	readonly needNanoUsd: NanoUsd;
 	/** Largest amount that could be reserved when the need was refused. */
 	readonly availableNanoUsd: NanoUsd;
-	/** True if it is no proof, but by the database's clock the cap has another period now. */
+	/** True if this is no proof of a shortage: by the database's clock the cap is already in another period. */
 	readonly untimely: boolean;
 }
 
 /**
- * This instance's slice of a budget. Invariant: free + held + unacknowledged + returning equals the rest of the lease
- * in Postgres (granted − returned − settled), except for running statements.
+ * This instance's part of a budget. Invariant: free + held + unacknowledged + returning equals the rest of the lease in
+ * Postgres (granted − returned − settled), except while statements run.
  */
 export function createSlice(budget: string, nowMs: number, contestedUntilMs: number) {
 	return {
@@ -38,16 +38,16 @@ export function createSlice(budget: string, nowMs: number, contestedUntilMs: num
 		unacknowledged: ZERO_USD,
 		/** Removed from `free` and on its way to Postgres. */
 		returning: ZERO_USD,
-		/** Statements that carry `returning`; they never reject. */
+		/** Statements that carry the amounts in `returning`; they never reject. */
 		returns: new Set<Promise<boolean>>(),
 		returnsEver: 0,
-		/** Running request for a grant; it never rejects. */
+		/** The running request for a grant; it never rejects. */
 		asking: undefined as Promise<void> | undefined,
-		/** True if the limit was lowered during the request for a grant, which is then returned whole. */
+		/** True if the limit was lowered while a grant was requested. The whole grant is then returned. */
 		askedTooEarly: false,
-		/** Number of the newest lowering of its limit that this instance has applied; 0: none. */
+		/** Number of the newest limit lowering that this instance has applied to the budget; 0: none. */
 		lowering: 0,
-		/** True if a grant ended with unknown outcome: the lease may hold more than is known here. */
+		/** True if a grant ended without an answer: the lease may hold more than this slice knows. */
 		mayHoldMore: false,
 		/** Charges per second, smoothed. */
 		burnPerSecond: 0,
@@ -55,19 +55,18 @@ export function createSlice(budget: string, nowMs: number, contestedUntilMs: num
 		/** Largest amount held at once, decaying. */
 		heldPeak: 0,
 		lastUsedMs: nowMs,
-		/** Until then other instances need this budget, and credit that becomes free is returned at once. */
+		/** Until then other instances need this budget, so credit that becomes free is returned at once. */
 		contestedUntilMs,
-		/** Until then no credit is requested in advance, because Postgres had none. */
+		/** Until then no credit is requested in advance, because Postgres had none left. */
 		dryUntilMs: Number.NEGATIVE_INFINITY,
 		recalledMs: Number.NEGATIVE_INFINITY,
 		waiters: [] as Waiter[],
-		/** Number of the newest waiter. */
 		waitersEver: 0,
 		pumping: false,
 	};
 }
 
-/** True while other instances need this budget: free credit is then kept only for waiting requests. */
+/** True while other instances need this budget. Free credit is then kept only for waiting requests. */
 export function isContested(slice: Slice, nowMs: number): boolean {
 	return slice.contestedUntilMs > nowMs;
 }

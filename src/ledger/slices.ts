@@ -11,7 +11,7 @@ import { type LedgerStore, NotLive } from "./store.ts";
 export type { Shortage, Slice } from "./slice.ts";
 
 export interface SlicesOptions {
-	/** Milliseconds of spending that a slice covers, so that a database outage does not stop a busy account. */
+	/** Milliseconds of spending that a slice should cover, so that a database outage does not stop a busy account. */
 	horizonMs: number;
 	idleReturnMs?: number | undefined;
 }
@@ -24,11 +24,11 @@ export interface SliceTotals {
 
 export type Slices = ReturnType<typeof createSlices>;
 
-/** Free credit promised to a request, which is about to reserve it. */
+/** Free credit promised to a request, which reserves it in its next step. */
 interface Promised {
 	readonly slice: Slice;
 	readonly need: NanoUsd;
-	/** Number of limit lowerings at that time. */
+	/** Number of limit lowerings that the instance had applied when it promised. */
 	readonly lowering: number;
 }
 
@@ -39,7 +39,7 @@ const DRAW_DEADLINE_MS = 5_000;
 const TICK_MS = 1_000;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
-/** Slices that the tick handles per turn of the event loop. */
+/** Slices that the tick visits before it lets other work run. */
 const SLICES_A_TURN = 5_000;
 const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 
@@ -65,7 +65,7 @@ export function createSlices(
 	const { idleReturnMs = IDLE_RETURN_MS } = options;
 	let totals: SliceTotals = NO_TOTALS;
 	let lowerings = 0;
-	/** Until when new slices count as contested; for ever after everything was returned: draws may still create some. */
+	/** Until then a new slice starts as contested. Infinite once all credit was returned. */
 	let newOnesUntilMs = Number.NEGATIVE_INFINITY;
 	let stopped = false;
 	let cancelTick = clock.after(TICK_MS, tick);
@@ -80,12 +80,12 @@ export function createSlices(
 		if (isContested(slice, nowMs) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
-	/** Returns free credit that no request was promised. `recall`: the recall that this answers. */
+	/** Returns free credit that is not promised to a request. `recall`: number of the recall that this answers. */
 	function giveBack(slice: Slice, recall: number | null = null): void {
 		if (slice.free > slice.promised) sendBack(slice, subUsd(slice.free, slice.promised), recall);
 	}
 
-	/** Removes the amount from memory first, so that it cannot be spent whatever happens to the statement. */
+	/** Removes the amount from memory first: it cannot be spent whatever happens to the statement. */
 	function sendBack(slice: Slice, amount: NanoUsd, recall: number | null): void {
 		if (stopped) return;
 		slice.free = subUsd(slice.free, amount);
@@ -99,7 +99,7 @@ export function createSlices(
 		slice.returnsEver += 1;
 	}
 
-	/** Maintains every slice once, in parts, so that requests run in between. */
+	/** Updates every slice once, in parts, so that requests run in between. */
 	function tick(): void {
 		if (stopped) return;
 		const sums = { free: 0, held: 0, unacknowledged: 0 };
@@ -127,28 +127,28 @@ export function createSlices(
 
 	function lookAfter(slice: Slice, nowMs: number): void {
 		const perSecond = (slice.burntSinceTick * 1000) / TICK_MS;
-		// Rises at once, because an outage may start in the first seconds of an account's traffic.
+		// The average rises at once and falls slowly: an outage may start in the first seconds of an account's traffic.
 		slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
 		slice.burntSinceTick = 0;
 		slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
 		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
 		if (nowMs - slice.lastUsedMs < idleReturnMs) return;
 		if (slice.free > 0) giveBack(slice);
-		// A slice that may hold more is kept: without it a recall would be answered as if everything were returned.
+		// A slice that may hold more than it knows stays, or a recall would be answered as if all were returned.
 		else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);
 	}
 
-	/** Marks the slice as contested, since credit requested now would be idle while others need it. */
+	/** Marks the slice as contested: credit requested in advance would lie idle while other instances need it. */
 	function contest(slice: Slice): void {
 		slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
 	}
 
-	/** Returns credit that is free or arriving. Resolves when Postgres has it; true if that carried the answer. */
+	/** Returns free or arriving credit. Resolves when Postgres has it; true if that answered recall `ticket`. */
 	async function surrender(slice: Slice, ticket: number): Promise<boolean> {
 		contest(slice);
 		const alone =
 			slice.returns.size === 0 && slice.asking === undefined && slice.free > slice.promised && !slice.mayHoldMore;
-		// Waiters of this instance request credit again like others: a slice that covers none of them is useless.
+		// Free credit that covers none of the waiters is returned too; they request credit again like other instances.
 		giveBack(slice, alone ? ticket : null);
 		if (slice.asking) {
 			await slice.asking;
@@ -158,22 +158,22 @@ export function createSlices(
 		return alone;
 	}
 
-	/** Ends a promise after the request's turn to reserve. A lowering of the limit has already ended it. */
+	/** Ends a promise after the request could reserve. A lowered limit has already ended it. */
 	function takeBack({ slice, need, lowering }: Promised): void {
 		if (lowering < slice.lowering) return;
 		slice.promised = subUsd(slice.promised, need);
 		giveBackIfIdle(slice, clock.monotonicMs());
 	}
 
-	/** Returns null after adding a promise to `told`, which the caller must take back. */
-	async function drawOne(slice: Slice, need: NanoUsd, told: Promised[]): Promise<Shortage | null> {
-		const tell = (): void => {
+	/** Draws for one slice. Returns null after adding to `promises`, whose elements the caller must `takeBack`. */
+	async function drawOne(slice: Slice, need: NanoUsd, promises: Promised[]): Promise<Shortage | null> {
+		const promise = (): void => {
 			slice.promised = addUsd(slice.promised, need);
-			told.push({ slice, need, lowering: lowerings });
+			promises.push({ slice, need, lowering: lowerings });
 		};
 		slice.lastUsedMs = clock.monotonicMs();
 		if (slice.free >= need) {
-			tell();
+			promise();
 			return null;
 		}
 		if (stopped) throw unavailable({ private: "the ledger is stopping" });
@@ -191,7 +191,7 @@ export function createSlices(
 				need,
 				resolve(shortage) {
 					cancel();
-					if (shortage === null) tell();
+					if (shortage === null) promise();
 					resolve(shortage);
 				},
 				reject(cause) {
@@ -211,29 +211,30 @@ export function createSlices(
 		/** Sums over accounts' slices, as of the last tick. */
 		totals: () => totals,
 		/**
-		 * Waits until `need` is free in each budget in order (inner lists concurrently), or returns the budget that lacks
-		 * it. Promises it until the caller's turn to reserve. Fault if the database does not answer in time.
+		 * Waits until `need` is free in each budget, in order (inner lists concurrently). Returns null, or the first budget
+		 * with too little. The amount stays promised until the caller's next step. Fault if the database does not answer in
+		 * time.
 		 */
 		async draw(budgets: readonly (string | readonly string[])[], need: NanoUsd) {
 			assert(need >= 0, "a need is not negative");
-			const told: Promised[] = [];
+			const promises: Promised[] = [];
 			const drawAll = async (beside: readonly string[]): Promise<Shortage | null> => {
-				const drawn = await Promise.allSettled(beside.map((budget) => drawOne(obtain(budget), need, told)));
+				const drawn = await Promise.allSettled(beside.map((budget) => drawOne(obtain(budget), need, promises)));
 				const lacking = drawn.find((one) => one.status === "rejected" || one.value !== null);
 				if (lacking?.status === "rejected") throw lacking.reason;
 				return lacking?.value ?? null;
 			};
 			try {
 				for (const step of budgets) {
-					const shortage = await (typeof step === "string" ? drawOne(obtain(step), need, told) : drawAll(step));
+					const shortage = await (typeof step === "string" ? drawOne(obtain(step), need, promises) : drawAll(step));
 					if (shortage) return shortage;
 				}
 				return null;
 			} finally {
-				clock.after(0, () => told.forEach(takeBack));
+				clock.after(0, () => promises.forEach(takeBack));
 			}
 		},
-		/** After a reservation, requests credit before the slice runs out. */
+		/** Requests credit before the slice runs out; called after each reservation. */
 		topUp(slice: Slice, nowMs: number) {
 			slice.lastUsedMs = nowMs;
 			if (slice.held > slice.heldPeak) slice.heldPeak = slice.held;
@@ -255,19 +256,19 @@ export function createSlices(
 			if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);
 		},
 		/**
-		 * Answers recall `ticket`: returns all credit that is free or arriving, now and for some seconds. Resolves when
-		 * Postgres has credit and answer; never rejects.
+		 * Answers recall `ticket`: returns all free or arriving credit, now and for some seconds. Resolves when Postgres
+		 * has the credit and the answer; never rejects.
 		 */
 		async answer(budget: string, ticket: number) {
 			const slice = slices.get(budget);
 			if (slice && (await surrender(slice, ticket))) return;
 			if (slice?.mayHoldMore) return;
-			// Sent after the returns, because the answer states that they arrived.
+			// Sent after the returns, because the answer states that they have arrived.
 			await returns.send({ op: newUuid(), budget, amount: ZERO_USD, recall: ticket });
 		},
 		/**
-		 * Applies a changed limit: refused requests may be possible now. After a lowering, free, promised and arriving
-		 * credit and the rest of running requests are no longer usable.
+		 * Applies a changed limit. After a raise, refused requests may be possible. After a lowering, free, promised and
+		 * arriving credit is returned, and later the unspent rest of running requests.
 		 */
 		limitChanged(budget: string, lowered: boolean) {
 			const slice = slices.get(budget);

@@ -4,8 +4,8 @@ import type { Journal } from "./journal.ts";
 import type { Slice, Slices } from "./slices.ts";
 
 /**
- * Work to do when Postgres has a settlement, by ticket. Arrays per field with reused indexes, so that holds are
- * released and garbage collections visit no objects. Bounded by the writer's queue.
+ * What to do when Postgres has a settlement, by ticket. One array per field with reused indexes: the holds are released
+ * early, and the garbage collector visits no object per settlement. Bounded by the writer's queue.
  */
 export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; journal: Pick<Journal, "acknowledge"> }) {
 	const { slices, journal } = deps;
@@ -27,7 +27,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 	}
 
 	return {
-		/** Returns the ticket. `journalled`: the journal has the settlement. `posted` is resolved when Postgres has it. */
+		/** Returns a ticket. `journalled`: the journal has the settlement. `posted` is resolved when Postgres has it. */
 		add(hold: HoldOf<unknown>, charged: NanoUsd, journalled: boolean, posted: PromiseWithResolvers<void> | undefined) {
 			const ticket = unused.pop() ?? charges.length;
 			accounts[ticket] = hold.account;
@@ -40,7 +40,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 			waiters[ticket] = posted;
 			return ticket;
 		},
-		/** Postgres has durably recorded the settlement; the ticket can be reused. */
+		/** Releases what the settlement held, because Postgres has durably recorded it. The ticket can then be reused. */
 		acknowledge(ticket: number) {
 			acknowledgeOn(accounts[ticket] as Slice, ticket);
 			acknowledgeOn(keys[ticket] as Slice, ticket);
@@ -51,10 +51,10 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 			unused.push(ticket);
 			posted?.resolve();
 		},
-		/** Nothing more is sent to Postgres: rejects the waiting promises with `why`. */
+		/** Rejects all waiting promises with `why`, because nothing more is sent to Postgres. */
 		giveUp(why: unknown) {
 			for (const posted of waiters.splice(0)) {
-				// Prevents an unhandled rejection, since a client that disconnected does not wait.
+				// Marks the promise as handled, because a client that disconnected does not wait for it.
 				posted?.promise.catch(() => {});
 				posted?.reject(why);
 			}

@@ -8,23 +8,23 @@ interface UsageField {
 	readonly nullable?: true;
 	/** Absent in an event if the column is null. */
 	readonly optional?: true;
-	/** A number of whole units that the request used; 0 if none. */
+	/** True if archived rows, and so seals, contain the field. Adding a field to them needs a new format of seals. */
 	readonly count?: true;
 	/** Part of an archived row and its seal; a new field only with a new format of seals. */
 	readonly archived?: true;
 }
 
 /**
- * Fields of a settled request, in the order of `lease_settle`'s arguments and of archived rows. Events, journal
- * records, batches, SQL arguments, the table `usage_event`, the archive and the request log follow from it.
- * `src/recipes.md` says how to add a field.
+ * Fields of a settled request. Their order is that of `lease_settle`'s arguments and of archived rows. Events, journal
+ * records, batches, SQL arguments, the table `usage_event`, the archive and the request log are derived from this
+ * table. `src/recipes.md` says how to add a field.
  */
 export const USAGE_FIELDS = {
 	id: { column: "request_id", type: "uuid", known: "admission", archived: true },
 	account: { column: "account_id", type: "text", known: "admission", archived: true },
 	key: { column: "key_id", type: "text", known: "admission", archived: true },
 	model: { column: "model", type: "text", known: "admission", archived: true },
-	/** Rate card that prices the request, whatever changes later. */
+	/** Rate card that prices the request, even if rates change before it ends. */
 	card: { column: "rate_card_id", type: "text", known: "admission", archived: true },
 	endpoint: { column: "endpoint", type: "text", known: "admission", archived: true },
 	streamed: { column: "streamed", type: "boolean", known: "admission", archived: true },
@@ -32,7 +32,7 @@ export const USAGE_FIELDS = {
 	charged: { column: "charged_nano_usd", type: "bigint", known: "end", archived: true },
 	/** Part of the actual cost that the operator writes off. */
 	off: { column: "written_off_nano_usd", type: "bigint", known: "end", archived: true },
-	/** `exact`: counted by the upstream. `estimated`: counted here. `recovered`: from the journal after a crash. */
+	/** `exact`: counted by the model server. `estimated`: counted here. `recovered`: from a crashed journal. */
 	basis: { column: "basis", type: "text", known: "end", archived: true },
 	ending: { column: "ending", type: "text", known: "end", archived: true },
 	/** HTTP status that the client received or would have received. */
@@ -54,7 +54,7 @@ export const USAGE_FIELDS = {
 	first: { column: "first_token_ms", type: "real", known: "end", nullable: true, archived: true },
 	/** Milliseconds from admission to the end. */
 	ms: { column: "duration_ms", type: "real", known: "end", archived: true },
-	/** Budgets on which the request draws besides its account's and key's: periods of caps, and the project. */
+	/** Budgets of the request besides those of account and key: its project's, and periods of renewing caps. */
 	budgets: { column: "budgets", type: "text[]", known: "admission", optional: true },
 } as const satisfies Record<string, UsageField>;
 

@@ -21,7 +21,7 @@ const BUILDERS = {
 	timestamptz: (column: string) => timestamp(column, { withTimezone: true }),
 };
 
-/** Columns that default to 0: the counts, and these. */
+/** Columns with the default 0, besides the counts. */
 const ZERO: ReadonlySet<UsageFieldName> = new Set(["off", "ms"]);
 
 function columnOf(name: UsageFieldName) {
@@ -37,7 +37,7 @@ const settled = Object.fromEntries(USAGE_FIELD_NAMES.map((name) => [name, column
 	PgColumnBuilderBase
 >;
 
-/** A settled request, whose row decides what it cost. Written once per id; contains no prompt or answer. */
+/** A settled request; this row decides what it cost. Written once per id. Contains no prompt or answer. */
 export const usageEvent = pgTable(
 	"usage_event",
 	{
@@ -61,7 +61,7 @@ export const usageEvent = pgTable(
 	],
 );
 
-/** Requests running at the last flush, with reserved amounts; for display only. */
+/** Requests that were running at the last flush, with their reserved amounts; only for display. */
 export const reservation = pgTable(
 	"reservation",
 	{
@@ -73,7 +73,7 @@ export const reservation = pgTable(
 		model: text().notNull(),
 		reservedNanoUsd: bigint("reserved_nano_usd", { mode: "number" }).notNull(),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
-		/** As in `usage_event`; the key may be in another project now. */
+		/** Project of the key at admission; null: none. The key may be in another project now. */
 		projectId: text("project_id"),
 	},
 	(table) => [

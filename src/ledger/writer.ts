@@ -10,7 +10,7 @@ import { createSettledQueue } from "./settled-queue.ts";
 import { NONE_HELD, type Settled, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** A running request, which is recorded in Postgres if it outlives a flush. */
+/** A running request. Postgres gets its hold if it is still running at the next flush. */
 export interface OpenRequest {
 	/** JSON of its AdmittedEvent. */
 	json(): string;
@@ -23,42 +23,43 @@ export interface OpenRequest {
 
 export interface WriterOptions {
 	flushIntervalMs: number;
-	/** Settlements per usual batch: making or acknowledging one is a single step of the event loop. */
+	/** Settlements per usual batch. Building or acknowledging a batch is one uninterrupted step of the event loop. */
 	flushAt: number;
 	batchMax: number;
-	/** Waiting settlements above which `isFull`: no requests are admitted until Postgres has caught up. */
+	/** With more settlements waiting `isFull` is true, and no requests are admitted until Postgres has caught up. */
 	queueMax: number;
 }
 
 export type Writer = ReturnType<typeof createWriter>;
 
-/** Refusals of a single settlement after which it moves behind the others. */
+/** After so many refusals a single settlement moves to the end of the queue. */
 const REFUSED_ALONE_MAX = 3;
-/** Pause before sending acknowledged settlements again after a failure. */
+/** Pause after a failure before acknowledged settlements are sent again. */
 const SEND_AGAIN_MS = 1_000;
 /** Interval at which settlements that wait for a row are retried. */
 const ASIDE_RETRY_MS = 250;
 
-/** Settlements that are sent again at a time: each known one costs the database a look-up. */
+/** Settlements that `sendAgain` sends per batch: each known one costs the database a look-up. */
 const AGAIN_BATCH = 500;
 
 const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
 
 /**
- * Write-behind queue. Batches go to Postgres one after the other; a failed one is repeated with the same ids, so
- * nothing is lost or counted twice. Settlements that need a locked row are set aside, so that only their account waits.
+ * Writes settlements to Postgres in batches, one after the other. A failed batch is repeated with the same ids, so
+ * nothing is lost or counted twice. Settlements that need a locked row are set aside, so that they delay only their
+ * account.
  */
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions) {
 	const { store, clock, log } = deps;
-	/** Settlements to send. The batch being sent stays at the front until Postgres has it. */
+	/** Settlements to send. The batch in transit stays at the front until Postgres has it. */
 	const settled = createSettledQueue(options.batchMax);
 	/** Settlements that wait for a locked row. */
 	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
-	/** Running requests since the last flush. Most end before the next and leave both pools. */
+	/** Requests that started since the last flush. Most end before the next one, and then leave both pools. */
 	let opened = new SlotPool<OpenRequest>();
-	/** Running requests from before the last flush, which get a row if they still run. */
+	/** Requests that started before the last flush. Postgres gets a row for each that still runs. */
 	let outlived = new SlotPool<OpenRequest>();
 	const batchSize = createBatchSize(options.batchMax);
 	const outage = createOutage(clock, log);
@@ -72,10 +73,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	});
 	const { isStopped } = schedule;
 
-	/** Flushes once. `withOpen`: includes running requests, since their interval has passed. */
+	/** Flushes once. `withOpen`: also records requests that have run for a whole interval. */
 	async function flush(withOpen: boolean): Promise<"done" | "more" | "failed"> {
 		const batch = settled.lend(batchSize.now());
-		// A batch smaller than usual leaves some settlements.
+		// A batch may be smaller than usual and leave settlements in the queue.
 		const leavesSome = settled.hasMore();
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
@@ -108,7 +109,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		try {
 			held = await send(batch, []);
 		} catch (error) {
-			// Moves them to the main queue, which finds a settlement that blocks.
+			// Moves them to the main queue, where shrinking batches find the settlement that blocks.
 			aside.remove();
 			settled.push(batch);
 			noteFailed(0, error);
@@ -116,12 +117,12 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		}
 		if (isStopped()) return false;
 		aside.remove();
-		// Tried after the others, when the rows may be free.
+		// Puts them at the end of the queue: their rows may be free after the other settlements.
 		acknowledge(batch, held);
 		return true;
 	}
 
-	/** Acknowledges settlements, and sets aside those with a locked row. */
+	/** Acknowledges settlements, and sets aside those that wait for a locked row. */
 	function acknowledge(batch: SettledBatch, held: ReadonlySet<number>): void {
 		if (held.size > 0) {
 			aside.append(batch.where((place) => held.has(place)));
@@ -173,7 +174,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		return unknown;
 	}
 
-	/** An outage is logged once, when it starts; a refusal concerns a record and is always logged. */
+	/** Logs an outage once, at its start. Logs each refusal, because it concerns a single record. */
 	function noteFailed(settlements: number, error: unknown): void {
 		const away = isDatabaseAway(error);
 		if (away) {
@@ -183,11 +184,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			outage.ended(settled.length());
 			log.warn("the database refused a flush; retrying", { settlements, error });
 		}
-		// A timeout may mean that the batch is too large, or waits for a lock that other settlements do not need.
+		// A timeout may have two causes: the batch is too large, or it waits for a lock that other settlements do not need.
 		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
 	}
 
-	/** Shrinks batches until the blocking record is found, which then moves behind the others. */
+	/** Shrinks batches until the blocking settlement is alone; it then moves to the end of the queue. */
 	function giveWay(settlements: number, away: boolean, error: unknown): void {
 		if (!batchSize.failed(settlements, settled.length() > 1)) return;
 		if (!away)
@@ -206,12 +207,12 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			schedule.flushLater();
 			if (settled.length() >= options.flushAt) schedule.flushSoon();
 		},
-		/** Adds a running request. `now`: records it with the next flush; otherwise only if it outlives that. */
+		/** Adds a running request. `now`: the next flush records it; otherwise only a flush after a whole interval. */
 		open(request: OpenRequest, now = false) {
 			request.slot = (now ? outlived : opened).take(request);
 			schedule.flushLater();
 		},
-		/** Removes an ended request, unless its acknowledgement is awaited. */
+		/** Removes an ended request, unless a client waits for its acknowledgement. */
 		ended(request: OpenRequest) {
 			if (request.acknowledge !== undefined) return;
 			if (!opened.release(request.slot, request)) outlived.release(request.slot, request);
@@ -234,11 +235,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			const nowMs = clock.monotonicMs();
 			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
-		/** The ids of queued settlements. */
+		/** Ids of the settlements in the queues. */
 		waiting: (): ReadonlySet<string> => new Set([...settled.ids(), ...aside.ids()]),
 		/**
-		 * Sends acknowledged settlements again after a failover: the new server may lack them. Returns how many it lacked;
-		 * all of them if it does not know this epoch.
+		 * Sends acknowledged settlements again after a failover: the new server may lack them. Returns how many it lacked,
+		 * or the number of all if it does not know this epoch.
 		 */
 		sendAgain,
 		/** Stops without flushing; queued settlements stay in the journal. */
@@ -246,7 +247,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	};
 }
 
-/** Size of batches: halved by each failure, so that a bad record does not block others long; grows with success. */
+/** Size of batches. Halved by each failure, so that a bad record does not block others long; grows with success. */
 function createBatchSize(most: number) {
 	let size = most;
 	let failedAlone = 0;
@@ -256,7 +257,7 @@ function createBatchSize(most: number) {
 			size = Math.min(size * 2, most);
 			failedAlone = 0;
 		},
-		/** True if a settlement failed alone so often that the others, if any, should pass it. */
+		/** Returns true if a settlement has failed alone so often that the others should be sent before it. */
 		failed(settlements: number, hasOthers: boolean): boolean {
 			size = Math.max(1, Math.floor(settlements / 2));
 			if (settlements !== 1) return false;
@@ -268,7 +269,7 @@ function createBatchSize(most: number) {
 	};
 }
 
-/** Logs an outage of Postgres once at its start and once at its end. `settlements`: how many wait. */
+/** Logs an outage of Postgres once at its start and once at its end. `settlements`: the number that waits. */
 function createOutage(clock: Clock, log: Log) {
 	let sinceMs: number | undefined;
 	return {

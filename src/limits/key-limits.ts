@@ -6,35 +6,34 @@ import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
 /**
- * Limits of concurrent requests and requests per minute of a key, or of a project's keys together, across all
- * instances. Each instance counts within its share; shares move to where requests arrive. Checks are synchronous; only
- * a used-up share must be drawn from Postgres.
+ * Limits of a key's (or of a project's keys') concurrent requests and requests per minute, over all instances. Each
+ * instance counts within its share; shares move to where requests arrive. Checks are synchronous; only a used-up share
+ * needs Postgres.
  */
 export interface KeyLimits {
 	/**
-	 * Counts a request. Returns false if this instance's share is used up: then `draw` and call it again. Throws
-	 * rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`.
+	 * Counts a request. False if this instance's share is used up: call `draw`, then try again. Throws
+	 * rate_limit_exceeded. Each `enter` that counted needs one `leave` or `withdraw`.
 	 */
 	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): boolean;
-	/** Throws if `enter` would throw; counts nothing. */
+	/** Throws as `enter` would, without counting. */
 	check(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
 	/** Requests a larger share. Resolves even if none is free. Fault service_unavailable if Postgres does not answer. */
 	draw(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): Promise<void>;
 	leave(keyId: string): void;
-	/** Undoes an `enter` within the same tick. */
+	/** Undoes an `enter` in the same turn of the event loop. */
 	withdraw(keyId: string): void;
 	/** Number of the key's running requests on this instance. */
 	running(keyId: string): number;
 	rateLimitState(keyId: string, requestsPerMinute: number): RateLimitState;
-	/** Another instance lacks a share of this key: returns unused parts of this instance's. */
+	/** Call it when another instance needs a share of this key: returns unused parts. */
 	recall(keyId: string): void;
 	/** Returns all unused parts of shares and stops. */
 	stop(): Promise<void>;
 }
 
-/** State of a request limit, as far as this instance knows; lacks what others used since its last draw. */
+/** State of a request limit as this instance knows it; without requests on other instances since its last draw. */
 export interface RateLimitState {
-	/** Limit in requests per minute. */
 	readonly limit: number;
 	/** Requests that would be admitted now. */
 	readonly remaining: number;
@@ -48,17 +47,17 @@ interface Usage extends RateWindow {
 	runningShare: Share | undefined;
 }
 
-/** Limit of keys in memory. Above it, each new key checks some others and drops those without running requests. */
+/** Most keys in memory. Above it each new key checks some others and drops those without running requests. */
 const KEYS_MAX = 250_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
-/** Keys checked per tick. Keys unused for two minutes are dropped and their shares returned. */
+/** Keys checked per tick. A key that was not used for two minutes is dropped, and its shares are returned. */
 const KEYS_A_TICK = 4_000;
 const CONTESTED_MS = 5_000;
 
 export interface KeyLimitsDeps {
 	readonly clock: Clock;
-	/** Absent: this is the only instance and has the whole limits. */
+	/** Absent: this is the only instance and needs no shares. */
 	readonly shared?: Omit<SharesDeps, "clock">;
 }
 
@@ -80,7 +79,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Checks the next `looks` keys. */
+	/** Drops keys that are not in use; checks the next `looks` keys. */
 	function forgetSome(looks: number, nowMs: number, evenCounted: boolean): void {
 		for (let looked = 0; looked < looks; looked++) {
 			const { done, value } = sweep.next();
@@ -128,7 +127,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
 		kind === "running" ? usage.running >= amount : countAt(usage, nowMs) > amount - 1;
 
-	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if drawing cannot help. */
+	/** True if one more request fits. False if a share must be drawn. Throws rate_limit_exceeded if that cannot help. */
 	function hasRoom(keyId: string, usage: Usage, kind: LimitKind, limit: number | null, nowMs: number): boolean {
 		if (limit === null) return true;
 		const share = shareOf(keyId, usage, kind, limit);
@@ -223,7 +222,7 @@ function refusal(
 	});
 }
 
-/** When a retry may succeed, as counts of this or other instances decay. Of the others only the rate is known. */
+/** When a retry may succeed, as counts here or on other instances decrease. Of the others only the rate is known. */
 function comeBackAtMs(usage: Usage, limit: number, share: Share | undefined, nowMs: number): number {
 	const isOurs = isAbove(usage, limit, nowMs);
 	if (isOurs) return freeAtMs(usage, limit);

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** Approximate sliding count of the last minute, from two fixed windows of which the older counts partly. */
+/** Approximate count of the last minute, from two fixed windows; the older one counts in part. */
 export interface RateWindow {
 	sinceMs: number;
 	count: number;
@@ -10,19 +10,19 @@ export interface RateWindow {
 export const WINDOW_MS = 60_000;
 
 /**
- * Start of the window of `nowMs`: a minute of the wall clock. It is the same on all instances, which would otherwise
- * together admit more than the limit.
+ * Start of the window that contains `nowMs`, a minute of the wall clock. All instances have the same windows: otherwise
+ * they would together admit more than the limit.
  */
 export function windowStart(nowMs: number, wallMs: number): number {
 	return nowMs - (wallMs % WINDOW_MS);
 }
 
-/** Largest difference between instances' clocks that counts as normal. */
+/** Largest normal difference between instances' clocks. */
 const APART_MS_MAX = 1_000;
 
 /**
- * Advances to the window of `nowMs`, and realigns the window after the wall clock was set. A window never starts in the
- * future, since the older one would then count too much.
+ * Moves on to the window of `nowMs`, and realigns it if the wall clock was set. A window never starts in the future:
+ * the older one would count too much.
  */
 export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
@@ -32,7 +32,7 @@ export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "w
 	window.sinceMs += windows * WINDOW_MS;
 	const startMs = windowStart(nowMs, clock.wallMs());
 	const apartMs = Math.abs(window.sinceMs - startMs);
-	// A distance of exactly a minute counts as aligned: clocks at a window's end may be in different windows.
+	// A distance of a whole minute counts as aligned: near a window's end clocks may be in different windows.
 	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 
@@ -42,8 +42,8 @@ export function countAt({ sinceMs, count, countBefore }: RateWindow, nowMs: numb
 }
 
 /**
- * When one more request fits under `perMinute` (1 or more) if none comes: as the older window decays, or later the
- * current one.
+ * When one more request fits under `perMinute` (1 or more) if no other comes: while the older window decays, or after
+ * it.
  */
 export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute: number): number {
 	const room = perMinute - 1;
@@ -54,7 +54,7 @@ export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute:
 
 /** When the count becomes zero if no request comes; undefined if it is zero. */
 export function zeroAtMs({ sinceMs, count, countBefore }: RateWindow): number | undefined {
-	// The current window still counts, less and less, during the next one.
+	// During the next window the current one still counts, in part.
 	if (count > 0) return sinceMs + 2 * WINDOW_MS;
 	return countBefore > 0 ? sinceMs + WINDOW_MS : undefined;
 }

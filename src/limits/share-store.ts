@@ -7,25 +7,25 @@ export interface ShareRequest {
 	readonly kind: LimitKind;
 	/** Limit of the key, over all instances. */
 	readonly limit: number;
-	/** Share that the instance keeps in any case; the store may grant the rest of its former share to others. */
+	/** Share that the instance has and keeps; the store may grant the rest of its former share to others. */
 	readonly have: number;
-	/** Share that the instance needs; `have` or less to request nothing. */
+	/** Share that the instance needs; `have` or less if it needs no more. */
 	readonly need: number;
-	/** Grows with each call of this process, so that an earlier call arriving late changes nothing. */
+	/** Number of the call, which increases in a process, so that an earlier call that arrives late changes nothing. */
 	readonly seq: number;
 }
 
 export interface ShareGrant {
 	readonly key: string;
 	readonly kind: LimitKind;
-	/** Share granted, at least `have`. If less than `need`, others hold the rest and are asked to return it. */
+	/** The share now, at least `have`. If it is less than `need`, the other instances have the rest and are notified. */
 	readonly share: number;
 	/** Part of the limit that no instance holds. */
 	readonly free: number;
 }
 
-/** Stores shares of all instances. Calls may be repeated; a call that throws may have taken effect. */
+/** Stores the shares of all instances. Calls may be repeated; one that throws may have taken effect. */
 export interface ShareStore {
-	/** Grants shares. A request whose row is locked is missing from the result and has no effect. */
+	/** Grants shares. A request with a locked row has no effect and no result. */
 	hold(asks: readonly ShareRequest[]): Promise<readonly ShareGrant[]>;
 }

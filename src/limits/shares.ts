@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 import type { LimitKind, ShareGrant, ShareRequest, ShareStore } from "./share-store.ts";
 
 /**
- * This instance's share of a key's limit. Its count never exceeds `amount`, and all instances' amounts never exceed the
- * limit: a share leaves memory before it is returned, and enters memory after it was granted.
+ * This instance's share of a key's limit. Its count is at most `amount`, and all instances' amounts together at most
+ * the limit: a returned part leaves memory first, and a granted one enters it last.
  */
 export interface Share {
 	readonly key: string;
@@ -15,23 +15,23 @@ export interface Share {
 	free: number;
 	/** Limit of the key at its last use. */
 	limit: number;
-	/** Number of gate openings at the last use; tells whether the gate closed since. */
+	/** Number of the gate's openings at the last use; a change means that the gate has closed since. */
 	openings: number;
-	/** The limit was lowered or the gate closed since the last grant: until the next one, only the used part is kept. */
+	/** The limit was lowered or the gate closed since the last grant. Until the next one only the used part is kept. */
 	isStale: boolean;
-	/** Returns this instance's current count in whole requests. */
+	/** This instance's present count, in whole requests. */
 	used: () => number;
-	/** True if unused: the share is deleted once the store has it back. */
+	/** True if it is unused: it is deleted once the store has it back. */
 	isReleased: boolean;
-	/** True if the store left it out at the last draw: the shares of others are unknown. */
+	/** True if the store left it out at the last draw, so that other instances' shares are unknown. */
 	isLeftOut: boolean;
 	/** Until then requests are refused without a draw, because no instance had anything to give. */
 	dryUntilMs: number;
-	/** Until then unused parts are returned at once, because other instances lack them. */
+	/** Until then unused parts are returned at once, because other instances need them. */
 	contestedUntilMs: number;
 	/** The running draw, which all waiting requests share. */
 	drawing: Promise<void> | undefined;
-	/** Share that the running draw needs; 0 without a draw. */
+	/** Share that the running draw needs; 0 if none runs. */
 	need: number;
 	answered: PromiseWithResolvers<void> | undefined;
 }
@@ -40,19 +40,17 @@ export interface Shares {
 	/** Returns the share of a key's limit, which may be empty. */
 	obtain(key: string, kind: LimitKind, used: () => number): Share;
 	release(share: Share): void;
-	/**
-	 * Resolves when there is room for one more request, or none to be had. Fault service_unavailable without an answer.
-	 */
+	/** Resolves when one more request fits, or when no share is free. Fault service_unavailable without an answer. */
 	draw(share: Share): Promise<void>;
 	/**
-	 * Applies the key's present limit. A grant made under a higher limit or before the gate closed may now belong to
-	 * others: unused parts are returned at once, used ones when free, and grants in flight are rejected.
+	 * Applies the key's present limit. A grant made under a higher limit, or before the gate closed, may now belong to
+	 * other instances: unused parts are returned at once, used ones when free, and grants in transit are rejected.
 	 */
 	limitTo(share: Share, limit: number): void;
 	/** Returns all unused parts. */
 	giveBack(share: Share): void;
 	/**
-	 * Call it once a second: repeats failed returns; after the gate closed, also returns used parts, which may belong to
+	 * Call it once a second. Repeats failed returns; after the gate closed also returns used parts, which may belong to
 	 * an ended epoch.
 	 */
 	tick(): void;
@@ -61,7 +59,7 @@ export interface Shares {
 }
 
 const ASKS_A_STATEMENT = 500;
-/** Pauses between the attempts of a draw, during which others return unused parts. */
+/** Pauses between the attempts of a draw, in which other instances return unused parts. */
 const ASK_AGAIN_MS = [20, 60, 120];
 const DRY_MS = 500;
 
@@ -69,21 +67,21 @@ export interface SharesDeps {
 	readonly store: ShareStore;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** Returns the number of gate openings; by default the gate never closes. */
+	/** Number of the gate's openings; by default the gate never closes. */
 	readonly openings?: () => number;
 }
 
 export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps): Shares {
-	/** Shares to send in the next call to the store. */
+	/** Shares that the next call to the store sends. */
 	const dirty = new Set<Share>();
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;
 	let seq = 0;
-	/** Gate opening for which the store has a report of the shares in use, and the shares still to report. */
+	/** Opening of the gate whose used shares the store knows, and the shares that it still has to learn. */
 	let toldOpening = openings();
 	let telling: Iterator<Share> | undefined;
 
-	/** Sends one statement at a time, so that the store never has less than memory. */
+	/** Sends one statement at a time, so that the store never records less than memory has. */
 	async function send(): Promise<void> {
 		const leftOut = new Set<Share>();
 		for (let batch = nextBatch(); batch.length > 0; batch = nextBatch()) {
@@ -98,13 +96,13 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			}
 			for (const share of batch) if (share.isLeftOut) leftOut.add(share);
 		}
-		// The tick sends them again.
+		// The next tick sends them again.
 		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
-		// In the same step as the last check: a share added later starts its own send.
+		// No `await` since the last check: a share that is added later starts another `send`.
 		sending = undefined;
 	}
 
-	/** Draws come before mere reports, which may take hundreds of statements. */
+	/** Draws go before mere reports, which may take hundreds of statements. */
 	function nextBatch(): readonly Share[] {
 		const batch = new Set<Share>();
 		for (const share of dirty) {
@@ -121,8 +119,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	}
 
 	/**
-	 * After the gate opened, a used share without a new grant is cut to its used part, which the store must know. Unused
-	 * shares wait for their next use or for a recall.
+	 * True for a used share without a grant since the gate opened: it was cut to its used part, which the store must
+	 * know. Unused shares wait for their next use or a recall.
 	 */
 	function needsReport(share: Share): boolean {
 		const used = share.used();
@@ -152,10 +150,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			if (grant !== undefined && ask !== undefined) {
 				const more = Math.max(0, grant.share - ask.have);
 				if (!inTime || ask.limit > share.limit) {
-					// The grant is not used, which the store must learn.
+					// The grant is not used, and the store must know that.
 					dirty.add(share);
 				} else if (more > 0) {
-					// Parts that were returned during the call stay returned.
+					// Keeps parts out that were returned during the call.
 					share.amount += more;
 					share.isStale = false;
 				}
@@ -166,26 +164,26 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 	}
 
-	/** Outcome unknown: the store may have granted more than memory has, so the share is sent again. */
+	/** The outcome is unknown: the store may have granted more than memory has, so the share is sent again. */
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);
 	}
 
 	function kick(): void {
-		// Shares changed in the same tick are sent together.
+		// Shares that change in the same tick are sent together.
 		sending ??= Promise.resolve().then(send);
 	}
 
 	function asked(share: Share): Promise<void> {
 		const used = share.used();
 		share.need = used + 1;
-		// Requests admitted while there was no limit have no share yet; others must see it as taken.
+		// Requests that were admitted without a limit have no share yet; the store must count them.
 		share.amount = Math.max(share.amount, used);
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
 		const answer = share.answered.promise;
-		// The current send may stop before it reads this entry.
+		// A running `send` may end before it reads this entry.
 		if (sending === undefined) kick();
 		else void sending.then(kick);
 		return answer.finally(() => {

@@ -11,7 +11,7 @@ import { claimed, inForceOf, limitsOf, listOf, type ManagementAnswer, type Manag
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Account operations. Creation works as on the command line, suspension as on operators' pages. */
+/** Operations on accounts. Creation works as on the command line, suspension as on operators' pages. */
 export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
@@ -57,7 +57,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 				...(state === undefined ? {} : { state }),
 				...(timeZone === undefined ? {} : { timeZone }),
 			};
-			// Uses the console's action names in the audit log.
+			// The audit log uses the console's names of actions.
 			const ended = state === "suspended" ? "account.suspend" : "account.unsuspend";
 			const ofState = state === undefined ? null : call.noted(ended, { reason });
 			const acts = [
@@ -72,9 +72,9 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 	};
 }
 
-/** Fault not_found. */
+/** Reads an account by id. Fault not_found. */
 export async function accountOf(statements: Statements, id: string): Promise<AccountRecord> {
-	// An e-mail address is not accepted as an account id; the list can be filtered by it.
+	// An e-mail address is no id; the list of accounts can be filtered by it.
 	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
 	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id } });
 	return account;

@@ -11,14 +11,14 @@ import { managementDigest, parseManagementSecret } from "../keys/management-secr
 
 /** Failed attempts per minute and address before answers are limited. */
 const FAILURES_PER_MINUTE_MAX = 30;
-/** Failed attempts per minute, of all addresses, that may cost a query. */
+/** Failed attempts per minute of all addresses that may cost a query. */
 const ALL_FAILURES_PER_MINUTE_MAX = 3_000;
-/** Digests of keys that were once found; beyond it the least recently used one is forgotten. */
+/** Most digests of keys that were found before; above it the least recently used one is dropped. */
 const KNOWN_MAX = 10_000;
 
 /**
- * Authenticates management keys. Limits failed attempts like a gateway; a key that was found before shares no limit with
- * unknown ones. Reads the key for each request without a cache, so that a revoked key stops working at once.
+ * Authenticates management keys. Limits failed attempts as a gateway does; a key that was found before shares no limit
+ * with unknown ones. Reads the key for each request, without a cache, so that a revoked key stops working at once.
  */
 export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
@@ -64,7 +64,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		/** Faults missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
 		async identify(connection: Connection): Promise<ManagementKeyRecord> {
 			const digest = managementDigest(keyMaker.digest, secretOf(connection));
-			// The first read may have been shared with an earlier request, so the key is read again.
+			// Reads the key again: an earlier request may have made the first read.
 			const caller = await again(await find(digest, connection.address));
 			await touchManagementKey(statements, caller.id);
 			return caller;

@@ -11,7 +11,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /**
- * Credit adjustments. A key acts for the operator who created it: its adjustments count as that operator's. It can
+ * Credit adjustments. A key acts for the operator who created it, so its adjustments count as that operator's. It can
  * neither confirm them nor change the operator's own account.
  */
 export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config" | "clock">) {

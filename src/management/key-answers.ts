@@ -19,7 +19,7 @@ import { claimed, detailOf, fenced, limitsOf, listOf, required, settingsOf } fro
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Operations on any account's API keys, with the console's limits, fences and audit entries. */
+/** Operations on any account's API keys, with the limits, fences and audit entries of the console. */
 export function keyAnswers(
 	parts: Parts<"statements" | "keyMaker" | "clock" | "fence">,
 	mailOwners: (accountId: string, keyId: string) => Promise<boolean>,
@@ -29,7 +29,7 @@ export function keyAnswers(
 
 	/**
 	 * Plans a new key. With a token the id is stored first, and the secret derives from id, token and pepper: a repeated
-	 * call gets the same secret, which is not stored.
+	 * call gets the same secret, although it is not stored.
 	 */
 	async function plan(call: ManagementCall): Promise<PlannedKey> {
 		const id = await claimed(parts, call, newId("key"));
@@ -38,7 +38,7 @@ export function keyAnswers(
 		return { id, secret: derivedSecret(keyMaker.serviceName, hex) };
 	}
 
-	/** The secret, unless owners were mailed. Called after the key was made, so that an owner who just joined counts. */
+	/** The secret, unless owners get a mail. Called after the key was created, so that a new owner counts. */
 	const secretFor = async (accountId: string, id: string, secret: string) =>
 		(await mailOwners(accountId, id)) ? null : secret;
 

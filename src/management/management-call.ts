@@ -12,23 +12,23 @@ import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-
 import { InForce } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** An authorized request: valid key, scope, query and body. */
+/** A request whose key, scope, query and body were checked. */
 export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
 	readonly caller: ManagementKeyRecord;
-	/** `{id}` of the path; "" if the path has none. */
+	/** `{id}` of the path; "" if it has none. */
 	readonly id: string;
 	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
 	readonly body: BodyOf<Name>;
-	/** Idempotency token of a creation; null without one. */
+	/** Idempotency token of a creation; null: none. */
 	readonly token: string | null;
 	/** Entity tags of `If-Match`; null: any state. */
 	readonly match: readonly string[] | null;
 }
 
-/** A route's response body; `etag` is also sent as a header. */
+/** Body of a route's response; `etag` is also sent as a header. */
 export type ManagementAnswer = Readonly<Record<string, unknown>> & { readonly etag?: string };
 
-/** As elsewhere in `/v1`: printable ASCII. */
+/** Printable ASCII, as elsewhere in `/v1`. */
 const TOKEN = /^[\x21-\x7e]{1,255}$/;
 const ETAGS_MAX = 32;
 
@@ -46,8 +46,8 @@ export function clientToken(headers: Headers, body: unknown): string | null {
 }
 
 /**
- * Entity tags of `If-Match`, without quotes; null without it or for `*`. A weak tag matches nothing (RFC 9110, 13.1.1).
- * Fault invalid_request.
+ * Entity tags of `If-Match`, without quotes; null without it, and for `*`. A weak tag matches nothing (RFC 9110,
+ * 13.1.1). Fault invalid_request.
  */
 export function ifMatch(headers: Headers): readonly string[] | null {
 	const header = headers.get("if-match")?.trim();
@@ -59,7 +59,7 @@ export function ifMatch(headers: Headers): readonly string[] | null {
 }
 
 /**
- * Returns the id for a creation: `fresh`, or the id of an earlier equal call with the same token, so that nothing is
+ * Returns the id for a creation: `fresh`, or that of an earlier equal call with the same token, so that nothing is
  * created twice. Fault idempotency_mismatch.
  */
 export async function claimed({ keyMaker, clock }: Parts<"keyMaker" | "clock">, call: ManagementCall, fresh: string) {
@@ -70,7 +70,7 @@ export async function claimed({ keyMaker, clock }: Parts<"keyMaker" | "clock">, 
 	return claimSubject(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
 }
 
-/** The body without its token, for the audit log, whose readers must not be able to repeat the call. */
+/** The body without its token: readers of the audit log must not be able to repeat the call. */
 export function detailOf(call: ManagementCall): Record<string, unknown> {
 	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
 	return asked;
@@ -98,7 +98,7 @@ function momentOf(text: string, param: string): number {
 	return ms;
 }
 
-/** Waits until all instances apply a change, and adds the result to the response. */
+/** Waits until all instances have applied a change, and adds the result to the response. */
 export async function fenced<Answer>(
 	{ fence }: Parts<"fence">,
 	call: ManagementCall,
@@ -120,7 +120,7 @@ export function listOf(data: readonly ManagementAnswer[], next: string | null): 
 	return { object: "list", data, next, has_more: next !== null };
 }
 
-/** Fault invalid_request if the query parameter is missing. */
+/** Value of a query parameter. Fault invalid_request if it is missing. */
 export function required({ query }: ManagementCall, name: ManagementQuery): string {
 	const value = query[name];
 	if (value === undefined) throw new Fault("invalid_request", `\`${name}\` is missing.`, { param: name });

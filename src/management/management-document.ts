@@ -66,7 +66,7 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 	};
 }
 
-/** Whether a request may omit its body, since all its fields are optional. */
+/** True if a request may lack a body, because all fields are optional. */
 function mayBeLeftOut(body: keyof typeof MANAGEMENT_REQUESTS): boolean {
 	return Object.keys(MANAGEMENT_REQUESTS[body].properties).length === 0;
 }

@@ -1,4 +1,4 @@
-/** Table of the management interface, used for routing, checks, the OpenAPI document and the README. */
+/** Table of the management interface. Routing, checks, the OpenAPI document and the README use it. */
 import { type Static, Type } from "@sinclair/typebox";
 import { oneOf } from "../gateway/openapi/openapi-text-answers.ts";
 import type { ManagementScope } from "../keys/management-scope.ts";
@@ -17,11 +17,11 @@ export interface ManagementRoute {
 	readonly query: readonly ManagementQuery[];
 	readonly body: RequestName | undefined;
 	readonly answer: AnswerName;
-	/** Creates an object; a client token makes the call idempotent. */
+	/** True if it creates an object: a client token then makes the call idempotent. */
 	readonly token: boolean;
 	/** Supports `If-Match`. */
 	readonly conditional: boolean;
-	/** Waits until all instances apply the change; the status is 202 if some had not when the wait ended. */
+	/** True if it waits until all instances have applied the change. The status is 202 if some had not by then. */
 	readonly fenced: boolean;
 }
 
@@ -41,7 +41,7 @@ export const MANAGEMENT_QUERY = {
 	to: day("The last day, in UTC, inclusive."),
 };
 
-/** Defines a route, to be called with its summary. `body` is its schema's name; other properties derive from the schemas of request and response. */
+/** Defines a route, to be called with its summary. `body` is its schema's name; the schemas give other properties. */
 function on<Body extends RequestName | undefined = undefined>(
 	place: `${ManagementRoute["method"]} ${string}`,
 	scope: ManagementScope | null,

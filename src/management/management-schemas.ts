@@ -25,7 +25,7 @@ const token = optional({
 	}),
 });
 
-/** Limits of a key or project. Absent: unchanged (in a creation: none). Null: none. */
+/** Limits of a key or project. An absent one is unchanged (at creation: none); null removes it. */
 const limits = optional({
 	cap_usd: orNull(UsdGiven),
 	cap_period: Type.Union(

@@ -28,7 +28,7 @@ import { projectAnswers, projectMemberAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
-/** Limits of concurrent requests, and the part for one network: a fence takes up to 45 s. */
+/** Most concurrent requests, and the part for one network: a fence takes up to 45 s. */
 const REQUESTS_MAX = 256;
 const REQUESTS_SHARE = 3 / 4;
 
@@ -37,7 +37,7 @@ type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<N
 
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
-/** Serves `/v1/management/…` for operators' scripts with management keys. Never rejects. */
+/** Serves `/v1/management/…` for operators' scripts, with management keys. Never rejects. */
 export function createManagement(
 	parts: ManagementParts,
 	options: { mailOwners: Parameters<typeof keyAnswers>[1] },
@@ -125,7 +125,7 @@ class WrongMethod extends Fault {
 const NAMES = Object.keys(MANAGEMENT_ROUTES) as ManagementRouteName[];
 const ID_CHARS_MAX = 64;
 
-/** Faults: not_found, method_not_allowed. */
+/** Finds the route. Faults: not_found, method_not_allowed. */
 function routeOf(method: string, pathname: string): { name: ManagementRouteName; id: string } {
 	const parts = pathname.slice(MANAGEMENT_PREFIX.length).split("/");
 	const id = parts[1] ?? "";
@@ -138,7 +138,7 @@ function routeOf(method: string, pathname: string): { name: ManagementRouteName;
 	return { name, id };
 }
 
-/** Checks a query parameter by its schema. Fault invalid_request. */
+/** Checks query parameters by their schemas. Fault invalid_request. */
 function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall["query"] {
 	const query: Partial<Record<ManagementQuery, string>> = {};
 	for (const [param, value] of given) {
@@ -156,7 +156,7 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 	return query;
 }
 
-/** True if the response's `in_force`, where present, says that every instance applies the change. */
+/** False if the response's `in_force` says that some instances have not applied the change. */
 function isInForce(answered: ManagementAnswer): boolean {
 	const inForce = answered.in_force as { effective: boolean } | null | undefined;
 	return inForce === null || inForce === undefined || inForce.effective;

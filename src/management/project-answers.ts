@@ -18,7 +18,7 @@ import { claimed, detailOf, fenced, inForceOf, limitsOf, listOf, settingsOf } fr
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Operations on any account's projects, with the console's limits, fences and audit entries. */
+/** Operations on any account's projects, with the limits, fences and audit entries of the console. */
 export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
@@ -64,7 +64,7 @@ const projectView = (project: ProjectRecord) =>
 export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 	const { statements } = parts;
 
-	/** Finds the member and the project named by a call. Faults: not_found, invalid_request. */
+	/** The member and the project that a call names. Faults: not_found, invalid_request. */
 	async function placeOf(call: ManagementCall, { user_id, email }: { user_id?: string; email?: string }) {
 		if ((user_id === undefined) === (email === undefined))
 			throw new Fault("invalid_request", "Send either `user_id` or `email`.", { param: "user_id" });

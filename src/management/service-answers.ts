@@ -68,6 +68,6 @@ function modelView(model: DeployedModel, isConnected: boolean) {
 	});
 }
 
-/** Server addresses are omitted; only operators' pages show them. */
+/** Without the servers' addresses, which only operators' pages show. */
 const deploymentView = (replica: ReplicaView) =>
 	shown(Deployment, replica, { id: replica.alias, model: replica.modelId });

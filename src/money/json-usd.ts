@@ -3,10 +3,10 @@ import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "./nano-usd.ts";
 /** US dollars as a JSON number, for output only. */
 export type JsonUsd = number & { readonly unit: "json-usd" };
 
-/** 2^23 dollars; above it, adjacent doubles differ by more than a nano-dollar. */
+/** 2^23 dollars. Above it adjacent doubles differ by more than a nano-dollar. */
 const DOUBLE_NANO_USD_MAX = 2 ** 23 * NANO_PER_USD;
 
-/** Dollars as a number, for JSON clients that expect one. Below DOUBLE_NANO_USD_MAX the written decimal is exact. */
+/** Dollars as a number, for JSON clients that expect one. Exact below DOUBLE_NANO_USD_MAX. */
 export function jsonUsd(amount: NanoUsd): JsonUsd {
 	if (Math.abs(amount) < DOUBLE_NANO_USD_MAX) return (amount / NANO_PER_USD) as JsonUsd;
 	return (JSON as unknown as { rawJSON(text: string): JsonUsd }).rawJSON(formatUsd(amount));

@@ -15,7 +15,7 @@ export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
 
 /** Brands an integer; asserts that it is one. */
 export function nanoUsd(value: number): NanoUsd {
-	// Not `assert`, which would format its message for every amount.
+	// Not `assert`, whose message would be formatted for every amount.
 	if (!Number.isSafeInteger(value)) throw new AssertionError(`nano-dollars are safe integers, got ${value}`);
 	return value as NanoUsd;
 }
@@ -33,12 +33,12 @@ export function displaySumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
 }
 
-/** Sum for display only: above MAX_NANO_USD it is rounded instead of refused. */
+/** Sum for display only: rounded above MAX_NANO_USD. */
 export function displaySum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
 }
 
-/** Difference for display only: below −MAX_NANO_USD it is rounded instead of refused. */
+/** Difference for display only: rounded below −MAX_NANO_USD. */
 export function displayRest(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
@@ -76,7 +76,7 @@ export function costNanoUsd(lines: readonly CostLine[]): NanoUsd | undefined {
 		}
 		sumPico += line.units * line.rate;
 	}
-	// Exact: if the rounded sum is below 2^53, no addition was rounded.
+	// Exact: if the rounded sum is below 2^53, so was every partial sum.
 	if (sumPico <= Number.MAX_SAFE_INTEGER) return Math.ceil(sumPico / PICO_PER_NANO) as NanoUsd;
 	return costByBigInt(lines);
 }
@@ -89,7 +89,7 @@ function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 	return nano > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : (Number(nano) as NanoUsd);
 }
 
-/** Largest number of units at `rate` that `budget` pays after `fixed`. At rate 0 any number. */
+/** Number of units at `rate` that `budget` pays besides `fixed`. At rate 0 the largest number. */
 export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rate: PicoUsdPerUnit): number {
 	let leftPico = BigInt(budget) * 1000n;
 	for (const line of fixed) leftPico -= BigInt(line.units) * BigInt(line.rate);

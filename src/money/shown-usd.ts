@@ -14,7 +14,7 @@ export interface UsdStyle {
 	readonly point: string;
 	readonly group: string;
 	readonly dollars: (digits: string) => string;
-	/** Adds the currency code, for exact amounts. */
+	/** An exact amount, with the currency's code. */
 	readonly exact: (digits: string) => string;
 	/** Suffixes for thousands and millions. */
 	readonly thousands: string;
@@ -30,7 +30,7 @@ export const ENGLISH_USD: UsdStyle = {
 	millions: "M",
 };
 
-/** From CLDR's locale data: the sign follows the digits and a no-break space. */
+/** As in CLDR's locale data: the currency sign follows the digits and a no-break space. */
 export const GERMAN_USD: UsdStyle = {
 	point: ",",
 	group: ".",
@@ -73,7 +73,7 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		/** The exact amount, without trailing zeros: `USD 9,007,199.254740991`. */
 		showUsdExact: (amount: NanoUsd): string => signed(amount, exact(grouped(formatUsd(magnitude(amount))))),
 
-		/** For axes: two significant digits, at least whole cents: `$1.2K`, `$340`, `$0.02`. */
+		/** For axes: two significant digits, but at least whole cents: `$1.2K`, `$340`, `$0.02`. */
 		showUsdShort(amount: NanoUsd): string {
 			const size = Math.abs(amount);
 			if (size === 0) return dollars("0");
@@ -87,7 +87,7 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		showRatePerMillion: (rate: PicoUsdPerUnit): string =>
 			dollars(grouped(formatDecimal(rate, PICO_DIGITS - MILLION_DIGITS, 2))),
 
-		/** Exact cost of a bill's line, since only the bill's total is rounded. */
+		/** Exact cost of a bill's line; only the bill's total is rounded. */
 		showLineCost: ({ units, rate }: CostLine): string =>
 			exact(grouped(formatDecimal(BigInt(units) * BigInt(rate), PICO_DIGITS, 2))),
 	};

@@ -18,7 +18,7 @@ export type AuditAction =
 	| `stripe.${StripeEvent}`
 	| `topup.${"cancel" | "confirm" | "create" | "look" | "reject"}`;
 
-/** Events of Stripe that may change something here. */
+/** Events of Stripe that may change something in this service. */
 export type StripeEvent =
 	| `checkout.session.${"async_payment_failed" | "async_payment_succeeded" | "completed" | "expired"}`
 	| `payment_intent.${"canceled" | "payment_failed" | "requires_action" | "succeeded"}`

@@ -1,8 +1,8 @@
 import { index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Audit log: one row per action of an operator, on a key, or by Stripe. Append-only, except that an action's outcome is
- * added later.
+ * Audit log: a row per action of an operator, on a key, or by Stripe. Append-only, but an action's outcome is added
+ * later.
  */
 export const auditEvent = pgTable(
 	"audit_event",

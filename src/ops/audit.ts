@@ -14,7 +14,7 @@ export interface AuditAct {
 	readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** An action that the statement performing it also records (`audit_note`), so that no crash separates the two. */
+/** An action that the same statement performs and records (`audit_note`), so that no crash separates the two. */
 export interface AuditNote {
 	readonly id: string;
 	readonly actor: string;
@@ -29,7 +29,7 @@ export interface AuditEntry {
 	readonly atMs: number;
 	readonly actor: string;
 	readonly actorEmail: string | null;
-	/** An `AuditAction`, or one of another version. */
+	/** An `AuditAction`, or an action of another version. */
 	readonly action: string;
 	readonly subject: string;
 	readonly accountId: string | null;
@@ -37,7 +37,7 @@ export interface AuditEntry {
 	readonly detail: Record<string, unknown>;
 }
 
-/** Records an action. Await it before responding: an action that is not recorded has not succeeded. */
+/** Records an action. Await it before the response: without a record the action counts as failed. */
 export async function audit(statements: Statements, act: AuditAct): Promise<void> {
 	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
@@ -45,11 +45,11 @@ export async function audit(statements: Statements, act: AuditAct): Promise<void
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
 }
 
-/** Longest JSON of an entry's details; beyond it, each longer value is cut to VALUE_CHARS_MAX. */
+/** Longest JSON of an entry's details. Above it each longer value is cut to VALUE_CHARS_MAX. */
 const DETAIL_CHARS_MAX = 4_000;
 const VALUE_CHARS_MAX = 200;
 
-/** Entry without subject and account, which the statement adds. */
+/** An entry without subject and account, which the statement adds. */
 export const auditNote = ({ actor, action, ip, detail = {} }: Omit<AuditAct, "subject" | "accountId">): AuditNote => ({
 	...{ id: newId("aud"), actor, action, ip, detail: bounded(detail) },
 });
@@ -69,7 +69,7 @@ export function auditNotesJson(...acts: readonly (AuditNote | undefined)[]): str
 	return lines.length === 0 ? null : JSON.stringify(lines);
 }
 
-/** Adds an action's outcome to its row: whether and when all instances applied it. */
+/** Adds an action's outcome to its row: whether and when all instances had applied it. */
 export async function noteOutcome(
 	statements: Statements,
 	{ id }: AuditNote,
@@ -104,7 +104,7 @@ export async function listAudit(
 	return rows.map(({ at, ...row }) => ({ ...row, atMs: at.getTime() }));
 }
 
-/** Deletes entries older than `days`, oldest first, until it reaches a younger one. */
+/** Deletes entries older than `days`, from the oldest on, until one is younger. */
 export async function deleteOldAudit(statements: Statements, days: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
@@ -117,16 +117,16 @@ export async function deleteOldAudit(statements: Statements, days: number): Prom
 	});
 }
 
-/** Changes of an account that are kept without RETENTION_AUDIT_DAYS: years of work by hand. */
+/** Most changes kept of an account without RETENTION_AUDIT_DAYS: years of work by hand. */
 const ACCOUNT_ROWS_MAX = 20_000;
-/** Newest entries, whose accounts are looked at, and entries that one call deletes of each. */
+/** Newest entries whose accounts are checked, and entries deleted per account and call. */
 const LOOKED_AT = 10_000;
 const ACCOUNT_BATCH_ROWS = 100;
 
 /**
- * Deletes the oldest changes of keys, projects and settings of accounts with too many. An account that goes on writing
- * is among the newest entries. Keeps entries of money, members, operators and management keys, and the creation and
- * rotation of active keys, by which a removed member's keys are found.
+ * Deletes the oldest changes of keys, projects and settings of accounts that have too many. An account that goes on
+ * writing is among the newest entries. Keeps entries about money, members, operators and management keys, and the
+ * creation and rotation of active keys, by which a removed member's keys are found.
  */
 export async function deleteAuditBeyond(statements: Statements, most = ACCOUNT_ROWS_MAX): Promise<void> {
 	await statements`

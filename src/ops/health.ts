@@ -1,18 +1,18 @@
-/** Why this instance should receive no traffic, and warnings. */
+/** Why this instance should get no traffic, and its warnings. */
 export interface HealthReport {
 	readonly ready: boolean;
 	readonly reasons: readonly string[];
-	/** Problems that need attention, but do not take the instance out of service. */
+	/** Problems that need attention, although the instance stays in service. */
 	readonly warnings: readonly string[];
 }
 
-/** Reason while a process drains: it finishes its requests but should receive no new traffic. */
+/** Reason while a process drains: it finishes its requests and should get no new ones. */
 export const STOPPING = "the instance is stopping";
 
 /** Returns the problem; undefined if there is none. */
 export type HealthCheck = () => string | undefined;
 
-/** Builds the response of `/readyz`. Every check runs each time, so checks must be fast. */
+/** Builds the response of `/readyz`. Runs every check each time, so checks must be fast. */
 export function createHealth(checks: {
 	ready: readonly HealthCheck[];
 	warn: readonly HealthCheck[];

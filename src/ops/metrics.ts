@@ -3,7 +3,7 @@ import type { Histogram } from "../base/histogram.ts";
 
 /** A metric whose value is read when metrics are requested. */
 export interface Reading {
-	/** Names that end in `_total` are counters, which only grow while the process lives; others are gauges. */
+	/** Names that end in `_total` are counters, which only grow during a process's life; others are gauges. */
 	readonly name: string;
 	readonly help: string;
 	/** Label names; none for a single number. */
@@ -15,7 +15,7 @@ export type ReadValue =
 	| number
 	| readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
-/** A histogram whose counts the measuring code keeps. */
+/** A histogram of which the measuring code keeps the counts. */
 export interface MetricHistogram {
 	/** Ends in `_seconds` for times. */
 	readonly name: string;
@@ -28,8 +28,8 @@ export interface MetricHistogram {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Builds GET /metrics in the Prometheus format, with `labels` on each series. Values are read from the code that owns
- * them.
+ * Builds GET /metrics in the Prometheus format, with `labels` on each series. Reads each value from the code that has
+ * it.
  */
 export function createMetrics(
 	readings: readonly Reading[],
@@ -55,7 +55,7 @@ function register(registry: Registry, { name, help, labels, read }: Reading): vo
 		async collect() {
 			const now = await all();
 			metric.reset();
-			// Each series was reset, so a single `inc` sets it to its value.
+			// Each series was reset, so one `inc` sets it to its value.
 			for (const { labels, value } of now) metric.inc(labels, value);
 		},
 	});

@@ -4,10 +4,10 @@ import type { Reading } from "./metrics.ts";
 
 const QUANTILES = ["0.5", "0.99", "1"] as const;
 
-/** Event-loop delay in seconds by quantile; "1" is the maximum. */
+/** Delay of the event loop in seconds, by quantile; "1" is the maximum. */
 export type LoopLag = Readonly<Record<(typeof QUANTILES)[number], number>>;
 
-/** Interval of the runtime's timer whose delay is measured; no request pays for it. */
+/** Interval of the runtime's timer whose delay is measured. Costs requests nothing. */
 const EVERY_MS = 20;
 
 export function startLoopLag() {
@@ -16,7 +16,8 @@ export function startLoopLag() {
 	return {
 		/** Delay since the previous call. */
 		read(): LoopLag {
-			// Two reads in one turn return 0. Mean and minimum are not exported: they are invalid for an empty interval.
+			// Two reads in one turn of the event loop return 0. Mean and minimum are left out: they are invalid without
+			// samples.
 			const lag = {
 				"0.5": histogram.percentile(50) / 1e9,
 				"0.99": histogram.percentile(99) / 1e9,
@@ -81,7 +82,7 @@ export function residentBytes(): number | undefined {
 	return unlessUnreadable(() => process.memoryUsage.rss());
 }
 
-/** The runtime reads a system file, which fails if the process has no free file descriptor. */
+/** The runtime reads a system file, which fails without a free file descriptor. */
 function unlessUnreadable(read: () => number): number | undefined {
 	try {
 		return read();
@@ -90,7 +91,7 @@ function unlessUnreadable(read: () => number): number | undefined {
 	}
 }
 
-/** Counts garbage collections: registers an unreachable object, and the next one after that was collected. */
+/** Counts garbage collections: registers an unreachable object, and another each time one was collected. */
 export function countCollections(): () => number {
 	let seen = 0;
 	const registry = new FinalizationRegistry<undefined>(() => {

@@ -25,14 +25,14 @@ export interface Refusal {
 	readonly atMs: number;
 }
 
-/** Rows per minute for a key and code; further refusals are counted in `repeats` of the last row. */
+/** Rows per minute, key and code. Further refusals are counted in `repeats` of the last row. */
 export const ROWS_PER_MINUTE_MAX = 10;
-/** Rows that wait for Postgres; above it refusals are dropped. */
+/** Most rows that wait for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Tracked pairs of key and code; above it all are forgotten, and their minutes start again. */
+/** Most pairs of key and code that are tracked. Above it all are dropped, and their minutes start again. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
-/** Longest stored texts that clients choose. */
+/** Longest stored texts of clients. */
 const MODEL_CHARS_MAX = 128;
 const PARAM_CHARS_MAX = 128;
 const MESSAGE_CHARS_MAX = 500;
@@ -40,10 +40,10 @@ const MESSAGE_CHARS_MAX = 500;
 /** JSON of a row, as the insert statement reads it. */
 type RefusalRow = ReturnType<typeof rowOf>;
 
-/** Decides which refusal gets a row of its own and which is counted in another row. */
+/** Decides which refusal gets a row of its own and which another row counts. */
 function createRefusalRows({ clock }: { clock: Clock }) {
 	const minutes = new Map<string, { readonly sinceMs: number; readonly rows: number; readonly last: RefusalRow }>();
-	/** Rows to insert or update; the writer removes them once stored. */
+	/** Rows to insert or update. The writer removes them when Postgres has them. */
 	const waiting = new Map<string, RefusalRow>();
 
 	function put(row: RefusalRow): boolean {
@@ -52,7 +52,7 @@ function createRefusalRows({ clock }: { clock: Clock }) {
 		return true;
 	}
 
-	/** Adds a refusal. Returns false if there was no room. */
+	/** Adds a refusal. False if there is no room. */
 	function take(refusal: Refusal): boolean {
 		const nowMs = clock.monotonicMs();
 		const name = `${refusal.keyId} ${refusal.code}`;
@@ -97,7 +97,7 @@ function rowOf(refusal: Refusal) {
 	};
 }
 
-/** Shortens the text and replaces control characters and lone surrogates, which Postgres cannot store. */
+/** Shortens a text, and replaces control characters and lone surrogates, which Postgres cannot store. */
 function plain(text: string, charsMax: number): string {
 	return text
 		.slice(0, charsMax)
@@ -119,7 +119,7 @@ const FLUSH_MS = 1_000;
 export type Refusals = ReturnType<typeof createRefusals>;
 
 /**
- * Writes refused requests to Postgres in the background, for people to read. No request waits for it; refusals above a
+ * Writes refused requests to Postgres in the background, for people to read. No request waits for it. Refusals above a
  * limit are counted and dropped.
  */
 export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }) {
@@ -144,7 +144,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 		});
 	}
 
-	/** Never rejects. Rows that could not be written stay, within the limit, for the next flush. */
+	/** Writes the rows that wait. Never rejects; rows that could not be written wait for the next flush. */
 	async function flush(): Promise<void> {
 		sayDropped();
 		const all = [...waiting.values()];
@@ -159,7 +159,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 					away = true;
 					return;
 				}
-				// Dropped, because rows that Postgres refuses would fail for ever and block others.
+				// Dropped: Postgres would refuse these rows for ever, and they would block others.
 				log.error("the request log rejects refused requests", { rows: rows.length, error });
 				dropped += rows.length;
 				for (const row of rows) waiting.delete(row.id);
@@ -183,9 +183,9 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 			arm();
 		},
 		waiting: () => waiting.size,
-		/** Number of refusals that no row and no `repeats` counts. */
+		/** Number of refusals that neither a row nor `repeats` counts. */
 		dropped: () => dropped,
-		/** Tries once more to write waiting rows. */
+		/** Writes waiting rows once more, then stops. */
 		async stop() {
 			if (!states.is("stopped")) states.enter("stopped");
 			cancel();
@@ -210,7 +210,7 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 	];
 }
 
-/** Inserts rows by id, so that a retry is safe; of an existing row only `repeats` are updated. */
+/** Inserts rows by id, so that a retry is safe. Of an existing row only `repeats` changes. */
 async function write(statements: Statements, rows: readonly RefusalRow[]): Promise<void> {
 	await statements`
 		insert into refused_request as known (request_id, account_id, key_id, project_id, model, endpoint, code, status, message, param,
@@ -224,7 +224,7 @@ async function write(statements: Statements, rows: readonly RefusalRow[]): Promi
 		where known.repeats < excluded.repeats`;
 }
 
-/** SQLSTATE classes 22 and 23: the values are wrong, not the connection. */
+/** True for SQLSTATE classes 22 and 23: the values are wrong, not the connection. */
 function isAboutRows(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return typeof code === "string" && /^2[23]\d/.test(code);

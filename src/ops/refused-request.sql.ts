@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { bigint, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /**
- * Requests with known keys that were refused before admission, with nothing reserved. For people to read; no decision
- * uses them. Kept for a month, without any part of a prompt.
+ * Requests with known keys that were refused before admission, so that nothing was reserved. For people to read; no
+ * decision uses them. Kept for a month, without any part of a prompt.
  */
 export const refusedRequest = pgTable(
 	"refused_request",
@@ -22,14 +22,14 @@ export const refusedRequest = pgTable(
 		status: integer().notNull(),
 		message: text().notNull(),
 		param: text(),
-		/** Available and needed amounts, if credit or a cap was insufficient; else null. */
+		/** Available and needed amounts if credit or a cap did not suffice; else null. */
 		availableNanoUsd: bigint("available_nano_usd", { mode: "number" }),
 		heldNanoUsd: bigint("held_nano_usd", { mode: "number" }),
 		requiredNanoUsd: bigint("required_nano_usd", { mode: "number" }),
-		/** Largest `max_tokens` for which the credit would have sufficed. */
+		/** Largest `max_tokens` for which it would have sufficed. */
 		affordableTokens: integer("affordable_tokens"),
 		refusedAt: timestamp("refused_at", { withTimezone: true }).notNull(),
-		/** Further refusals of the same key with the same code in the same minute, which got no row of their own. */
+		/** Further refusals of the key with the same code in this minute; they have no rows. */
 		repeats: integer().notNull().default(0),
 		/** Time of the last repetition. */
 		repeatedAt: timestamp("repeated_at", { withTimezone: true }),

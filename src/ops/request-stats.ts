@@ -22,17 +22,17 @@ export interface RequestSeries {
 	chargedNanoUsd: number;
 }
 
-/** Limit of series, since models change with the catalogue; further ones count as the model `other`. */
+/** Most series, because models change with the catalogue. Further models count as `other`. */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
-/** Created at the start with 0, because `increase()` misses the first count of a new series. */
+/** These exist from the start with 0, because `increase()` misses the first count of a new series. */
 const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
 export type RequestStats = ReturnType<typeof createRequestStats>;
 
-/** Counts settled requests as plain numbers, cheap on the hot path; they become metrics when requested. */
+/** Counts settled requests as plain numbers, which become metrics only when requested. */
 export function createRequestStats() {
-	/** By model, then by endpoint and ending, so that a lookup builds no string. */
+	/** By model, then by endpoint and ending: a look-up builds no string. */
 	const series = new Map<string, RequestSeries[]>();
 	let seriesCount = 0;
 	const refusals = new Map<string, number>(ALARMING_CODES.map((code) => [code, 0]));
@@ -61,9 +61,9 @@ export function createRequestStats() {
 			if (request.first !== null) first.observe(request.first);
 			duration.observe(request.ms);
 		},
-		/** Counts a request that was answered with an error status, by its code. */
+		/** Counts a request that was answered with an error, by its code. */
 		refuse: (code: string) => void refusals.set(code, (refusals.get(code) ?? 0) + 1),
-		/** Records the wait for an event of a stream, after the first. */
+		/** Records the wait between two events of a stream. */
 		gap: (ms: number) => gaps.observe(ms),
 		series: () => [...series.values()].flat(),
 		refusals: (): Iterable<[string, number]> => refusals,

@@ -12,7 +12,8 @@ export interface ReplicaState {
 }
 
 /**
- * Limit of replicas with their own series. A model has series for all of its replicas or none, so that sums are right.
+ * Most replicas with series of their own. A model has series for all of its replicas or for none, so that sums are
+ * right.
  */
 const REPLICAS_MAX = 1_000;
 
@@ -20,7 +21,7 @@ const isUp = ({ health }: ReplicaState) => health !== "down";
 const isOpen = ({ breaker }: ReplicaState) => breaker !== "closed";
 const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
 
-/** Readings of each replica's state. If there are too many replicas, models with problems come first. */
+/** State of each replica as readings. If there are too many, models with problems come first. */
 export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
 	const gauge = (name: string, help: string, pick: (replica: ReplicaState) => number): Reading => ({
 		name: `tollgate_replica_${name}`,
@@ -60,7 +61,7 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 	];
 }
 
-/** Selects whole models while there is room, those with problems first. */
+/** Chooses whole models while there is room, those with problems first. */
 function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
 	if (replicas.length <= REPLICAS_MAX) return replicas;
 	const models = [...Map.groupBy(replicas, ({ modelId }) => modelId).values()];
@@ -74,7 +75,7 @@ export interface ServiceState {
 	open(): boolean;
 	leaseLeftMs(): number;
 	ledger(): LedgerState | undefined;
-	/** Requests of all kinds that are running or whose responses are being sent. */
+	/** Requests of all kinds that run, or whose responses are being sent. */
 	openRequests(): number;
 	openStreams(): number;
 	waitingForReplica(): number;

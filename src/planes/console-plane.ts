@@ -23,9 +23,9 @@ import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
 import { createOpenPages } from "./open-pages.ts";
 
-/** Pages of a service run from source are bundled at the first request, which takes seconds or more. */
+/** Seconds for bundling the pages of a service from source, at the first request. */
 const BUNDLE_S = 90;
-/** Processor time of an ordinary request. */
+/** Processor time assumed for an ordinary request. */
 const REQUEST_MS = 1;
 
 export interface ConsolePlaneDeps {
@@ -52,7 +52,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { retention } = config;
 	const notices = { ...parts, sendWebhook: createWebhookSender(config), serviceName: brand.serviceName };
 	const jobs = startJobs({ ...parts, clients: { ...parts, sums }, retention, notices }, deps.jobs);
-	// Stopped together, because a job may be waiting for the first sums.
+	// Stopped together, because a job may wait for the first sums.
 	cleanup.add(() => Promise.all([jobs.stop(), sums.end()]));
 	const management = createManagement(parts, { mailOwners: createKeyMail(parts) });
 	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
@@ -95,14 +95,14 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 				return consoleErrorResponse(error, newRequestId().requestId, { log, language: languageOf(request.headers) });
 			}
 		},
-		/** For `/readyz`: a problem if the database does not answer; a warning if no gateway is live. */
+		/** For `/readyz`: a problem if the database does not answer, a warning if no gateway is live. */
 		health: () => people.health(),
 		metrics: {
 			readings: parts.figures.readings(),
 			histograms: parts.figures.histograms(),
 			lagName: "tollgate_console_event_loop_lag_seconds",
 		},
-		/** Ends live connections, which would otherwise stay open for minutes. */
+		/** Ends live connections, which could otherwise stay open for minutes. */
 		shutDown: () => parts.live.stop(),
 		stop() {
 			stopping ??= cleanup.run();

@@ -8,10 +8,10 @@ import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { drainListener } from "./drain-listener.ts";
 
-/** Time for settlements to reach Postgres after the drain. */
+/** Time for the last settlements after the drain. */
 export const FORCED_STOP_MS = 2_000;
 
-/** Time for the last errors to reach clients; slow readers are not awaited. */
+/** Time for the last errors to reach clients. Slow readers are not awaited. */
 const LAST_ANSWERS_MS_MAX = 500;
 const LOOK_MS = 5;
 
@@ -39,13 +39,13 @@ export async function drainGateway(
 	const leftMs = () => Math.max(0, drainEndMs - clock.monotonicMs());
 	void plane.batches.stop();
 	await drainListener(server);
-	// Credit is returned after the last request, since a body that was arriving is served normally. The internal server
-	// stops after the public one: consoles send it requests of waiting clients.
+	// Returns credit only after the last request, because a body that was arriving is served normally. The internal
+	// server stops after the public one: consoles send it requests of clients that wait.
 	const closed = server.stop().then(() => plane.internalServer?.stop());
 	await Promise.race([closed, Bun.sleep(leftMs())]);
 	const drained = instanceLease.stop(leftMs() + FORCED_STOP_MS);
 	await Promise.race([drained, Bun.sleep(leftMs())]);
-	// The remaining clients get an error event with the usage so far, or an error response.
+	// The remaining clients get an error with the usage so far.
 	plane.openStreams.shutDown();
 	plane.upstreams.letGo();
 	plane.bodyReads.letGo();
@@ -54,7 +54,7 @@ export async function drainGateway(
 	for (const deadline = performance.now() + LAST_ANSWERS_MS_MAX; server.pendingRequests > 0; await Bun.sleep(LOOK_MS))
 		if (performance.now() >= deadline) break;
 	await server.stop(true);
-	// Nothing is lost while the journal exists, but an operator who deletes the volume must know.
+	// The journal has everything, but an operator who deletes the volume must know.
 	if (!(await drained))
 		log.warn("some settlements are not in the database: the journal keeps them for the next start on this DATA_DIR");
 	await plane.cleanup.run();

@@ -2,12 +2,12 @@ import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
 import { nextTurn } from "../base/time-slice.ts";
 
-/** Time for handshakes in progress when the listener closes: a round trip between continents. */
+/** Time for handshakes that are in progress when the listener closes: a round trip between continents. */
 const HANDSHAKE_MS = 300;
-/** Longest wait: a process without free descriptors accepts a pending connection only when another ends. */
+/** Longest wait. Without a free descriptor a connection is accepted only when another ends. */
 const WAIT_MS_MAX = 1_500;
 const LOOK_MS = 2;
-/** Descriptor numbers that are searched; the listener is opened at the start, so its number is low. */
+/** Descriptor numbers that are tried. The listener's is low, because it is opened at the start. */
 const DESCRIPTORS = 4_096;
 
 const AF_INET = 2;
@@ -18,10 +18,10 @@ const SO_ACCEPTCONN = 30;
 const SO_BINDTOIFINDEX = 62;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** Offset, in a listener's TCP_INFO, of the number of connections waiting to be accepted. */
+/** Offset in a listener's TCP_INFO of the number of connections that wait to be accepted. */
 const WAITING_AT = 24;
 const TCP_INFO_BYTES = 104;
-/** Index of a network interface that no system has. */
+/** Index that no network interface has. */
 const NO_INTERFACE = new Int32Array([2_147_483_647]);
 
 interface Place {
@@ -30,11 +30,12 @@ interface Place {
 }
 
 /**
- * Await it before stopping `server`: the kernel resets connections that a closing listener has not accepted. Binds the
- * listener to a missing interface: new connections go to a successor or are refused, waiting ones are accepted.
+ * Call it before stopping `server`: the kernel resets connections that a closing listener has not accepted. Binds the
+ * listener to a network interface that does not exist: new connections then go to a successor or are refused, and
+ * waiting ones are accepted.
  */
 export async function drainListener(server: object): Promise<void> {
-	// Path of a Unix socket, or address and port; the runtime's types lack it.
+	// Path of a Unix socket, or address and port; missing in the runtime's types.
 	const { address: place } = server as { readonly address?: Place | string | null };
 	const listener = typeof place === "object" && place !== null ? listenerAt(place) : undefined;
 	if (listener !== undefined && bindToNoInterface(listener)) {
@@ -42,7 +43,7 @@ export async function drainListener(server: object): Promise<void> {
 		for (const deadline = performance.now() + WAIT_MS_MAX; wait(listener) && performance.now() < deadline; )
 			await Bun.sleep(LOOK_MS);
 	}
-	// Accepts connections that wait at a Unix socket, and any left after the deadline.
+	// Accepts connections that wait at a Unix socket, and others after the deadline.
 	await nextTurn();
 	await nextTurn();
 }
@@ -51,15 +52,15 @@ export async function drainListener(server: object): Promise<void> {
 function listenerAt(place: Place): number | undefined {
 	if (process.platform !== "linux") return undefined;
 	try {
-		// Tries numbers, because reading /proc/self/fd needs a descriptor when none may be free.
+		// Tries numbers, because reading /proc/self/fd needs a descriptor, and perhaps none is free.
 		for (let fd = 0; fd < DESCRIPTORS; fd++) if (listensAt(fd, place)) return fd;
 	} catch {
-		// No libc.
+		// Without libc there is no descriptor to find.
 	}
 	return undefined;
 }
 
-/** Compares the address too, since the process may have inherited another service's listener. */
+/** Compares the address, because the process may have inherited another service's listener. */
 function listensAt(fd: number, { address, port }: Place): boolean {
 	const size = new Uint32Array([4]);
 	const listens = new Uint32Array(1);
@@ -84,7 +85,7 @@ function bindToNoInterface(listener: number): boolean {
 	return libc().setsockopt(listener, SOL_SOCKET, SO_BINDTOIFINDEX, ptr(NO_INTERFACE), NO_INTERFACE.byteLength) === 0;
 }
 
-/** Whether connections wait in the listener's queue. */
+/** True if connections wait in the listener's queue. */
 function wait(listener: number): boolean {
 	const info = new DataView(new ArrayBuffer(TCP_INFO_BYTES));
 	const size = new Uint32Array([TCP_INFO_BYTES]);
@@ -92,7 +93,7 @@ function wait(listener: number): boolean {
 	return told && info.getUint32(WAITING_AT, true) > 0;
 }
 
-/** Marks the response so that the runtime closes the connection, and the client reconnects elsewhere. */
+/** Marks the response so that the runtime closes the connection; the client then reconnects elsewhere. */
 export async function closingAnswer(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");

@@ -14,7 +14,7 @@ import { createHealth, type HealthReport, STOPPING } from "../ops/health.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 
-/** Result of the latest check of the ledger. */
+/** Result of the latest check of the books. */
 export interface BooksCheck {
 	readonly ok: boolean;
 	/** Age of the result: by the database's clock when it was read, by this process's clock since. */
@@ -34,7 +34,7 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 		cleanup.add(() => watching.stop());
 		return watching;
 	}
-	// A console checks the ledger; a gateway only reads the result.
+	// Only a console checks the books; a gateway reads the result.
 	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksCheck | undefined> => {
 		const check = await lastBooksCheck(statements);
 		if (check === undefined) return undefined;
@@ -47,9 +47,9 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 	return { books, durability, payments, refused, lostActs };
 }
 
-/** Age of unflushed settlements at which Postgres counts as refusing them; they are flushed every 0.1 s. */
+/** Age of unsent settlements from which Postgres counts as refusing them; they are sent every 0.1 s. */
 const UNFLUSHED_WARNING_MS = 5_000;
-/** Age of the last check at which no console counts as running; it checks about every 15 minutes. */
+/** Age of the last check from which no console counts as running; one checks every 15 minutes. */
 const BOOKS_OLD_MS = 60 * 60_000;
 
 /** A gateway is ready if it may admit requests. A missing console is only a warning. */

@@ -49,7 +49,7 @@ export function createGatewayMetrics(
 	);
 }
 
-/** Log fields of a settlement, for investigating a customer's problem. They contain no prompt or answer. */
+/** Log fields of a settlement, for investigating a customer's problem. Without prompt and answer. */
 export function settledFields(event: SettledEvent): LogFields {
 	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
 	return {

@@ -28,7 +28,7 @@ import { createKeyLimits, type KeyLimits } from "../limits/key-limits.ts";
 import type { Secrets } from "../secrets.ts";
 import { FORCED_STOP_MS } from "./drain-gateway.ts";
 
-/** Dependencies shared by the parts of a gateway. */
+/** Dependencies that a gateway's parts share. */
 interface GatewayDeps {
 	readonly db: Database;
 	readonly clock: Clock;
@@ -38,7 +38,7 @@ interface GatewayDeps {
 	readonly secrets: Pick<Secrets, "keyPepper">;
 }
 
-/** Limit of failed key lookups. Each costs Postgres an index read; 500 a second take a few percent of a core. */
+/** Most failed key look-ups. Each costs Postgres an index read; 500 a second take a few percent of a core. */
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** Opens the keyring and the authentication of requests. */
@@ -69,7 +69,7 @@ interface LeaseDeps extends Opened {
 	onDiskFailed(error: unknown): void;
 }
 
-/** Opens the instance's lease, which is its right to admit, and its share of the credit. */
+/** Opens the instance's lease: its right to admit, and its part of the credit. */
 export async function openLease(
 	config: Pick<Config, "dataDir" | "journal" | "journalKeepMs" | "leaseTtlMs">,
 	deps: LeaseDeps,
@@ -113,11 +113,11 @@ export async function openKeyLimits(deps: Opened & { instanceLease: InstanceLeas
 	return keyLimits;
 }
 
-/** Longer than usual, because these statements carry 256 KB each. */
+/** Longer than usual, because these statements transfer 256 KB each. */
 const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
-/** Opens the file store; existing files are read from the store that has them. */
+/** Opens the file store. Existing files are read from the store that has them. */
 export function openFiles(
 	config: Pick<Config, "dataDir" | "fileS3" | "fileStore">,
 	deps: GatewayDeps & { room: DiskRoom },
@@ -161,7 +161,7 @@ export function openFiles(
 /** Time after the last line for storing outcomes and releasing the queue. */
 const STOP_MS_MAX = 15_000;
 
-/** Opens batches and this instance's share of running them. The runner starts with the first model for batches. */
+/** Opens batches, and this instance's share of running them. The runner starts with the first model for batches. */
 export function openBatches(
 	options: { readonly drainMs: number },
 	deps: GatewayDeps & { files: Files; carrier: LineSender },
@@ -189,7 +189,7 @@ export function openBatches(
 		...batches,
 		/** Number of batches that wait because the database refuses their outcomes. */
 		refused: () => refused.size,
-		/** Sends no further lines; running ones may continue for half the drain. */
+		/** Sends no further lines. Running ones may continue for half the drain. */
 		stop,
 	};
 }

@@ -45,11 +45,11 @@ export interface GatewayPlaneDeps {
 	readonly clock?: Clock;
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "instanceId">;
-	/** Handles requests that are not API calls. */
+	/** Handles requests that are no API calls. */
 	readonly console: ConsoleProxy;
-	/** Fetches the metrics of the service's other processes. */
+	/** Metrics of the service's other processes. */
 	readonly otherMetrics: () => Promise<readonly ProcessMetrics[]>;
-	/** Secret that signs the console's requests in the name of a key. */
+	/** Secret with which the console signs requests in the name of a key. */
 	readonly internalSecret: string;
 	onDiskFailed(error: unknown): void;
 }
@@ -60,8 +60,8 @@ const STATEMENT_DEADLINE_MS_MAX = 5_000;
 export type GatewayPlane = Awaited<ReturnType<typeof build>>;
 
 /**
- * The gateway plane answers inference: it knows keys and holds credit, runs no job and has no console secret. Builds
- * every part once, in order; `stop` ends them in reverse.
+ * The gateway plane answers inference: it knows keys and holds credit, runs no jobs and has no secret of the console.
+ * Builds every part once, in order; `stop` ends them in reverse.
  */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
@@ -75,7 +75,7 @@ export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps)
 
 async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup }) {
 	const { log, clock, cleanup, secrets } = deps;
-	// Stopped last, so that a hanging trace collector does not delay returning credit.
+	// Stopped last, so that a trace collector that hangs does not delay the return of credit.
 	const traces = await openTraces(config, log);
 	cleanup.add(async () => traces?.stop());
 	const db = createDatabase(
@@ -149,7 +149,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
 	const internal = createInternalApi({ serve, keyring, files, batches }, { secret: deps.internalSecret });
-	// Written before serving, so that the console shows the served models from the first request on.
+	// Before serving, so that the console shows the models from the first request on.
 	await reports.write();
 
 	const metrics = createGatewayMetrics(
@@ -214,7 +214,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		url: addressOf(config.host, server.port),
 		db,
 		catalog,
-		/** Catalogue of the first run, which has no file. */
+		/** Catalogue of the first run, which is no file. */
 		fixedCatalog,
 		instanceLease,
 		/** Handles the console's requests in the name of a key. */
@@ -225,14 +225,14 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			await reports.write();
 		},
 		/**
-		 * Closes each connection after its response, so that clients reconnect elsewhere; idle ones stay, since a request
-		 * may be arriving. Without a successor `/readyz` fails and the drain starts.
+		 * From now on each connection closes after its response, so that clients reconnect elsewhere. Idle ones stay, since
+		 * a request may be arriving. Without a successor `/readyz` fails and the drain starts.
 		 */
 		sendAway({ successor }: { successor: boolean }) {
 			if (successor) sendsAway = true;
 			else beginDrain();
 		},
-		/** Stops admission, drains for `config.drainMs` and returns all credit. Repeatable. */
+		/** Stops admission, drains for `config.drainMs` and returns all credit. May be called again. */
 		stop() {
 			stopping ??= drainGateway(
 				{

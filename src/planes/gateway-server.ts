@@ -25,32 +25,32 @@ export interface ServerDeps {
 	cors(): Cors;
 	health(): HealthReport;
 	metrics: Metrics;
-	/** Handles requests that are not API calls. */
+	/** Handles requests that are no API calls. */
 	console: ConsoleProxy;
 	/** Handles the console's requests in the name of a key. */
 	internal: (connection: Connection) => Promise<Response>;
-	/** True: such requests are accepted on the public port too, for a console on another machine. */
+	/** True: accepts these on the public port too, for a console on another machine. */
 	internalOnPort: boolean;
 	/** True while every response must close its connection. */
 	endsConnections(): boolean;
 }
 
-/** Above the largest possible `body_mb`, so that our 413 comes before Bun's, which has no body. */
+/** Above the largest `body_mb`: the gateway's 413 must come before Bun's, which has no body. */
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
-/** Whether a program with a key calls a path of the console's pages: its base URL is wrong. */
+/** True if a program with a key calls a path of the console's pages: its base URL is wrong. */
 function missesPrefix({ headers, url }: Request): boolean {
 	const isBearer = headers.get("authorization")?.slice(0, 7).toLowerCase() === "bearer ";
 	return isBearer && !new URL(url).pathname.startsWith("/api/");
 }
 
-/** Serves everything on one port. Calls Bun.serve directly, because Elysia shares the port and has other timeouts. */
+/** Serves everything on one port. Calls Bun.serve itself, because Elysia shares the port and sets other timeouts. */
 export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
 		config.trustedProxies,
 		warnOfUnknownProxy(deps.endpoints.serve.telemetry.log),
 	);
-	/** A class instead of a closure, because one is created per request. */
+	/** A class, because one is created per request. */
 	class ClientConnection implements Connection {
 		readonly request: Request;
 
@@ -92,7 +92,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		port: config.port,
 		reusePort: config.runDir !== null,
 		idleTimeout: IDLE_TIMEOUT_S,
-		// Otherwise the runtime prints stream errors to the terminal instead of the log.
+		// Otherwise the runtime prints errors of streams to the terminal instead of the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) => (deps.endsConnections() ? closingAnswer(answer(request)) : answer(request)),
@@ -101,7 +101,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	return server;
 }
 
-/** Server for the console, on a Unix socket that only this user's processes can reach. */
+/** Server for the console, on a Unix socket that only this user's processes can open. */
 export function startInternalServer(
 	path: string,
 	deps: { internal: (connection: Connection) => Promise<Response>; metrics: Metrics },

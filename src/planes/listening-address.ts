@@ -7,12 +7,12 @@ export function addressOf(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Address to connect to from this machine: wildcards become loopback. */
+/** Address for connections from this machine: wildcards become loopback. */
 export function reachableAddressOf(host: string, port: number): string {
 	return addressOf({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
 }
 
-/** Checks that the host's name resolves, by the resolver that `listen` uses: its own error would be misleading. */
+/** Checks that the host's name resolves, as `listen` resolves it; `listen`'s own error would mislead. */
 export async function checkHost(host: string): Promise<void> {
 	if (isIP(host) !== 0 || (await isKnown(host))) return;
 	throw new ConfigError([`HOST must be an address of this machine, or a name of one, without a port; got "${host}"`]);

@@ -11,19 +11,19 @@ import { migrate } from "../db/migrate.ts";
 export interface OpenDatabase {
 	/** URL of a database with a complete schema and this version's functions. */
 	readonly url: string;
-	/** Call it after everything else has stopped; it stops an embedded database. False if that failed. */
+	/** Call it when everything else has stopped: stops an embedded database. False if that failed. */
 	release(): Promise<boolean>;
 }
 
 /**
- * Opens the configured database or an embedded one and completes its schema. Rejects once `leaving` aborts, with
- * nothing left running, because another process's migration may take minutes.
+ * Opens the configured database or an embedded one, and completes its schema. Rejects once `leaving` aborts, because
+ * another process's migration may take minutes; then nothing is left running.
  */
 export async function openDatabase(
 	deps: { log: Log; leaving?: AbortSignal | undefined },
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 ): Promise<OpenDatabase> {
-	// After an upgrade of the program the supervisor is older than its new children, so the prepared URL is checked.
+	// After an upgrade of the program its children are newer than the supervisor that prepared the URL.
 	if (config.databaseUrl !== null && config.runDir !== null && isPrepared(config.databaseUrl))
 		return { url: config.databaseUrl, release: async () => true };
 	const embedded =
@@ -39,7 +39,7 @@ export async function openDatabase(
 	}
 }
 
-/** Starts a plane on an open database. `end`, or a start that fails, releases everything. */
+/** Starts a plane on an open database. `end`, and a start that fails, release everything. */
 export async function startOnDatabase<Served>(
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 	deps: { log: Log; leaving?: AbortSignal | undefined },
@@ -59,7 +59,7 @@ export async function startOnDatabase<Served>(
 	}
 }
 
-/** Throws if the server still runs, so that such a stop is not reported as clean. */
+/** Throws if the server still runs, so that such a stop does not look clean. */
 export async function assertReleased(release: OpenDatabase["release"]): Promise<void> {
 	if (!(await release())) throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 }

@@ -3,10 +3,10 @@ import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { networkOf } from "../keys/failed-attempts.ts";
 
-/** Open requests to the console, including live pages, each of which holds a place for minutes. */
+/** Most open requests to the console. Live pages hold a place for minutes. */
 const REQUESTS_MAX = 4_096;
 
-/** Places of open requests, divided among networks: the one that has most loses its oldest to another. */
+/** Places for open requests, divided among networks. The network that has most loses its oldest one to another. */
 export function createOpenPages() {
 	const places = createFairPool({
 		size: () => REQUESTS_MAX,
@@ -16,7 +16,7 @@ export function createOpenPages() {
 		full: tooMany,
 	});
 	return {
-		/** Takes a place. `end` is called if another network needs it. Returns the function that frees it. */
+		/** Takes a place. `end` is called if another network needs it. The returned function frees it. */
 		enter({ address }: Pick<Connection, "address">, end: (why: Fault) => void): () => void {
 			const sinceMs = performance.now();
 			return places.enter(networkOf(address), { pace: () => sinceMs, giveUp: end });

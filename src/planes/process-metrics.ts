@@ -26,11 +26,11 @@ export function createProcessMetrics(
 	return createMetrics([...own, ...of.readings], of.histograms, labels);
 }
 
-/** Longest wait of a scrape for other processes. */
+/** Longest time that a scrape waits for other processes. */
 const ANSWER_MS_MAX = 1_000;
 const CONSOLE = "console";
 
-/** Label of a process's own series; empty without a supervisor. */
+/** Value of the label `worker` for a process's own series; empty without a supervisor. */
 export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "role">): Record<string, string> {
 	if (config.runDir === null) return {};
 	return { worker: config.role === CONSOLE ? CONSOLE : gatewayName(config.workerIndex ?? 1) };
@@ -65,7 +65,7 @@ async function ask(socket: string): Promise<string | undefined> {
 	}
 }
 
-/** Whether a request at a process's socket asks for metrics. */
+/** True if a request at a process's socket is for metrics. */
 export function isMetricsRequest(request: Request): boolean {
 	return request.headers.has(METRICS_HEADER) && new URL(request.url).pathname === METRICS_PATH;
 }
@@ -76,7 +76,7 @@ export async function metricsResponse(metrics: Metrics): Promise<Response> {
 	});
 }
 
-/** Merges the metrics of all processes, so that scraping any one is complete. */
+/** Merges the metrics of all processes, so that scraping any one process is complete. */
 export function metricsOfAll(
 	own: Metrics,
 	others: () => Promise<readonly ProcessMetrics[]>,
@@ -104,7 +104,7 @@ function upText(up: readonly { readonly worker: string; readonly value: number }
 	return `# HELP ${name} 1 if the process answered this scrape.\n# TYPE ${name} gauge\n${samples.join("\n")}\n`;
 }
 
-/** Puts all series of a name together below one header: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/** Puts all series of a metric below one header: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 function mergeExpositions(texts: readonly string[]): string {
 	const families = new Map<string, { readonly head: string; samples: string }>();
 	for (const text of texts) {
@@ -117,7 +117,7 @@ function mergeExpositions(texts: readonly string[]): string {
 	return [...families.values()].map(({ head, samples }) => head + samples).join("\n");
 }
 
-/** A header of two lines and the samples up to the next header. */
+/** A header of two lines, and the samples up to the next header. */
 const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#\n][^\n]*(?:\n|$))*)/g;
 
 const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);

@@ -5,17 +5,17 @@ import { join } from "node:path";
 import type { Server } from "bun";
 import { isAlive } from "../base/process-alive.ts";
 
-/** Longest path of this folder: a socket's path has at most 107 bytes, of which names in it take up to 47. */
+/** Longest path of this folder. A socket's path has at most 107 bytes, of which the names in it take up to 47. */
 const PLACE_BYTES_MAX = 60;
 
-/** Path for metrics between processes. Clients cannot use it, since the proxy drops the header it needs. */
+/** Path for metrics between processes. Clients cannot use it: the proxy drops the header that it needs. */
 export const METRICS_PATH = "/process-metrics";
 export const METRICS_HEADER = "x-tollgate-process-metrics";
 
 export const consoleSocket = (runDir: string): string => join(runDir, "console.sock");
 export const gatewaySocket = (runDir: string, slot: number): string => join(runDir, `gateway-${slot}.sock`);
 
-/** Sockets of all gateways, dead ones included. */
+/** Sockets of all gateways, even of dead ones. */
 export function gatewaySockets(runDir: string): string[] {
 	try {
 		return fs
@@ -35,7 +35,7 @@ export function makeRunDir(dataDir: string): string {
 	for (const place of places) {
 		try {
 			fs.mkdirSync(place, { recursive: true });
-			// Not in the temporary directory, where a folder may belong to another container.
+			// Only in DATA_DIR: in the temporary directory a folder may belong to another container.
 			if (place === own) removeAbandoned(place);
 			return fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
 		} catch (error) {
@@ -49,7 +49,7 @@ export function removeRunDir(runDir: string): void {
 	fs.rmSync(runDir, { recursive: true, force: true });
 }
 
-/** Serves at `path`. Replaces a dead process's socket, or takes over from a live one by an atomic rename. */
+/** Serves at `path`. Replaces the socket of a dead process, or takes over from a live one by an atomic rename. */
 export function serveAt(
 	path: string,
 	options: {
@@ -60,7 +60,8 @@ export function serveAt(
 ): Server<undefined> {
 	const own = `${path}.${process.pid}`;
 	fs.rmSync(own, { force: true });
-	// No timeouts: the client is our own process with its own, and a Unix socket's timeout cannot be changed later.
+	// No timeouts: the client is a process of this service and has its own, and Bun cannot change that of a Unix socket
+	// later.
 	const unwatched = {
 		...options,
 		unix: own,

@@ -25,7 +25,7 @@ import {
 } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets, serveAt } from "./run-dir.ts";
 
-/** Runs the console plane in its own process. Rejects once `leaving` aborts while it opens the database. */
+/** Runs the console plane in a process of its own. Rejects once `leaving` aborts while it opens the database. */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const brand = await readOwnBrand(config);
@@ -67,10 +67,10 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 		});
 		return {
 			url: runDir === null ? addressOf(config.host, server.port) : undefined,
-			// Nothing to reload: a console has no catalogue.
+			// A console has no catalogue to reload.
 			reload: async () => {},
 			sendAway({ successor }: { successor: boolean }) {
-				// With a successor, new requests already reach it. Without one, gateways keep proxying until they stop.
+				// A successor already gets new requests. Without one the gateways send theirs here until they stop.
 				if (!successor) beginDrain();
 				return !successor;
 			},
@@ -81,7 +81,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			async stop() {
 				const drainOver = Bun.sleep(Math.max(0, beginDrain() - systemClock.monotonicMs()));
 				plane.shutDown();
-				// The gateways still proxy their last requests here, and no other process answers them.
+				// The gateways still send their last requests here, and no other process would answer them.
 				if (gatewaysAre === "leaving") await Promise.race([gatewaysGone.promise, drainOver]);
 				await drainListener(server);
 				await Promise.race([server.stop(), drainOver]);
@@ -97,17 +97,17 @@ function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">)
 	return gatewayUrl === null ? [] : [{ url: gatewayUrl }];
 }
 
-/** Large enough for any playground chat; routes check their own, smaller limits first. */
+/** Large enough for any playground chat. Routes check their own, smaller limits first. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
 
-/** Listens at the socket to which gateways proxy, or on a port of its own if it runs alone. */
+/** Listens at the socket that gateways use, or on a port of its own if the console runs alone. */
 function startConsoleServer(
 	config: MetricsAccess & Pick<Config, "host" | "port" | "trustedProxies">,
 	deps: {
 		plane: Pick<ConsolePlane, "handle" | "health">;
 		log: Log;
 		socket: string | undefined;
-		/** Shown to gateways; to other clients only if the console runs alone. */
+		/** For gateways; for other clients only if the console runs alone. */
 		metrics: Metrics;
 		/** True while every response must close its connection. */
 		endsConnections(): boolean;

@@ -8,9 +8,9 @@ import { startOnDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
-/** Runs the gateway plane in its own process. Rejects once `leaving` aborts while it opens the database. */
+/** Runs the gateway plane in a process of its own. Rejects once `leaving` aborts while it opens the database. */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
-	// Checked before a database is started; in a child, the parent has checked it.
+	// Before a database is started. A child's file was checked by its parent.
 	if (config.runDir === null) await checkConfiguredFile(config);
 	return startOnDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = await createGatewayPlane(config, {

@@ -12,12 +12,12 @@ export type ServiceName = (typeof SERVICE_NAMES)[number];
 
 export type ServiceState = "connected" | "unavailable";
 
-/** Response of GET /status: whether each model and kind of endpoint is connected. Public, so it has nothing else. */
+/** Response of GET /status: whether each model and kind of endpoint is connected. It is public, so it has no more. */
 export interface StatusAnswer {
 	readonly object: "status";
-	/** operational: everything is connected. degraded: something is not. unavailable: nothing is. */
+	/** operational: all are connected. degraded: some are not. unavailable: none is. */
 	readonly status: "operational" | "degraded" | "unavailable";
-	/** Version of the answering instance, with its commit if known: `0.3.0+1a2b3c4d5e6f`. */
+	/** Version of the instance that answers, with its commit if known: `0.3.0+1a2b3c4d5e6f`. */
 	readonly version: string;
 	/** Time in ISO 8601. */
 	readonly checked_at: string;
@@ -33,13 +33,13 @@ export interface StatusAnswer {
 
 /** History of the last 90 days (UTC). */
 export interface HistoryAnswer {
-	/** When the history was last read, ISO 8601; null before the first time. */
+	/** When the history was last read, in ISO 8601; null before the first time. */
 	readonly as_of: string | null;
 	/** First and last day, as `2026-11-21`. */
 	readonly from: string;
 	readonly to: string;
 	readonly service: UptimeTrack;
-	/** Kinds of endpoints for which there is a model. */
+	/** Kinds of endpoints that some model serves. */
 	readonly services: Readonly<Partial<Record<ServiceName, UptimeTrack>>>;
 	readonly models: readonly ({ readonly id: string } & UptimeTrack)[];
 }

@@ -5,7 +5,7 @@ import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
-/** Texts of the page in its reader's language. The JSON is always in English. */
+/** Texts of the page, in its reader's language. The JSON is always English. */
 export interface StatusTexts {
 	(id: TextId, values?: TextValues): string;
 	readonly language: Language;
@@ -15,7 +15,7 @@ export function statusTexts(language: Language): StatusTexts {
 	return Object.assign((id: TextId, values?: TextValues) => translateId(language, id, values), { language });
 }
 
-/** Kinds of days, each drawn with its own shape. */
+/** Kinds of days. Each has a shape of its own. */
 export const DAY_KINDS = {
 	up: "Operational",
 	degraded: "Degraded at times",
@@ -26,14 +26,14 @@ export const DAY_KINDS = {
 
 type DayKind = keyof typeof DAY_KINDS;
 
-/** Days shown on narrow screens; the style hides earlier ones. */
+/** Days on narrow screens; the style hides earlier ones. */
 const NARROW_DAYS = 30;
 const DAY_MS = 86_400_000;
-/** A day that was down for more than this share of its observed minutes is shown as down. */
+/** A day that was down for a larger share of its observed minutes is shown as down. */
 const DOWN_DAY_SHARE = 0.5;
 const LONG_MINUTES = 120;
 
-/** HTML with one cell per day, the uptime, and a list of bad days. */
+/** HTML: a cell per day, the uptime, and a list of bad days. */
 export function daysHtml(
 	text: StatusTexts,
 	title: string,

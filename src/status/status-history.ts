@@ -6,11 +6,11 @@ import { MINUTES_PER_DAY } from "./status-store.ts";
 
 export type StatusHistory = ReturnType<typeof createStatusHistory>;
 
-/** Immutable view of the history; replaced after each read. */
+/** The history as it was last read. Immutable; the next read replaces it. */
 export interface HistoryView {
 	/** Wall time of the last read; undefined before the first. */
 	readonly readAtMs: number | undefined;
-	/** Days (since 1970, UTC) by subject. Days without data are missing. */
+	/** Days (number since 1970, UTC) by subject. Days without data are missing. */
 	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayMinutes>>;
 }
 
@@ -19,18 +19,18 @@ export const HISTORY_DAYS = 90;
 /** Days kept in Postgres. */
 const RETENTION_DAYS = 400;
 const MINUTE_MS = 60_000;
-/** Observations are made in the middle of the minute, so that a clock some seconds off counts the right one. */
+/** Instances observe in the middle of the minute, so that a clock some seconds off counts the right one. */
 const LOOK_AT_MS = 30_000;
-/** Observations that wait for Postgres, a day's worth; above it the oldest are dropped. */
+/** Most observations that wait for Postgres, a day's worth; above it the oldest are dropped. */
 const WAITING_LOOKS_MAX = MINUTES_PER_DAY;
 const LOOKS_PER_WRITE = 60;
-/** Days within which observations may arrive late; earlier days do not change and are not read again. */
+/** Days for which observations may come late. Earlier days do not change and are not read again. */
 const LATE_DAYS = 2;
 
 /**
  * History of the service and its parts. Every instance observes once a minute, writes to Postgres and keeps 90 days in
  * memory, so that no reader waits for Postgres. Where instances differ, the best state counts. A minute without a
- * running instance has no data. While Postgres is unavailable, observations are kept and written later.
+ * running instance has no data. Without Postgres observations wait and are written later.
  */
 export function createStatusHistory(deps: {
 	store: StatusStore;
@@ -97,7 +97,7 @@ export function createStatusHistory(deps: {
 	}
 
 	return {
-		/** History as of the last read from Postgres, synchronously. */
+		/** The history as last read from Postgres; synchronous. */
 		view: () => view,
 		/** Waits for a running update. */
 		async stop(): Promise<void> {

@@ -11,10 +11,10 @@ export const endpointSubject = (name: ServiceName) => `endpoint:${name}`;
 export const modelSubject = (modelId: string) => `model:${modelId}`;
 
 /**
- * Levels that a request would meet at this instance now, for the service, each kind of endpoint and each model. A model
- * is degraded while some of its servers are down or excluded by the breaker; a kind or the service while some model is
- * not operational. If this instance admits no requests, everything is down. Models whose servers were not checked yet
- * are missing.
+ * Levels that a request would meet at this instance now: for the service, each kind of endpoint and each model. A model
+ * is degraded while some of its servers are down or kept out by the breaker; a kind, or the service, while some model
+ * is not operational. If this instance admits no requests, everything is down. Models whose servers were not checked
+ * yet are missing.
  */
 export function statusLevels(snapshot: CatalogSnapshot, replicas: readonly Replica[], admitting: boolean) {
 	const takesByModel = new Map<string, boolean[]>();

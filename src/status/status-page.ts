@@ -10,7 +10,7 @@ const HEADLINES = {
 	unavailable: "No service is connected",
 } as const satisfies Readonly<Record<StatusAnswer["status"], TextId>>;
 
-/** Names of the kinds of endpoints; names that equal an endpoint's are not translated. */
+/** Names of the kinds of endpoints. Those that equal an endpoint's name are not translated. */
 const SERVICES: Readonly<Record<ServiceName, string>> = {
 	chat: "Chat completions",
 	completions: "Completions",
@@ -21,7 +21,7 @@ const SERVICES: Readonly<Record<ServiceName, string>> = {
 	batch: "Managed batches",
 };
 
-/** Styles are allowed by hash; scripts are not. */
+/** Allows styles by hash, and no scripts. */
 export const STATUS_PAGE_POLICY = [
 	"default-src 'none'",
 	`style-src 'sha256-${new Bun.CryptoHasher("sha256").update(STATUS_STYLE).digest("base64")}'`,
@@ -31,10 +31,10 @@ export const STATUS_PAGE_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** Shape of the dot next to each state, so that the state does not depend on colour. */
+/** Shape of the dot for each state: a state must not depend on colour alone. */
 const DOTS = { connected: "good", operational: "good", degraded: "fair", unavailable: "bad" } as const;
 
-/** Age at which the history is marked as old; it is read every minute. */
+/** Age from which the page marks the history as old; it is read every minute. */
 const STALE_MS = 3 * 60_000;
 
 const EXPLANATION =

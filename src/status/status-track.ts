@@ -6,7 +6,7 @@ import type { DayMinutes } from "./status-store.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Response with the history. `today` counts days since 1970. Subjects that left the catalogue are omitted. */
+/** Response with the history. `today` counts days since 1970. Omits subjects that have left the catalogue. */
 export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, today: number): HistoryAnswer {
 	const oldest = today - HISTORY_DAYS + 1;
 	const track = (subject: string) => trackOf(view.subjects.get(subject), oldest, today);
@@ -22,12 +22,12 @@ export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, toda
 	};
 }
 
-/** Date such as `2026-11-21`; `day` counts days since 1970. */
+/** A date such as `2026-11-21`; `day` counts days since 1970. */
 export function dateOf(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Percentage in hundredths, rounded down, so that 100 means all. */
+/** Percentage in hundredths, rounded down: 100 means all. */
 export function percentOf(part: number, whole: number): number {
 	return Math.floor((part * 10_000) / whole) / 100;
 }

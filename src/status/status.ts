@@ -16,13 +16,13 @@ import { historyAnswer } from "./status-track.ts";
 
 type Present = Omit<StatusAnswer, "history">;
 
-/** Public status and history, answered from memory. */
+/** The public status and its history, from memory. */
 export interface Status {
 	respond(request: Request): Response;
 	stop(): Promise<void>;
 }
 
-/** An unchanged response is reused for this long: it is public, and large with many models. */
+/** Time for which a response is used again: it is public, and large with many models. */
 const BODY_KEPT_MS = 1_000;
 
 interface Bodies {
@@ -88,7 +88,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 	};
 }
 
-/** Sends JSON, or HTML if the client prefers it, as browsers do. */
+/** Sends JSON, or HTML if the client prefers that, as browsers do. */
 function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
 	const html = prefersHtml(asked.get("accept") ?? "");
 	const language = languageOf(asked);
@@ -117,7 +117,7 @@ function statusResponse(asked: Headers, made: Bodies["made"], answer: () => Stat
 	return new Response(body, { headers });
 }
 
-/** True if HTML comes first: programs name JSON or any type. */
+/** True if HTML comes first. Programs name JSON or any type. */
 function prefersHtml(accept: string): boolean {
 	const types = accept.toLowerCase();
 	const [html, json] = [types.indexOf("text/html"), types.indexOf("application/json")];

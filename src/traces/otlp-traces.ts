@@ -17,12 +17,12 @@ import { VERSION } from "../base/version.ts";
 import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
 import type { CallTrace, RequestTrace, TraceOptions, Traces } from "./traces.ts";
 
-/** Spans waiting to be sent; further ones are dropped. */
+/** Most spans that wait to be sent; further ones are dropped. */
 const QUEUE_MAX = 8_192;
 const BATCH_MAX = 512;
 const SEND_MS_MAX = 5_000;
 
-/** Operation names of OpenTelemetry's conventions for generative AI; other endpoints have none. */
+/** Names of operations in OpenTelemetry's conventions for generative AI; other endpoints have none. */
 const OPERATIONS: Readonly<Record<string, string>> = {
 	chat: "chat",
 	completions: "text_completion",
@@ -43,8 +43,8 @@ interface Recording {
 }
 
 /**
- * Sends traces by OTLP over HTTP: per recorded request a server span, in it a span per model tried, in that a span per
- * call.
+ * Sends traces by OTLP over HTTP: per recorded request a server span, in it a span per model tried, and in that a span
+ * per call.
  */
 export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
 	const provider = createProvider(log, options);
@@ -110,7 +110,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 			return parent && passing(traceHeaders(parent));
 		},
 		settled(facts) {
-			// Skips the look-up if no request is recorded, as is usual.
+			// Usually no request is recorded; then there is no look-up.
 			const attempt = attempts.size === 0 ? undefined : attempts.delete(facts.id);
 			if (attempt === undefined) return;
 			const { span, request } = attempt;
@@ -144,7 +144,7 @@ function recordedCall(span: Span): CallTrace {
 	};
 }
 
-/** Trace of a request that is part of a client's trace but not recorded here. */
+/** Trace of a request that is part of a client's trace, but not recorded here. */
 function passing(headers: TraceHeaders): RequestTrace {
 	const call: CallTrace = { headers, end() {} };
 	return { admitted() {}, call: () => call, answered() {} };
@@ -165,7 +165,7 @@ function createExporter({ url, headers, protocol }: TraceOptions): SpanExporter 
 	return protocol === "http/json" ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 
-/** Logs once when sending starts to fail, and once when it works again. */
+/** Logs once when sending begins to fail, and once when it works again. */
 function watched(log: Log, exporter: SpanExporter): SpanExporter {
 	let isFailing = false;
 	return {
@@ -202,11 +202,11 @@ function createProvider(log: Log, options: TraceOptions): TracerProvider {
 	});
 }
 
-/** At least the last 52 bits of a trace id are random, which a double represents exactly. */
+/** Digits of a trace id that decide: at least its last 52 bits are random, which a double represents exactly. */
 const ID_DIGITS = 13;
 const ID_SPACE = 16 ** ID_DIGITS;
 
-/** Whether to record a request. Services with the same ratio decide alike for a trace id. */
+/** Decides whether to record a request. Services with the same ratio decide alike for a trace id. */
 export function createSampling({ sampler, ratio }: Pick<TraceOptions, "sampler" | "ratio">) {
 	const isBased = sampler.startsWith("parentbased_");
 	const own = isBased ? sampler.slice("parentbased_".length) : sampler;

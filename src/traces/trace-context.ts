@@ -16,11 +16,11 @@ export interface TraceHeaders {
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZEROS = /^0+$/;
-/** Length of `tracestate` that W3C requires to be passed on. */
+/** Length of `tracestate` that W3C requires services to pass on. */
 const STATE_CHARS_MAX = 512;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** Reads the trace context. Undefined if it is absent or invalid: then a new trace starts. */
+/** Reads the trace context. Undefined if it is absent or invalid: a new trace then starts. */
 export function readTraceContext(headers: Headers): TraceContext | undefined {
 	const text = headers.get("traceparent");
 	if (text === null) return undefined;

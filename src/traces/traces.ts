@@ -1,13 +1,13 @@
 import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { TraceHeaders } from "./trace-context.ts";
 
-/** Trace of a request. Its methods never throw and get no prompts or answers. */
+/** Trace of a request. Its methods never throw, and get neither prompts nor answers. */
 export interface RequestTrace {
 	/** Starts the span of an attempt at a model, under the id of its settlement. */
 	admitted(attempt: AttemptFacts): void;
 	/** Starts the span of a call to a model server. */
 	call(replica: string, dialect: string): CallTrace;
-	/** Records the response's status; a stream's events follow. */
+	/** Records the response's status. A stream's events are still to come. */
 	answered(status: number): void;
 }
 
@@ -41,9 +41,9 @@ export interface SettledFacts {
 	readonly first: number | null;
 }
 
-/** Distributed traces. Undefined if tracing is off, so that a request costs a single check. */
+/** Distributed traces. Undefined if they are off, so that a request costs one check. */
 export interface Traces {
-	/** Starts a request's trace; undefined if it belongs to none. */
+	/** Starts the trace of a request; undefined if the request is not traced. */
 	begin(request: Request, endpoint: string): RequestTrace | undefined;
 	settled(facts: SettledFacts): void;
 	/** Sends the remaining spans within a few seconds. */
@@ -75,11 +75,11 @@ export interface TraceOptions {
 	readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** Default share of recorded requests: clients' own sampling flags must not cost this service. */
+/** Default share of recorded requests. Clients' own sampling flags do not count, since they would cost this service. */
 const DEFAULT_RATIO = 0.01;
 
 /**
- * Reads OpenTelemetry's standard variables for traces over HTTP; null if tracing is off.
+ * Reads OpenTelemetry's standard variables for traces over HTTP; null if traces are off.
  * https://opentelemetry.io/docs/specs/otel/protocol/exporter/ and …/configuration/sdk-environment-variables/
  */
 export function readTraceSettings(read: EnvironmentReader, note: (problem: string) => void): TraceOptions | null {
@@ -106,7 +106,7 @@ function ratioOf(text: string | null, note: (problem: string) => void): number {
 	return DEFAULT_RATIO;
 }
 
-/** Parses `name=value,name=value`, percent-encoded. Error texts do not repeat values, which may be secrets. */
+/** Parses `name=value,name=value`, percent-encoded. Errors do not repeat values, which may be secrets. */
 function pairsOf(read: EnvironmentReader, name: string, note: (problem: string) => void): Record<string, string> {
 	const pairs: Record<string, string> = {};
 	for (const entry of read.list(name)) {

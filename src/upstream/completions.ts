@@ -1,4 +1,4 @@
-/** Text completions: the request, and the form in which all dialects' answers are returned. */
+/** Text completions: the request, and the answers of all dialects in one form. */
 import { createTimeSlice, mapInTurns, type TimeSlice } from "../base/time-slice.ts";
 import type { Model } from "../catalog/model.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -61,7 +61,7 @@ export function completionWhole(
 ): UnaryCall<CompletionReply> {
 	const { shape } = input;
 	const isOne = shape.prompts * shape.n === 1;
-	// Read before sending, when the prompts become text; a single prompt is not kept twice.
+	// Read before sending, which turns prompts into text; a single prompt is not kept twice.
 	const prompts = isOne ? [] : shape.prompts === 1 ? [input.prompt.value] : (asArray(input.prompt.value) ?? []);
 	return {
 		context,
@@ -79,7 +79,7 @@ export function completionWhole(
 	};
 }
 
-/** Usage of this dialect covers only the first choice, so each choice is requested separately. */
+/** Requests each choice separately, because this dialect's usage covers only the first choice. */
 async function oneByOne(
 	input: CompletionCallInput,
 	prompts: readonly unknown[],
@@ -126,7 +126,7 @@ export class CompletionReader extends TextReader<CompletionChoice> {
 		super(dialect, prompts * n, prompts * n, n);
 	}
 
-	/** Empty parts are dropped, so that the first event has the first token. */
+	/** Drops empty parts, so that the first event has the first token. */
 	protected override readChoice(
 		raw: JsonObject,
 		index: number,
@@ -176,7 +176,7 @@ export function readCompletion(
 	return { choices, usage: partial ? undefined : usage, outputBytes, ...fields };
 }
 
-/** Like `readCompletion`, for answers that may be large: copies `logprobs` in time slices. */
+/** Like `readCompletion`, for large answers: copies `logprobs` in time slices. */
 async function readCompletionInTurns(
 	parsed: unknown,
 	dialect: Dialect,
@@ -189,13 +189,13 @@ async function readCompletionInTurns(
 	return readCompletion(parsed, dialect, shape, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** Throws UpstreamFailure for a finish reason that reports a server's error. */
+/** Throws UpstreamFailure for a finish reason that reports an error of the server. */
 function completionFinish(value: unknown): CompletionFinish | null {
 	const reason = finishReason(value);
 	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-/** Index of a choice; `place` if it has none. */
+/** The choice's index; `place` if it has none. */
 function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 	const index = asCount(raw.index ?? place, choicesMax - 1);
 	if (index === undefined) throw failed("a choice with an impossible index");
@@ -205,7 +205,7 @@ function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 /** Alternatives per token; OpenAI's interface allows 5. */
 const ALTERNATIVES_MAX = 128;
 
-/** Newer llama.cpp sends the chat format, which is converted; offsets into the text are then unknown. */
+/** Converts the chat format, which newer llama.cpp sends. Offsets into the text are then unknown. */
 function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
 	const source = asObject(value);
 	if (source === undefined) return null;
@@ -241,7 +241,7 @@ function logprobsOfChat(entries: readonly JsonObject[], tops: readonly (JsonObje
 	};
 }
 
-/** A map by token, or a list of records as in chats. */
+/** Alternatives by token, or a list of records as in chats. */
 function topOf(value: unknown): JsonObject | null {
 	if (Array.isArray(value)) {
 		const others = asObjects(value.slice(0, ALTERNATIVES_MAX)).filter(({ logprob }) => typeof logprob === "number");

@@ -10,31 +10,31 @@ export interface Dialect {
 	readonly reasoningTokens: ReasoningCount;
 	/** The field of an earlier answer whose reasoning the server reads; it ignores the other one. */
 	readonly reasoningField: "reasoning_content" | "reasoning";
-	/** False if the usage of an unstreamed answer covers only the first choice. */
+	/** False if usage covers only the first choice of an answer that is not streamed. */
 	readonly unaryUsageCoversChoices: boolean;
 	readonly streamOptions: Readonly<Record<string, boolean>>;
-	/** The only field in which the server reads a chat's output limit. `parameters` are those of the model. */
+	/** The only field in which the server reads a chat's output limit. `parameters` are the model's. */
 	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
-	/** Converts a field of a chat or completion to the server's format. */
+	/** Converts the value of a request field to the server's format. */
 	shaped(name: string, value: unknown): unknown;
-	/** True if the server stops generating when the connection closes, so that only work up to then is lost. */
+	/** True if the server stops generating when the connection closes, so that only the work so far is lost. */
 	readonly stopsAtOnce: boolean;
 	/** Whether a completion may have several prompts, and token ids instead of text. */
 	readonly prompts: { readonly many: boolean; readonly tokens: boolean };
 	/** Whether embeddings accept token ids, and how many inputs a request may have. */
 	readonly embeddings: { readonly tokens: boolean; readonly inputsMax: number };
-	/** `texts`: the format of TEI's endpoint, outside `/v1`. */
+	/** `texts`: the format of TEI's endpoint, which is outside `/v1`. */
 	readonly rerankForm: "documents" | "texts";
 	/** Form fields that request the usage of a streamed transcription. */
 	readonly transcriptionStreamFields: Readonly<Record<string, string>>;
 	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
-	/** Failure for an `error` in a response with status 200, as an event or the whole body. */
+	/** Failure for an `error` in an event or a whole body of a response with status 200. */
 	failureOfError(error: unknown): UpstreamFailure;
-	/** Request that tells whether the server is up, without disturbing its work. `baseUrl` is the replica's. */
+	/** Request that shows whether the server is up, without disturbing its work. `baseUrl` is the replica's. */
 	healthProbe(baseUrl: string): { readonly method: "GET" | "HEAD"; readonly url: string };
 }
 
-/** Any server with OpenAI's format that is not of a known family. */
+/** Any server with OpenAI's format that belongs to no known family. */
 const OPENAI: Dialect = {
 	name: "openai",
 	usageStyle: "last",
@@ -61,7 +61,7 @@ export function atServerRoot(baseUrl: string, path: string): string {
 }
 
 const healthAtRoot = (baseUrl: string) => ({ method: "GET", url: atServerRoot(baseUrl, "/health") }) as const;
-/** Requests usage on every event, so that a client that disconnects is charged exactly. */
+/** Requests usage on every event, so that an aborted request is charged exactly. */
 const RUNNING_USAGE = { include_usage: true, continuous_usage_stats: true };
 
 function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">>): Dialect {
@@ -70,7 +70,7 @@ function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	openai: differing("openai", {
-		/** Reasoning models refuse `max_tokens`; the model's parameters tell which field it accepts. */
+		/** Reasoning models refuse `max_tokens`. The model's parameters tell which field it accepts. */
 		limitField: (parameters) =>
 			parameters.has("max_completion_tokens") && !parameters.has("max_tokens") ? "max_completion_tokens" : "max_tokens",
 	}),
@@ -82,14 +82,14 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		transcriptionStreamFields: { stream_include_usage: "true" },
 		healthProbe: healthAtRoot,
 	}),
-	/** The list of models, because `/health` of some versions runs a generation. */
+	/** Reads the list of models, because `/health` runs a generation in some versions. */
 	sglang: differing("sglang", {
 		healthProbe: (baseUrl) => ({ method: "GET", url: `${baseUrl}/models` }),
 		stopsAtOnce: true,
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 	}),
-	/** Each choice of a stream ends with a usage record. */
+	/** Each choice of a stream has a usage record at its end. */
 	"llama.cpp": differing("llama.cpp", {
 		stopsAtOnce: true,
 		usageStyle: "sum",
@@ -97,7 +97,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		failureOfStatus: failureOfLlamaCpp,
 		healthProbe: healthAtRoot,
 	}),
-	/** Ollama ignores newer names of the limit and would generate without one. */
+	/** Ollama ignores the newer names of the limit; it would generate without one. */
 	ollama: differing("ollama", {
 		stopsAtOnce: true,
 		reasoningField: "reasoning",
@@ -105,14 +105,14 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
 		healthProbe: (baseUrl) => ({ method: "GET", url: atServerRoot(baseUrl, "/api/version") }),
 	}),
-	/** TGI refuses both names of the output limit together, as duplicates; `stop` must be a list. */
+	/** TGI refuses both names of the output limit together. `stop` must be a list. */
 	tgi: differing("tgi", {
 		failureOfError: failureOfTgi,
 		shaped: (name, value) => (name === "stop" && typeof value === "string" ? [value] : value),
 		prompts: { many: true, tokens: false },
 		healthProbe: healthAtRoot,
 	}),
-	/** Embeddings and reranking only. By default TEI refuses longer lists of inputs. */
+	/** Only embeddings and reranking. TEI's default limit of inputs per request. */
 	tei: differing("tei", {
 		embeddings: { tokens: true, inputsMax: 32 },
 		rerankForm: "texts",
@@ -120,15 +120,15 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	}),
 };
 
-/** Dialect of a server, with the server's own settings. */
+/** A server's dialect, with the server's own settings. */
 export function dialectOf({ dialect: name, reasoningTokens = "inside" }: UpstreamSpec): Dialect {
 	const dialect = DIALECTS[name];
 	return dialect.reasoningTokens === reasoningTokens ? dialect : { ...dialect, reasoningTokens };
 }
 
 /**
- * Matches texts with which llama.cpp answers wrong requests with 500: pictures without vision, tool arguments that are
- * not JSON, unknown kinds of tools. "Failed to parse input at pos …" concerns its own output.
+ * Texts with which llama.cpp answers a wrong request with a 500: pictures without vision, tool arguments that are not
+ * JSON, unknown kinds of tools. "Failed to parse input at pos …" concerns its own output.
  */
 const LLAMA_CPP_REQUESTS_FAULT =
 	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)/;
@@ -139,7 +139,7 @@ function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
 	return failureOfStatus(status, bodyText, LLAMA_CPP_REQUESTS_FAULT);
 }
 
-/** TGI reports every failure after the start of a stream as 422. */
+/** TGI reports every failure after a stream's start as 422. */
 function failureOfTgi(value: unknown): UpstreamFailure {
 	const failure = failureOfError(value);
 	return failure.kind === "rejected" ? failed(failure.private) : failure;

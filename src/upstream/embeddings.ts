@@ -24,7 +24,7 @@ export interface EmbeddingReply {
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** Largest answer: a number takes about 20 bytes as JSON. */
+/** Largest answer. A number takes about 20 bytes as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const VECTOR_MAX = 65_536;
 
@@ -68,7 +68,7 @@ async function readEmbeddings(
 	headers: Headers,
 	{ count, base64 }: { count: number; base64: boolean },
 ): Promise<EmbeddingReply> {
-	// Older llama.cpp sends the bare list.
+	// The list without an object around it, which older llama.cpp sends.
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
 	if (items === undefined || items.length !== count) throw unreadable("embeddings that are not one an input");
@@ -89,7 +89,7 @@ function vectorOf(value: unknown): readonly number[] | undefined {
 	if (text !== undefined) return decoded(text);
 	const list = asArray(value);
 	if (list === undefined || list.length === 0 || list.length > VECTOR_MAX) return undefined;
-	// A vector inside a list with one row, as if not pooled.
+	// A vector inside a list with one row, from a server without pooling.
 	if (list.length === 1 && Array.isArray(list[0])) return vectorOf(list[0]);
 	// A number such as 1e999 parses to Infinity, which JSON.stringify would write as `null`.
 	for (const number of list) if (!Number.isFinite(number)) return undefined;

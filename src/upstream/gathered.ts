@@ -1,9 +1,9 @@
-/** Joins the chunks of a stream to a whole answer. */
+/** Joins the chunks of a stream to a complete answer. */
 import type { Gathering, StreamWire } from "./call/stream-wire.ts";
 import type { AnswerFields, TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { asObject, type JsonObject } from "./wire-value.ts";
 
-/** Joins chats and completions. `choiceOf` converts a merged choice to a whole answer's. */
+/** Joins chats and completions. `choiceOf` converts a joined choice to that of a complete answer. */
 export function gatherText<Part extends { readonly index: number }, Choice>(
 	wire: StreamWire<TextChunk<Part>>,
 	choiceOf: (merged: Part) => Choice,
@@ -37,7 +37,7 @@ const TEXTS: ReadonlySet<string> = new Set(
 	"content text refusal reasoning_content name arguments input data transcript".split(" "),
 );
 
-/** Adds a piece: texts and lists are extended, tool calls by index, objects by member. */
+/** Adds a piece: extends texts and lists, merges tool calls by index and objects by member. */
 function merge(into: Record<string, unknown>, piece: JsonObject): Record<string, unknown> {
 	for (const name in piece) into[name] = joined(name, into[name], piece[name]);
 	return into;

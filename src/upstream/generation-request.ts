@@ -5,19 +5,19 @@ import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { usageOfChoices } from "./usage.ts";
 
-/** Parts of a chat or text completion that this service controls. */
+/** The parts of a chat or text completion that the gateway decides. */
 export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly prompt: Prompt;
-	/** Output tokens per choice, as reserved; undefined if prompt and limit exceed the context, which then limits. */
+	/** Output tokens per choice, as reserved; undefined if prompt and limit together exceed the context. */
 	readonly maxOutputTokens: number | undefined;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
 }
 
 /**
- * JSON text for a replica, with the output limit in the only field that its server reads. A prompt that is already text
+ * JSON text for a replica. The output limit is in the only field that its server reads. A prompt that is already text
  * is inserted.
  */
 export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
@@ -37,13 +37,13 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");
 }
 
-/** Fields of the request for one choice, with another seed per choice: otherwise all choices would be equal. */
+/** Fields of the request for one choice. Each choice gets another seed, or all would be equal. */
 export function seedOf(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
 	const seed = addExactly(fields.seed, choice);
 	return seed === undefined ? fields : { ...fields, seed };
 }
 
-/** Joins replies with one choice each, `n` per prompt, to the reply of one request. */
+/** Joins replies of one choice each (`n` per prompt) to the reply of one request. */
 export function joinReplies<Choice extends { readonly index: number }>(
 	replies: readonly TextReply<Choice>[],
 	n: number,
@@ -52,7 +52,7 @@ export function joinReplies<Choice extends { readonly index: number }>(
 	return {
 		...replies.at(-1),
 		choices: replies.flatMap(({ choices }, index) => choices.map((choice) => ({ ...choice, index }))),
-		// Undefined if any choice lacks usage, because the sum would be too low: the gateway then estimates all output.
+		// Undefined if a choice lacks usage: the sum would be too low, and the gateway estimates all output instead.
 		usage: usages.includes(undefined) ? undefined : usageOfChoices(usages, n),
 		outputBytes: replies.reduce((sum, { outputBytes }) => sum + outputBytes, 0),
 	};

@@ -14,7 +14,7 @@ export interface ImageRequest {
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** An image, as base64 or as a public URL. */
+/** An image as base64 or as a public URL. */
 export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: string }) & {
 	readonly revised_prompt?: string;
 };
@@ -44,7 +44,7 @@ export function imageCall(request: ImageRequest, context: CallContext): UnaryCal
 	};
 }
 
-/** Images beyond `n` were not paid for and are dropped. */
+/** Drops images beyond `n`, which were not paid for. */
 async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);
@@ -83,7 +83,7 @@ async function isBase64(text: string): Promise<boolean> {
 	return BASE64_END.test(text.slice(at));
 }
 
-/** Whether the URL is https with a domain name, other than the model server's, so that it reveals no internal host. */
+/** True if the URL is https with a domain name other than the model server's, so that it reveals no internal host. */
 function isPublic(text: string, replica: Replica): boolean {
 	const url = URL.parse(text);
 	if (url === null || url.protocol !== "https:" || url.username !== "" || url.password !== "") return false;

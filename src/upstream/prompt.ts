@@ -1,11 +1,11 @@
 import { assert } from "../base/assert.ts";
 
-/** From this length on, the sent text is kept instead of the values. */
+/** Of longer prompts the sent text is kept instead of the values. */
 const LONG_CHARS = 16 * 1024;
 
 /**
- * A prompt for a replica. After sending, a long prompt is a range of the sent text: it is in memory once for a retry,
- * and garbage collections do not visit its values.
+ * A prompt for a replica. Once sent, a long prompt is kept only as part of the sent text: it is in memory once for a
+ * retry, and the garbage collector does not visit its values.
  */
 export class Prompt {
 	#value: unknown;
@@ -15,13 +15,13 @@ export class Prompt {
 	#from = 0;
 	#isOver = false;
 
-	/** `text`: JSON of the prompt if it exists, which saves writing it again. */
+	/** `text`: the prompt's JSON if it exists already. */
 	constructor(value: unknown, text?: string) {
 		this.#value = value;
 		this.#text = text;
 	}
 
-	/** Messages of a chat or prompts of a completion; undefined once the prompt is kept as text. */
+	/** Messages of a chat or prompts of a completion; undefined once only the text is kept. */
 	get value(): unknown {
 		return this.#value;
 	}
@@ -30,7 +30,7 @@ export class Prompt {
 		return this.#sent === undefined ? this.#text : this.#sent.read().slice(this.#from, -1);
 	}
 
-	/** Returns the JSON of an object with `members` and, last, the prompt. Modifies `members`. */
+	/** Returns the JSON of an object that has `members` and, last, the prompt. Modifies `members`. */
 	writtenInto(members: Record<string, unknown>, field: string): string {
 		assert(!this.#isOver, "a prompt that was let go is not sent again");
 		const { text } = this;
@@ -63,13 +63,13 @@ export class Prompt {
 }
 
 /**
- * Keeps a long text outside the collector's accounts, in which some megabytes of growth start a full collection. A form
+ * Keeps a long text outside the garbage-collected heap, where each few megabytes would start a full collection. A form
  * holds the runtime's string without a copy. The owner must free it.
  */
 class OutsideText {
 	readonly #form = new FormData();
 
-	/** The text must have no lone surrogates, which a form would change. */
+	/** The text must contain no lone surrogates: a form would change them. */
 	constructor(text: string) {
 		this.#form.append("", text);
 	}

@@ -24,7 +24,7 @@ export interface RerankReply {
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** The gateway applies `top_n` and `return_documents` itself, because servers differ in them. */
+/** Requests all scores: the gateway applies `top_n` and `return_documents` itself, because servers differ in them. */
 export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
 	const { documents } = request;
 	return {
@@ -47,7 +47,7 @@ function postOf(replica: Replica, request: RerankRequest): Pick<UnaryPost<never>
 	return { path: "/rerank", body: JSON.stringify(body) };
 }
 
-/** Cohere's format `{results: [{index, relevance_score}]}`, or TEI's and SGLang's bare list with `score`. */
+/** Reads Cohere's `{results: [{index, relevance_score}]}`, or the bare list with `score` of TEI and SGLang. */
 function readRanking(parsed: unknown, headers: Headers, count: number): RerankReply {
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);

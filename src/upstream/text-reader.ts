@@ -9,8 +9,8 @@ import { type ReportedUsage, readUsage, UsageTally, withoutCompletion } from "./
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
 /**
- * Reads a streamed text, which is complete when all choices finished and the end marker or usage arrived. A class,
- * because there is one per open stream.
+ * Reads a streamed text. It is complete when all choices finished and the end marker or usage arrived. A class, because
+ * there is one per open stream.
  */
 export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choice>> {
 	readonly #dialect: Dialect;
@@ -20,7 +20,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	readonly #choices: (ChoiceProgress | undefined)[] = [];
 	#tally: UsageTally | undefined;
 	#ended = false;
-	/** True if output arrived after the last usage record. */
+	/** True if output arrived after the newest usage record. */
 	#uncounted = false;
 	protected readonly soFar = newOtherFields();
 	/** True if sources are still to be sent. */
@@ -37,7 +37,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	protected abstract readChoice(raw: JsonObject, index: number, progress: ChoiceProgress): Choice | undefined;
 	/** Last event of a choice whose finish reason the server omitted. */
 	protected abstract endOf(index: number, progress: ChoiceProgress): Choice;
-	/** Called for an event with output and without usage. `saysSources`: it changed the lists of sources. */
+	/** Called for an event with output and without usage. `saysSources`: the event changed the lists of sources. */
 	protected noteOutput(_payload: string, _chunk: TextChunk<Choice>, _saysSources: boolean): void {
 		this.#uncounted = true;
 	}
@@ -45,7 +45,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	protected noteSources(): void {}
 
 	accept(payload: string): TextChunk<Choice> | undefined {
-		// Ignores events after the end marker, which some servers repeat.
+		// Ignores events after the end marker: some servers repeat it.
 		if (this.#ended || payload === "") return undefined;
 		if (isEndMarker(payload)) {
 			this.#ended = true;
@@ -96,7 +96,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		};
 	}
 
-	/** At the end marker, finishes open choices if the final count shows that the server omitted their finish reasons. */
+	/** Finishes open choices at the end marker, if the final count shows that the server omitted their finish reasons. */
 	#impliedEnd(): TextChunk<Choice> {
 		const { completionTokens = 0 } = this.#tally?.current() ?? {};
 		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
@@ -109,7 +109,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		return this.#chunkOf(finishes, 0);
 	}
 
-	/** Whether the event has a usage record, at the top or in its choices. */
+	/** Records an event's usage, at its top or in its choices. True if it has one. */
 	#noteUsage({ usage, timings }: JsonObject, rawChoices: readonly unknown[]): boolean {
 		const { reasoningTokens } = this.#dialect;
 		if (usage !== undefined && usage !== null) {
@@ -148,7 +148,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		return this.#ended;
 	}
 
-	/** Servers that stream choices one after the other may not have started all of them. */
+	/** False while a choice has not started: servers may stream choices one after the other. */
 	finished(): boolean {
 		return this.#allFinished() && this.#choices.filter(Boolean).length >= this.#choicesAsked;
 	}

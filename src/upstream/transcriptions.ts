@@ -21,7 +21,7 @@ export interface TranscriptionRequest {
 	readonly fields: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Usage as reported by the upstream; omitted values are undefined. */
+/** Usage that the upstream reported; omitted values are undefined. */
 export interface TranscriptionUsage {
 	readonly seconds: number | undefined;
 	readonly usage: ReportedUsage | undefined;
@@ -44,7 +44,7 @@ export interface TranscriptionChunk {
 
 const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
-/** Enough for a recording of a day. */
+/** Enough segments for a recording of a day. */
 const SEGMENTS_MAX = 100_000;
 const SECONDS_MAX = 10_000_000;
 
@@ -68,7 +68,7 @@ export function transcriptionStream(
 	return { context, wire: WIRE, body: (replica) => formOf(request, replica, true) };
 }
 
-/** A new form per attempt; the file's bytes are shared. */
+/** A form for one attempt. All attempts share the file's bytes. */
 function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean): FormData {
 	const form = new FormData();
 	form.set("model", replica.spec().model);
@@ -112,13 +112,13 @@ function readTranscription(parsed: unknown): TranscriptionReply {
 	};
 }
 
-/** vLLM sends the duration as text. */
+/** Seconds as a number; vLLM sends the duration as text. */
 function secondsOf(value: unknown): number | undefined {
 	const seconds = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
 	return typeof seconds === "number" && seconds >= 0 && seconds <= SECONDS_MAX ? seconds : undefined;
 }
 
-/** `{type: "duration", seconds}`, or tokens. */
+/** Reads `{type: "duration", seconds}`, or tokens. */
 function usageOf(value: unknown): TranscriptionUsage {
 	const seconds = secondsOf(asObject(value)?.seconds);
 	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), usage: readUsage(value) };
@@ -140,7 +140,7 @@ function wordOf(raw: JsonObject): JsonObject {
 	return { word: asText(raw.word) ?? "", start: numberOf(raw.start), end: numberOf(raw.end) };
 }
 
-/** Some servers send times as text. */
+/** A time as a number; some servers send text. */
 function numberOf(value: unknown): number {
 	const number = typeof value === "string" ? Number(value) : value;
 	return typeof number === "number" && Number.isFinite(number) ? number : 0;
@@ -185,7 +185,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		return chunk.delta === "" && chunk.seconds === undefined ? undefined : chunk;
 	}
 
-	/** Returns text that only the last event contains. */
+	/** Returns the text that only the last event contains. */
 	function done(whole: string, seconds: number | undefined): TranscriptionChunk | undefined {
 		finished = true;
 		ended = true;

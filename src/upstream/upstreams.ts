@@ -36,7 +36,7 @@ export function createUpstreams(
 	const pools = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
-	/** Applies a new catalogue. Remaining replicas keep their load, health and breaker. */
+	/** Applies a catalogue. Replicas that stay in it keep load, health and breaker. */
 	function sync(snapshot: CatalogSnapshot): void {
 		for (const [modelId, pool] of pools) {
 			if (snapshot.models.has(modelId)) continue;
@@ -78,14 +78,14 @@ export function createUpstreams(
 
 	return {
 		sync,
-		/** Opens a stream. Sends in this event-loop turn if a place is free. `next` rejects with faults and failures. */
+		/** Opens a stream; sends in this step if a place is free. `next` rejects with faults and failures. */
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
-		/** Calls a replica. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
+		/** Calls a replica, named `replica` in the reply. Rejects with Fault (no place, no server) or UpstreamFailure. */
 		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<ReplyOf<Reply>> {
 			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
-		/** Whether a server would accept requests for the model; with `accountId`, requests of this account. */
+		/** True if a server would accept requests for the model; with `accountId`, requests of this account. */
 		connected(modelId: string, accountId?: string): boolean {
 			const replicas = pools.get(modelId)?.replicas() ?? [];
 			return replicas.some((replica) =>
@@ -93,18 +93,18 @@ export function createUpstreams(
 			);
 		},
 		wake: (modelId: string) => pools.get(modelId)?.wake(),
-		/** See `Pool`. Rejects with Fault service_unavailable if the model has no server. */
+		/** See `room` of `createPool`. Rejects with Fault service_unavailable if the model has no server. */
 		async room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number> {
 			const pool = pools.get(modelId);
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
 			return pool.room(taken, signal);
 		},
 		waiting: (): number => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
-		/** Whether requests for the model wait because all places are in use. */
+		/** True if requests for the model wait because all places are occupied. */
 		contended: (modelId: string): boolean => pools.get(modelId)?.contended() ?? false,
 		replicas: (): readonly ReplicaView[] =>
 			[...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
-		/** The process stops: waiting requests fail. Callers close open streams. */
+		/** Called when the process stops: waiting requests fail. Callers close their open streams. */
 		letGo() {
 			for (const pool of pools.values()) pool.close(stopping());
 			callDeps.openCalls.letGo();
@@ -117,12 +117,12 @@ export function createUpstreams(
 	};
 }
 
-/** Identity of a replica; its key and limits may change. */
+/** Identifies a replica. Its key and limits may change. */
 function addressOf(spec: { url: string; model: string; dialect: string }): string {
 	return JSON.stringify([spec.url, spec.model, spec.dialect]);
 }
 
-/** `<model>#<place>`, or the next free number, so that no two replicas share a name in the logs. */
+/** `<model>#<place>`, or the next free number: no two replicas share a name in the logs. */
 function freeAlias(modelId: string, index: number, taken: Set<string>): string {
 	let number = index;
 	while (taken.has(`${modelId}#${number}`)) number += 1;

@@ -2,7 +2,7 @@
 import type { ReasoningCount } from "../catalog/model.ts";
 import { asCount, asObject, asObjects, type JsonObject } from "./wire-value.ts";
 
-/** Token counts. `promptTokens` includes cached, `completionTokens` reasoning tokens. */
+/** Token counts. `promptTokens` includes cached tokens, `completionTokens` reasoning tokens. */
 export interface TokenUsage {
 	readonly promptTokens: number;
 	readonly completionTokens: number;
@@ -13,16 +13,16 @@ export interface TokenUsage {
 export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
 	readonly promptTokens: number | undefined;
 	readonly completionTokens: number | undefined;
-	/** True if the record contradicts itself, or the reasoning count that is configured for the upstream. */
+	/** True if the record contradicts itself or the `reasoning_tokens` setting of the upstream. */
 	readonly contradicts?: true;
 }
 
-/** Drops the completion count: a record from before the end lacks later output. */
+/** Drops the completion count. A record from before the end lacks the output after it. */
 export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsage | undefined {
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
 }
 
-/** Joins the usage of several choices, `n` per prompt: each prompt counts once, completions are added. */
+/** Adds the usage of several choices (`n` per prompt). Each prompt counts once, completions are added. */
 export function usageOfChoices(
 	ofChoice: readonly (ReportedUsage | undefined)[],
 	n = Number.POSITIVE_INFINITY,
@@ -121,7 +121,7 @@ export function readUsage(
 	};
 }
 
-/** Largest of several fields for the same count: the others are absent, zero or copies. */
+/** The largest of several fields for one count: the others are absent, zero or copies. */
 function largest(...values: readonly unknown[]): number | undefined {
 	let found: number | undefined;
 	for (const value of values) {
@@ -154,7 +154,7 @@ function reasoningOf(record: JsonObject): number {
 	return reasoning ?? 0;
 }
 
-/** Usage of a whole answer: its own record, or else those of its choices, `n` per prompt. */
+/** Usage of a complete answer: its own record, or else those of its choices (`n` per prompt). */
 export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, n?: number): ReportedUsage | undefined {
 	const usage = readUsage(body.usage, reasoningCount, body.timings);
 	if (usage !== undefined) return usage;
@@ -164,7 +164,7 @@ export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, 
 	);
 }
 
-/** Usage of an answer without generated text. A total alone is the prompt's; TEI counts in a header. */
+/** Usage of an answer without generated text. A total alone is the prompt's. TEI reports it in a header. */
 export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | undefined {
 	const usage = readUsage(value);
 	if (usage?.promptTokens !== undefined) return usage;
@@ -179,15 +179,15 @@ export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | 
 /** Collects the usage records of a stream. A class, because there is one per open stream. */
 export class UsageTally {
 	readonly #besideChoices: boolean;
-	/** True if each choice ends with its own record: in chats without choices, in completions on the choice's event. */
+	/** True if each choice ends with a record: of chats in an event without choices, of completions in its own. */
 	readonly #endsChoices: boolean;
 	readonly #choicesOfPrompt: number | undefined;
 	#whole: ReportedUsage | undefined;
 	#final = false;
 	#allCounted = false;
-	/** Usage records without choices so far; in dialects that end each choice with one, the number of ended choices. */
+	/** Number of records without choices; if each choice ends with one, the number of ended choices. */
 	#records = 0;
-	/** Undefined if no choice has its own records. */
+	/** Records per choice; undefined if no choice has its own. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;
 
 	/** `choicesOfPrompt`: choices per prompt of a text completion; undefined for a chat. */
@@ -197,7 +197,7 @@ export class UsageTally {
 		this.#choicesOfPrompt = choicesOfPrompt;
 	}
 
-	/** `choiceIndex`: the event's only choice. `finished`: number of choices if all have a finish reason, else 0. */
+	/** `choiceIndex`: the event's only choice. `finished`: number of choices if all have finished, else 0. */
 	note(usage: ReportedUsage | undefined, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		if (usage === undefined) return;
 		// A running count is not final.
@@ -210,7 +210,7 @@ export class UsageTally {
 		}
 	}
 
-	/** Adds a record of one choice. `isLast`: every choice has its final one. */
+	/** Adds a record of one choice. `isLast`: every choice has its final record. */
 	noteChoice(usage: ReportedUsage | undefined, choiceIndex: number, isLast: boolean): void {
 		if (usage === undefined || this.#final) return;
 		this.#ofChoice ??= [];

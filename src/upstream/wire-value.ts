@@ -1,4 +1,4 @@
-/** Reads JSON from another machine without assumptions about types. */
+/** Reads JSON from another machine without assuming any types. */
 
 import { parseExactly } from "../base/exact-json.ts";
 
@@ -26,7 +26,7 @@ export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
-/** Limits of structure parsed in one step: brackets take the parser a hundred times as long as text. */
+/** Limits of what is parsed in one step. Brackets take the parser a hundred times as long as text. */
 const DEPTH_MAX = 128;
 const CONTAINERS_MAX = 30_000;
 const TEXTS_MAX = 80_000;
@@ -34,7 +34,7 @@ const VALUES_MAX = 100_000;
 /** Shorter texts are parsed at once, whatever their structure. */
 const SHORT_CHARS = 16 * 1024;
 
-/** Undefined if the text is not JSON, is `null`, or has too much structure. */
+/** The parsed text; undefined if it is not JSON, is `null`, or exceeds the limits. */
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
 	try {
@@ -44,10 +44,10 @@ export function parseJson(text: string): unknown {
 	}
 }
 
-/** A longer text is not parsed a second time. */
+/** Longer texts are not parsed a second time. */
 const EXACT_CHARS_MAX = 64 * 1024;
 
-/** Arguments of calls are text; a server that sends an object loses no digits of its integers beyond 2^53. */
+/** Writes calls' arguments as text. If a server sent an object, integers beyond 2^53 keep their digits. */
 export function withExactArguments(parsed: unknown, text: string): unknown {
 	for (const choice of asArray(asObject(parsed)?.choices) ?? []) {
 		const { delta, message } = asObject(choice) ?? {};
@@ -60,7 +60,7 @@ export function withExactArguments(parsed: unknown, text: string): unknown {
 	return parsed;
 }
 
-/** Whether a text exceeds these limits. Strings are skipped by `indexOf`, which is native and fast. */
+/** True if a text exceeds the limits. Skips strings by `indexOf`, which is native and fast. */
 export function hasTooMuch(text: string): boolean {
 	const { length } = text;
 	if (length < SHORT_CHARS) return false;
@@ -88,7 +88,7 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** End of the string that starts at `from`; negative if it has none. */
+/** Index of the end of the string that starts at `from`; negative if it does not end. */
 function stringEnd(text: string, from: number): number {
 	for (let end = text.indexOf('"', from + 1); ; end = text.indexOf('"', end + 1)) {
 		if (end < 0) return end;

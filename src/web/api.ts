@@ -4,7 +4,7 @@ import { client, dataOf } from "./client.ts";
 import { given, queryText, send } from "./http.ts";
 import type { NoticeChanges } from "./notice-changes.ts";
 
-/** Calls to the console's interface. Functions that concern an account take its id first. */
+/** The console's interface. Functions that concern an account take its id first. */
 
 const BASE = "/api/console";
 const part = encodeURIComponent;

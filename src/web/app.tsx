@@ -35,7 +35,7 @@ const OperatorPages = onDemand(() => import("./operator/pages.tsx"));
 
 type Access = "public" | "guest" | "viewer" | "account" | "operator";
 
-/** A route's `right` is the right that the member's role needs. */
+/** `right` is the right that the page needs. */
 type Route = readonly [
 	pattern: string,
 	access: Access,
@@ -131,7 +131,7 @@ function CurrentPage() {
 	);
 }
 
-/** Chooses the page, or one that explains a missing right. The server enforces rights. */
+/** Chooses the page, or one that explains a missing right. The server enforces rights itself. */
 function pageFor(found: Found | undefined, account: AccountView | null, operator: boolean): ReactNode {
 	if (!found || (found.access === "operator" && !operator)) return <NotFoundPage />;
 	const { access, right, page } = found;
@@ -141,7 +141,7 @@ function pageFor(found: Found | undefined, account: AccountView | null, operator
 	return page;
 }
 
-/** A detail page is keyed by its id, so that another object starts with fresh state. */
+/** The key makes each object's page start with fresh state. */
 function findRoute(path: string): Found | undefined {
 	for (const [pattern, access, Page, right] of ROUTES) {
 		const params = matchPath(pattern, path);

@@ -6,14 +6,12 @@ import type {
 } from "@simplewebauthn/browser";
 import { requestJson } from "./http.ts";
 
-/** Calls to the sign-in routes. */
-
 const post = <T>(path: string, body: unknown) => requestJson<T>(`/api/auth${path}`, body);
 
 export const authApi = {
 	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>
 		post<object>("/sign-up/email", person),
-	/** `chosen` replaces the sign-up's name and password if the link is opened in another browser. */
+	/** `chosen` replaces name and password of the sign-up, if another browser opens the link. */
 	verifyEmail: (token: string, chosen?: { name: string; newPassword: string }) =>
 		post<{ signedIn: boolean }>("/verify-email", { token, ...chosen }),
 	signIn: (email: string, password: string, rememberMe: boolean) =>

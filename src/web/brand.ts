@@ -13,7 +13,7 @@ const OURS: ShownBrand = {
 	imprint: null,
 };
 
-/** The service's name and colour, read from the document, so that they are known before the first paint. */
+/** Name and colour of the service. They are in the document, so that pages know them before the first paint. */
 export const brand: ShownBrand = { ...OURS, ...inDocument() };
 
 function inDocument(): Partial<ShownBrand> {

@@ -1,6 +1,7 @@
 /**
- * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. Runs as its own process, so that a service
- * started from source is not blocked. Converts the docs' Markdown to elements, so that browsers load no parser.
+ * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. Runs as a process of its own, so that it
+ * does not block a service started from source. Converts the docs' Markdown to elements, so that browsers load no
+ * parser.
  */
 import { join } from "node:path";
 import type { BunPlugin } from "bun";

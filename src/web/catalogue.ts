@@ -1,2 +1,2 @@
-/** Global variable in which a language's script stores its texts. */
+/** Global variable in which a language's script puts its texts. */
 export const TEXTS_GLOBAL = "tollgateTexts";

@@ -12,7 +12,7 @@ export interface ChatUsage {
 	readonly costNanoUsd: NanoUsd | null;
 }
 
-/** A tool call; `input` is JSON as the model wrote it. */
+/** A tool call. `input` is its JSON as the model wrote it. */
 export interface ToolCall {
 	readonly id: string;
 	readonly name: string;
@@ -24,11 +24,11 @@ export interface ChatEnd {
 	readonly usage: ChatUsage | undefined;
 	readonly toolCalls: readonly ToolCall[];
 	readonly finishReason: string | null;
-	/** Error event that ended the stream; undefined without one. */
+	/** Message of the error event that ended the stream; undefined if none did. */
 	readonly error: string | undefined;
 }
 
-/** The request may have reached the server: browsers report a failed connection and a broken one alike. */
+/** The error does not say that nothing was sent: browsers report failed and broken connections alike. */
 const unanswered = () =>
 	new ApiError(
 		t(
@@ -36,7 +36,7 @@ const unanswered = () =>
 		),
 		{ status: 0, code: "unanswered" },
 	);
-/** A longer event is not a chat chunk: the answer then counts as cut off. */
+/** Longest event that is parsed. A longer one is no chat chunk, so the answer counts as cut off. */
 const EVENT_CHARS_MAX = 4_000_000;
 
 /** Streams a chat completion. Throws ApiError for a refusal; ends without an error when `signal` aborts. */
@@ -97,7 +97,7 @@ interface Event {
 	readonly usage?: Partial<{ prompt_tokens: number; completion_tokens: number; cost: JsonUsd }> | null;
 }
 
-/** Yields the data of each event, without comments. */
+/** The data of each event, without comments. */
 async function* events(response: Response): AsyncGenerator<string> {
 	const reader = response.body
 		?.pipeThrough(new TextDecoderStream())

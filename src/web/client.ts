@@ -2,10 +2,10 @@ import { treaty } from "@elysiajs/eden";
 import type { ConsoleApi } from "../console/views.ts";
 import { apiErrorOf, unreachable } from "./http.ts";
 
-// Typed client of the console's interface. `parseDate: false`: a key's name that looks like a date stays a string.
+// Client typed by the console's routes. `parseDate: false`: a key's name that looks like a date stays a text.
 export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, keepDomain: true }).api.console;
 
-/** Event on `window`: the server no longer accepts the session or account, so the viewer must be read again. */
+/** Event on `window`: the server refused session or account, so the viewer must be read again. */
 export const VIEWER_STALE = "tollgate:viewer-stale";
 
 type Answer = { data: unknown; error: { value: unknown } | null; response: Response };
@@ -15,7 +15,7 @@ type DataOf<A> = A extends { error: null; data: infer Data } ? Data : never;
 export async function dataOf<A extends Answer>(asked: Promise<A>): Promise<DataOf<A>> {
 	const answer = await asked.catch(() => undefined);
 	if (answer?.error === null) return answer.data as DataOf<A>;
-	// No response: the request was not sent.
+	// Without a response the request was not sent.
 	if (!answer?.response?.headers) throw unreachable();
 	const error = apiErrorOf(answer.response, answer.error.value);
 	const isAccountGone = error.code === "not_found" && error.param === "account";

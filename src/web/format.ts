@@ -1,6 +1,6 @@
 import { language, locale, t } from "./texts.tsx";
 
-/** English numbers are formatted as in the USA, like money, in every region. */
+/** English numbers have the form of the USA in every region, as amounts have. */
 const NUMBERS = language === "en" ? "en-US" : locale;
 const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat(NUMBERS, { notation: "compact", maximumFractionDigits: 1 });
@@ -16,7 +16,7 @@ function decimals(digits: number): Intl.NumberFormat {
 	return new Intl.NumberFormat(NUMBERS, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** Separators of number fields, as in the formats shown here. */
+/** Separators for number fields, as they appear in the formats here. */
 export const SEPARATORS =
 	language === "de"
 		? { thousandSeparator: ".", decimalSeparator: "," }

@@ -1,5 +1,5 @@
 import { pages } from "../base/de.json";
 import { TEXTS_GLOBAL } from "./catalogue.ts";
 
-/** A separate script that only German documents load, before the pages. */
+/** A script of its own, which only German documents load, before the pages. */
 Object.assign(globalThis, { [TEXTS_GLOBAL]: pages });

@@ -1,11 +1,11 @@
 import { useEffect } from "react";
 
-/** Blocks leaving the page while it shows, or is about to show, a secret that cannot be shown again. */
+/** Number of components that block leaving the page, because they show a secret that cannot be shown again. */
 
 let holders = 0;
 const waiting: (() => void)[] = [];
 
-/** Calls `leave` at once, or when nothing blocks leaving any more. */
+/** Calls `leave` once no component blocks leaving. */
 export function whenNotHeld(leave: () => void): void {
 	if (holders === 0) leave();
 	else if (!waiting.includes(leave)) waiting.push(leave);
@@ -13,12 +13,12 @@ export function whenNotHeld(leave: () => void): void {
 
 const HELD = "held";
 
-/** While `held`: blocks the back button, asks before closing the tab, and delays the redirect after a lost session. */
+/** While `held`: blocks the back button, warns before the tab closes, and delays the redirect after a lost session. */
 export function useHeldPage(held: boolean): void {
 	useEffect(() => {
 		if (!held) return;
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-		// Going back consumes the extra history entry, so it is pushed again.
+		// Going back removes the extra history entry, so it is pushed again.
 		const stay = () => {
 			if (history.state !== HELD) history.pushState(HELD, "", location.href);
 		};
@@ -30,7 +30,7 @@ export function useHeldPage(held: boolean): void {
 			removeEventListener("beforeunload", ask);
 			removeEventListener("popstate", stay);
 			holders -= 1;
-			// Waits a turn, because another component may block leaving right after this one stops.
+			// Later in this turn, because another component may begin to block.
 			queueMicrotask(() => {
 				if (holders === 0) for (const leave of waiting.splice(0)) leave();
 			});

@@ -37,7 +37,7 @@ export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
 	return response.json() as Promise<T>;
 }
 
-/** The JSON content type shows that no other site's form sent this. Throws ApiError: `lost` without a response. */
+/** Sends a request. The JSON content type proves that no foreign form sent it. ApiError `lost` without response. */
 export async function send(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const response = await fetch(url, { headers, ...init }).catch((error) => {
@@ -47,7 +47,7 @@ export async function send(url: string, init: RequestInit, lost = unreachable): 
 	throw apiErrorOf(response, await response.json().catch(() => undefined));
 }
 
-/** Reads the error from either format: ours (`{error: {…}}`) or the sign-in library's (`{message, code}`). */
+/** Reads the error in the console's format (`{error: {…}}`) or the sign-in library's (`{message, code}`). */
 export function apiErrorOf(response: Response, body: unknown): ApiError {
 	const outer = record(body);
 	const shown: Record<string, unknown> = { ...outer, ...record(outer.error) };

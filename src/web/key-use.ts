@@ -2,9 +2,9 @@ import type { KeyView } from "./views.ts";
 
 type Used = Pick<KeyView, "state" | "readsOnly" | "projectState">;
 
-/** True if the key's project is archived: then none of its requests is admitted, whatever its state. */
+/** True if the key's project is archived: all its requests are refused, whatever the key's state. */
 export const isArchived = ({ state, projectState }: Pick<Used, "state" | "projectState">): boolean =>
 	state === "active" && projectState === "archived";
 
-/** Whether the key can call models. */
+/** True if the key can call models. */
 export const canSend = (key: Used): boolean => key.state === "active" && !isArchived(key) && !key.readsOnly;

@@ -2,7 +2,7 @@ import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts"
 import { isolated, t } from "./texts.tsx";
 import type { LedgerEntry, RequestRow, TopUpView } from "./views.ts";
 
-/** Words for codes of the interface, the same on every page. */
+/** Words for the interface's codes, equal on all pages. */
 
 export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
 	transfer: t("Bank transfer"),
@@ -27,10 +27,10 @@ export const REQUEST_STATUSES: Readonly<Record<RequestRow["statusClass"], string
 };
 
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
-/** Text of a right that continues "may …" in the table of rights. */
+/** Text of a right, to follow "may …". */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);
 
-/** Says who gets the low-credit mail. The threshold applies to the balance, held credit included. */
+/** When the low-credit mail is sent, and to whom. The threshold applies to the balance, with held credit. */
 export const mailedBelow = (threshold: string): string =>
 	t("Owners, admins and billing members get a mail when the balance falls below {threshold}.", { threshold });
 
@@ -71,7 +71,7 @@ const STATES: Readonly<Record<string, string>> = {
 	delivered: t("Delivered"),
 };
 
-/** Word for a state; an unknown state is shown unchanged. */
+/** Word for a state. An unknown state is shown as its code. */
 export const stateText = (code: string): string =>
 	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
 

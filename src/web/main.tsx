@@ -66,7 +66,7 @@ const theme = createTheme({
 	components: { Modal: { styles: { title: { fontWeight: 600 } } } },
 });
 
-/** Replaces Mantine's colours of dimmed text and placeholders by ones with a contrast of at least 4.5 to 1. */
+/** Replaces Mantine's colours of dimmed text and placeholders, whose contrast is below 4.5 to 1. */
 const cssVariables: CSSVariablesResolver = () => ({
 	variables: {},
 	light: {
@@ -91,7 +91,7 @@ const cssVariables: CSSVariablesResolver = () => ({
 	},
 });
 
-/** Sets the operator's colour wherever style sheets use the accent. */
+/** The operator's colour, for all style sheets that use the accent. */
 function accentVariables(accents: Accents | undefined): Record<string, string> {
 	if (accents === undefined) return {};
 	const { fill, text, soft } = accents;
@@ -110,7 +110,7 @@ function accentVariables(accents: Accents | undefined): Record<string, string> {
 
 const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
 
-/** Nonce for style elements, from the document; also set globally, for the library that locks scrolling. */
+/** The document's nonce for style elements. Also global, for the library that locks scrolling. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 

@@ -6,7 +6,7 @@ export interface Destination {
 	readonly to: string;
 	readonly label: string;
 	readonly icon: IconName;
-	/** True for a page outside the console, which is loaded as a new document. */
+	/** True for a page outside the console, which needs a full page load. */
 	readonly apart?: true;
 	/** Key of the shortcut: `g`, then this key. */
 	readonly key: string;
@@ -40,7 +40,7 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 	{ to: "/operator/management-keys", label: t("Management keys"), icon: "keys", key: "8" },
 ];
 
-/** Navigation entries for a role; a viewer without an account gets all. */
+/** Entries for a role; all of them for a viewer without an account. */
 export function destinationsFor(role: Role | undefined): readonly Destination[] {
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || may(role, right));
 }

@@ -10,7 +10,7 @@ export interface NoticeForm {
 /** Absent fields stay unchanged. */
 export type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;
 
-/** Returns only the fields that changed, so that another tab's changes to other fields stay. */
+/** Only the changed fields, so that another tab's changes of other fields stay. */
 export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
 	const { mail, webhookUrl, events } = wanted;
 	const added = events.filter((type) => !before.events.includes(type));

@@ -1,20 +1,20 @@
 import { ApiError } from "./http.ts";
 
-/** Repeats an action after the user entered the password again. One dialog serves all pages. */
+/** Repeats an action after the user has entered the password again. One dialog serves all pages. */
 
 type Ask = () => Promise<boolean>;
 let ask: Ask | undefined;
-/** Pending result of the open dialog. */
+/** Result of the open dialog. */
 let asked: Promise<boolean> | undefined;
 
-/** Registers the function that opens the dialog and resolves with whether the password was entered. */
+/** Registers the function that opens the dialog; it resolves with true if the password was entered. */
 export function onPasswordAsked(open: Ask | undefined): void {
 	ask = open;
 	// An unmounted dialog never resolves.
 	asked = undefined;
 }
 
-/** Runs `act`, and again if the server required the password and got it. */
+/** Runs `act`, and again if the server required the password and the user entered it. */
 export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	try {
 		return await act();
@@ -25,7 +25,7 @@ export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	}
 }
 
-/** Actions refused while the dialog is open wait for its result, so that only one dialog opens. */
+/** Actions that are refused while the dialog is open share its result: only one dialog opens. */
 function askOnce(open: Ask): Promise<boolean> {
 	asked ??= open().finally(() => {
 		asked = undefined;

@@ -36,7 +36,7 @@ function rangeOf(query: URLSearchParams, nowMs: number): DateRange {
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
 	const lengthMs = LENGTHS_MS[range] ?? 7 * DAY_MS;
-	// Ranges start at whole hours or days, including the current one, because usage is summed by them.
+	// Ranges start at a whole hour or day and include the present one, because usage is summed by them.
 	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
 	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
 	return withBucket(thisOne - lengthMs + bucketMs, nowMs);

@@ -1,4 +1,4 @@
-/** A choice stored in this browser; without storage it lasts until the next reload. */
+/** A choice that this browser keeps; without storage until the next reload. */
 export const createRemembered = (name: string) => ({
 	read() {
 		try {

@@ -9,11 +9,11 @@ import { withPasswordAgain } from "./password-again.ts";
 const memory = new QueryClient({
 	defaultOptions: {
 		queries: {
-			// Data of closed pages is dropped after this time.
+			// Time for which data of closed pages is kept.
 			gcTime: 5 * 60_000,
-			// No automatic retry: the page shows the error with a retry button.
+			// The page shows the error with a retry button instead.
 			retry: false,
-			// Read even if the browser reports no internet: the service may be in the local network.
+			// Reads even if the browser reports no internet: the service may be in the local network.
 			networkMode: "always",
 			refetchOnWindowFocus: false,
 		},
@@ -21,7 +21,7 @@ const memory = new QueryClient({
 });
 
 export const resources = {
-	/** Updates cached data from another source, such as the live feed. */
+	/** Changes cached data, for example by the live feed. */
 	set(key: string, change: (before: unknown) => unknown): void {
 		memory.setQueryData([key], (before: unknown) => (before === undefined ? undefined : change(before)));
 	},
@@ -31,15 +31,15 @@ export const resources = {
 export interface Resource<T> {
 	readonly data: T | undefined;
 	readonly error: ApiError | undefined;
-	/** Also true while shown data is being refreshed. */
+	/** True also while shown data is refreshed. */
 	readonly loading: boolean;
 	reload(): Promise<void>;
 }
 
-/** Returns the milliseconds from the last response to the next poll; false: no polling. */
+/** Milliseconds from the last response to the next poll; false: no poll. */
 type Poll<T> = (data: T | undefined) => number | false;
 
-/** Reads `key` through the cache, null nothing: on mount, on a new key, and by `poll` while the page is visible. */
+/** Reads `key` through the cache (null: nothing): on mount, for a new key, and by `poll` while the page is visible. */
 export function useResource<T>(
 	key: string | null,
 	fetcher: () => Promise<T>,
@@ -59,7 +59,7 @@ export function useResource<T>(
 	);
 	const reload = useCallback(async () => {
 		if (key === null) return;
-		// Cancels a running read, whose data may be older than the change.
+		// A running read may return data from before the change.
 		await memory.cancelQueries({ queryKey: [key], exact: true });
 		await refetch();
 	}, [key, refetch]);
@@ -73,7 +73,7 @@ export interface Action<A extends unknown[], T> {
 	clear(): void;
 }
 
-/** Runs one action at a time: a second click while it runs does nothing. Keeps the error for display. */
+/** Runs one action at a time: a second click during it does nothing. Keeps the error for display. */
 export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T>): Action<A, T> {
 	const [state, setState] = useState<{ busy: boolean; error: ApiError | undefined }>({ busy: false, error: undefined });
 	const busy = useRef(false);
@@ -105,7 +105,7 @@ interface ListPage<T> {
 	readonly next: string | null;
 }
 
-/** A list from the pages loaded so far; `more` loads the next one. */
+/** The list from all loaded pages; `more` loads the next one. */
 export function useList<T>(
 	key: string,
 	fetchPage: (after: string | null) => Promise<ListPage<T>>,
@@ -124,11 +124,11 @@ export function useList<T>(
 	return { items, next, more, error: first.error, loading: first.loading, reload: first.reload };
 }
 
-/** Browsers reconnect a broken event stream, but not after an error status such as 502, so the page does. */
+/** Browsers reconnect a broken event stream themselves, but not after an error status such as 502. */
 const FEED_AGAIN_MS = 5_000;
 
 /**
- * Subscribes to server-sent events while the page is visible: browsers limit connections per host, and hidden tabs
+ * Subscribes to server-sent events while the page is visible. Browsers limit connections per host, and hidden tabs
  * would use them up.
  */
 export function useLive<T>(topic: "overview" | "operator", address: string, onData: (data: T) => void): boolean {
@@ -169,7 +169,7 @@ export function useLive<T>(topic: "overview" | "operator", address: string, onDa
 	return connected;
 }
 
-/** Current time, updated every `everyMs`, for relative times. */
+/** The time, updated every `everyMs`, for relative times. */
 export function useNow(everyMs = 30_000): number {
 	const [now, setNow] = useState(() => Date.now());
 	useEffect(() => {

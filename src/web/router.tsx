@@ -43,7 +43,7 @@ function changeQuery(changes: Record<string, string | null>): void {
 	navigate(url.pathname + url.search, { replace: true });
 }
 
-/** Open state of a creation dialog: set by a button, or once by `?create=1`, which going back does not repeat. */
+/** Whether a creation dialog is open: by a button, or by `?create=1`, which works once, not on going back. */
 export function useCreating(): [boolean, (open: boolean) => void] {
 	const isAsked = usePlace().query.get("create") === "1";
 	const [isOpen, setOpen] = useState(false);
@@ -60,7 +60,7 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 	children?: ReactNode;
 }
 
-/** A real anchor element, for middle clicks, copied addresses and screen readers. */
+/** A real anchor, for middle clicks, copied addresses and screen readers. */
 export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
@@ -79,7 +79,7 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 	);
 }
 
-/** Path within this site to open after signing in; the overview if `next` is anything else. */
+/** Path on this site to open after the sign-in; the overview if `next` is no such path. */
 export function safeNext(next: string | null): string {
 	// Rejects tabs and line breaks, which browsers ignore in addresses.
 	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/overview";

@@ -15,7 +15,7 @@ import type { AccountView, Me, PublicConfig } from "./views.ts";
 export interface Session {
 	readonly config: PublicConfig;
 	readonly me: Me | undefined;
-	/** Reads the viewer again, after a sign-in or profile change. Throws ApiError, as do the next two. */
+	/** Reads the viewer again, after a sign-in or a changed profile. Throws ApiError, as the next two do. */
 	refresh(): Promise<void>;
 	chooseAccount(id: string): Promise<void>;
 	signOut(): Promise<void>;
@@ -25,7 +25,7 @@ type State = Pick<Session, "config" | "me">;
 
 const SessionContext = createContext<Session | undefined>(undefined);
 const ACCOUNT_KEY = "tollgate-account";
-/** Storage key with the viewer's id, for other tabs, which share the session. */
+/** Storage key of the viewer's id. Other tabs, which share the session, compare it. */
 const VIEWER_KEY = "tollgate-viewer";
 
 export function SessionProvider(props: {
@@ -34,7 +34,7 @@ export function SessionProvider(props: {
 	failed: (error: ApiError, retry: () => void) => ReactNode;
 }) {
 	const [state, setState] = useState<State>();
-	// The account selected in this tab, which other tabs do not change, and its viewer.
+	// The account selected in this tab, and its viewer; other tabs do not change it.
 	const shown = useRef<{ account: string | undefined; person: string }>({ account: undefined, person: "" });
 	const reads = useRef(0);
 
@@ -42,7 +42,7 @@ export function SessionProvider(props: {
 		reads.current += 1;
 		const nth = reads.current;
 		const viewer = await readViewer(wanted);
-		// Only the result of the latest read counts.
+		// Only the latest read's result counts.
 		if (nth !== reads.current) return;
 		const { account, person } = shown.current;
 		shown.current = { account: viewer.me?.account?.id, person: viewer.me?.user.id ?? "" };
@@ -56,16 +56,16 @@ export function SessionProvider(props: {
 
 	useEffect(() => {
 		let isReading = false;
-		// A read of the viewer that fails for a lost session or account is not repeated.
+		// If session or account are lost, reading fails again, so it is tried once.
 		const readAgain = async () => {
 			if (isReading) return;
 			isReading = true;
-			// On failure the pages show the errors of their own reads.
+			// After a failure the pages show the errors of their own reads.
 			await refresh().catch(() => undefined);
 			isReading = false;
 		};
 		const leave = () => whenNotHeld(readAgain);
-		// Another tab signed in as another person: this tab must not show that person's data under the old name.
+		// Another tab signed in as another person, whose data must not appear under this person's name.
 		const compare = ({ key, newValue }: StorageEvent) => {
 			if (key === VIEWER_KEY && newValue !== shown.current.person) leave();
 		};
@@ -89,7 +89,7 @@ export function SessionProvider(props: {
 				async signOut() {
 					await authApi.signOut();
 					storage.write("");
-					// A full page load, so that nothing of this viewer stays in memory.
+					// A full page load, so that memory keeps nothing of this viewer.
 					location.assign("/sign-in");
 				},
 			},
@@ -107,7 +107,7 @@ export function useSession(): Session {
 	return session;
 }
 
-/** The selected account, for pages that require a signed-in viewer with one. */
+/** The selected account, for pages that need one. */
 export function useAccount(): AccountView {
 	const account = useSession().me?.account;
 	if (!account) throw new Error("a page was rendered without an account");
@@ -133,12 +133,12 @@ async function readViewer(chosen: string | null): Promise<State> {
 	}
 }
 
-/** The account in the address, such as in a statement's link, or the last selected one. */
+/** The account in the address (as of a statement's link), or the one selected last. */
 function chosenBefore(): string | null {
 	return new URLSearchParams(location.search).get("account") ?? storage.read();
 }
 
-/** Falls back to the first account if the selected one is no longer accessible. */
+/** Takes the first account if the selected one is no longer accessible. */
 async function readMe(chosen: string | null): Promise<Me> {
 	try {
 		return await api.me(chosen);

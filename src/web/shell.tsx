@@ -18,7 +18,7 @@ import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { t } from "./texts.tsx";
 
-/** Frame of signed-in pages, with navigation in a sidebar, or in a drawer on narrow screens. */
+/** Frame of signed-in pages, with navigation in a sidebar; on narrow screens in a drawer. */
 export function Shell({ children }: { children: ReactNode }) {
 	const { config } = useSession();
 	const [open, drawer] = useDisclosure(false);
@@ -207,7 +207,6 @@ function UserMenu() {
 	);
 }
 
-/** Contact and legal texts of the service's operator. */
 function BrandLinks() {
 	const { support, terms, privacy, imprint } = brand;
 	const links = [

@@ -10,7 +10,7 @@ import { Link, navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
-/** Longest time between `g` and the second key; a busy page receives both late. */
+/** Longest time between `g` and the second key. A busy page receives both late. */
 const CHORD_MS = 1_000;
 
 /**
@@ -88,7 +88,7 @@ function isTyping(target: EventTarget | null): boolean {
 	);
 }
 
-/** Matches shown; typing more narrows them. */
+/** Most matches that are shown. */
 const SHOWN_MAX = 10;
 const AT_ONCE = { duration: 0 };
 
@@ -100,8 +100,8 @@ interface Found {
 }
 
 /**
- * Finder of pages, keys, models and requests, for pages without a search. Opens without animation and takes the focus
- * at once, so that no keystroke is lost.
+ * Finds pages, keys, models and requests, on pages without a search. Opens without animation and takes the focus at
+ * once, so that no keystroke is lost.
  */
 function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
 	return (

@@ -7,7 +7,7 @@ import { TEXTS_GLOBAL } from "./catalogue.ts";
  * Texts of pages. The English text is its key, `t("Create a key")`, and a missing translation does not compile. English
  * needs no catalogue; another language is a script loaded before the pages (`pages/pages.ts`). The language is fixed
  * until a reload, so texts may be used outside components. `{name}` is a value; `<link>…</link>` an element for `rich`.
- * A bar adds the meaning of an ambiguous text, which is not shown: `t("Open|state")`.
+ * Text after a bar tells apart two meanings and is not shown: `t("Open|state")`.
  */
 
 /** Forms of a counted text; both contain `{count}`. */
@@ -25,15 +25,15 @@ type Tags<T> = T extends `${string}</${infer Name}>${infer Rest}` ? Name | Tags<
 type Values<T, Value> = { readonly [Name in Names<T>]: Value };
 type Given<T> = [Names<T>] extends [never] ? [] : [values: Values<T, string | number>];
 
-/** Language of the document, set by the server; English outside a browser. */
+/** Language of the document, which the server chose; English outside a browser. */
 export const language: Language = documentLanguage();
 
-/** Undefined in English, or if the language's script did not load: then pages are in English. */
+/** Undefined for English, or if the language's script did not load: pages are then English. */
 const catalogue = (globalThis as Readonly<Record<string, unknown>>)[TEXTS_GLOBAL] as
 	| Readonly<Record<string, string | Forms>>
 	| undefined;
 
-/** Locale for dates: the reader's region if it uses the page's language, for the order of day and month. */
+/** Locale for dates: the reader's region if it has the page's language; it decides the order of day and month. */
 export const locale: string = globalThis.navigator?.languages?.find((one) => one.startsWith(language)) ?? language;
 
 const rules = new Intl.PluralRules(language);
@@ -82,7 +82,7 @@ function filled(text: string, values: Readonly<Record<string, string | number>> 
 /** Hebrew and Arabic letters, and control characters that change text direction. */
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** Wraps a name in isolation marks if it could change the text direction around it. */
+/** Marks a name so that it cannot change the text direction around it. */
 export function isolated(text: string): string {
 	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
 }
@@ -96,5 +96,5 @@ function documentLanguage(): Language {
 	return isLanguage(said) ? said : ENGLISH;
 }
 
-/** Lower-cases a word for use within a sentence; German nouns stay capitalized. */
+/** A word in the middle of a sentence: in lower case, but German nouns keep their capital. */
 export const inSentence = (word: string): string => (language === "de" ? word : word.toLowerCase());

@@ -1,19 +1,19 @@
 import { useState } from "react";
 
 /**
- * Token of one attempt, constant over retries, so that a repeated attempt has one effect. 32 hex digits; `randomUUID`
- * is missing over plain HTTP.
+ * Token of one attempt. Retries send it again, so that the attempt has one effect. 32 hex digits; `randomUUID` is
+ * missing over plain HTTP.
  */
 export const newToken = (): string =>
 	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Sends a form with a token. If the response was lost, sending the same content again uses the same token. */
+/** Sends a form with a token. After a lost response, the same content is sent with the same token. */
 export interface Attempt {
 	send<T>(asked: object, act: (token: string) => Promise<T>): Promise<T>;
 }
 
 export function createAttempt(): Attempt {
-	/** Tokens of unanswered requests by content, so that another request in between does not repeat the first. */
+	/** Tokens of requests without a response, by content, so that another request in between changes nothing. */
 	const unanswered = new Map<string, string>();
 	return {
 		async send(asked, act) {
@@ -21,7 +21,7 @@ export function createAttempt(): Attempt {
 			const token = unanswered.get(text) ?? newToken();
 			unanswered.set(text, token);
 			const made = await act(token);
-			// After a response, sending the same content is a new attempt.
+			// After a response the same content is a new attempt.
 			if (unanswered.get(text) === token) unanswered.delete(text);
 			return made;
 		},

@@ -28,8 +28,8 @@ test.each([
 	["an earlier position", "7/00000001 4", true],
 	["a higher timeline", "7/00000002 9", true],
 	["another system", "8/00000001 9", true],
-	["a system that is not told any more", "?/00000001 9", true],
-	["another start of a server that tells nothing else", "?/@2 0", true],
+	["a system that cannot be read any more", "?/00000001 9", true],
+	["another start of a server of which nothing else can be read", "?/@2 0", true],
 ])("%s is another history: %#", (_, answer, isAnother) => {
 	const history = createServerHistory({ log });
 	observe(history, answer.includes("@") ? "?/@1 0" : "7/00000001 5");
@@ -97,7 +97,7 @@ test("a standby is refused", () => {
 	expect(() => observe(createServerHistory({ log }), "7/- 0")).toThrow("standby");
 });
 
-test("a role without rights is told less, and the problem is named", async () => {
+test("names what a role without rights cannot read", async () => {
 	const owner = await withDatabase();
 	const role = uniqueName("history");
 	await owner.sql.unsafe(`create role ${role}; grant usage on schema ${FUNCTION_SET} to ${role}`);

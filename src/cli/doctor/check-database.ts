@@ -11,23 +11,23 @@ import { checkOwnSession } from "../../db/pooler.ts";
 import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts";
 
 const CONNECT_S = 8;
-/** Deadline for an answer: a pooler accepts connections even if no server connection is free. */
+/** Deadline for an answer. A pooler accepts connections even if it has no server connection left. */
 const ANSWER_MS_MAX = 8_000;
 const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
-/** Deadline for a commit; a database waits for disk and standbys for milliseconds. */
+/** Deadline for a commit. Usually a database waits milliseconds for disk and standbys. */
 const COMMIT_MS_MAX = 5_000;
 const COMMIT_MS_WARNING = 500;
-/** Earliest supported version of PostgreSQL; older ones lack statements that the schema uses. */
+/** Oldest supported PostgreSQL version; older ones lack statements that the schema uses. */
 const VERSION_MIN = 14;
 /** Most connections of a gateway, with batches and with files in Postgres. */
 const CONNECTIONS_OF_GATEWAY = 15;
 const CONNECTIONS_OF_CONSOLE = 12;
 const OFFSET_MS_WARNING = 2_000;
-/** Largest clock difference: Stripe's event signatures are valid for five minutes. */
+/** Largest difference of the clocks: signatures of Stripe's events are valid for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
 
-/** Checks the database's settings, its schema, and the clock difference between the machines. Changes nothing. */
+/** Checks the database's settings and schema, and the clocks of both machines. Changes nothing. */
 export async function checkDatabase(
 	config: Pick<Config, "workers">,
 	url: string,
@@ -51,7 +51,7 @@ export async function checkDatabase(
 	return [...database.list, ...schema.list, ...clock.list];
 }
 
-/** Returns the median round trip, and the clock difference measured in the shortest one. */
+/** The median round trip, and the difference of the clocks as measured in the shortest one. */
 async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	const trips: { tookMs: number; offsetMs: number }[] = [];
 	for (let trip = 0; trip < ROUND_TRIPS; trip++) {
@@ -102,7 +102,7 @@ async function checkSettings(
 		found.warn(lossy, "Name a standby in synchronous_standby_names, with synchronous_commit = on.");
 }
 
-/** Times a commit that writes to the log alone and changes no table, on a connection of its own: it may hang. */
+/** Times a commit that writes only to the log. Has a connection of its own, because it may hang. */
 async function checkCommit(url: string, durability: Awaited<ReturnType<typeof readDurability>>, found: Findings) {
 	const { ready, end, cancel } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
 	try {

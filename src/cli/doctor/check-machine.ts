@@ -6,17 +6,17 @@ import { addressOf, checkHost, claimPort, reachableAddressOf } from "../../plane
 import { type Finding, findingsOf } from "./finding.ts";
 
 const GIB = 1024 ** 3;
-/** Free space below which the disk counts as full: a journal has 8 MiB, the embedded server's log up to 1 GiB. */
+/** Free space below which a disk counts as full: a journal has 8 MiB, the embedded server's log up to 1 GiB. */
 const FREE_BYTES_BROKEN = 64 * 1024 ** 2;
 const FREE_BYTES_WARNING = 2 * GIB;
 const SYNC_MS_WARNING = 20;
-/** File system types of statfs(2) that are on a network. */
+/** Type numbers that statfs(2) reports for network file systems. */
 const NETWORK_SYSTEMS: readonly number[] = [0x6969, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546];
 const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 const OPEN_FILES_MIN = 4_096;
 const ASK_MS = 3_000;
 
-/** System calls of the checks, replaceable in tests. */
+/** System calls of the checks; tests replace them. */
 interface System {
 	statfs(folder: string): Pick<fs.StatsFs, "type" | "bsize" | "bavail">;
 	/** Milliseconds for writing and syncing one block. */
@@ -48,7 +48,7 @@ const THIS_SYSTEM: System = {
 	limits: () => (fs.existsSync("/proc/self/limits") ? fs.readFileSync("/proc/self/limits", "utf8") : ""),
 };
 
-/** Checks that the journal can be written and locked under DATA_DIR, on a disk that has room and survives a reboot. */
+/** Checks that a journal can be written and locked in DATA_DIR, on a disk with room that survives a reboot. */
 export function checkDisk(
 	{ dataDir, journal, production }: Pick<Config, "dataDir" | "journal" | "production">,
 	system: Partial<System> = {},
@@ -79,7 +79,7 @@ export function checkDisk(
 	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
 	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
 	else found.ok(free);
-	// Some runtimes return a signed number, so it is made unsigned.
+	// Some runtimes return a signed number.
 	if (NETWORK_SYSTEMS.includes(type >>> 0))
 		found.warn(
 			`${dataDir} is on a network file system, whose locks and syncs are unreliable`,
@@ -96,7 +96,7 @@ function presentFolder(path: string): string {
 	return fs.existsSync(path) ? path : presentFolder(dirname(path));
 }
 
-/** Checks that `serve` can listen at HOST and PORT and hold the connections of a busy gateway. */
+/** Checks that `serve` can listen at HOST and PORT, and can have the connections of a busy gateway. */
 export async function checkAddress(
 	{ host, port }: Pick<Config, "host" | "port">,
 	{ limits }: Pick<System, "limits"> = THIS_SYSTEM,

@@ -6,7 +6,7 @@ import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts"
 
 const TIMEOUT_MS = 8_000;
 const WEBHOOK_PATH = "/api/stripe/webhook";
-/** Events that the webhook must receive: without one, payments, refunds or disputes go unnoticed. */
+/** Events that the webhook must receive: without one of them, payments, refunds or disputes go unnoticed. */
 const EVENTS = [
 	"checkout.session.completed",
 	"checkout.session.async_payment_succeeded",
@@ -22,7 +22,7 @@ const EVENTS = [
 	"charge.dispute.funds_reinstated",
 ];
 
-/** Connects and signs in to the mail server, without sending a mail. */
+/** Connects and signs in to the mail server; sends no mail. */
 export async function checkMail({ mail, production }: Pick<Config, "mail" | "production">) {
 	const found = findingsOf("mail");
 	const none = "SMTP_URL is not set: sign-up by password, invitations and low-credit warnings do not work";

@@ -63,7 +63,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 			const key = upstream.apiKey === null ? "requests without a key" : "its key";
 			return found.broken(`${at} refuses ${key} (${status})`, "Correct its api_key.");
 		}
-		// TEI serves a single model and has no list of models.
+		// TEI serves one model and has no list of models.
 		const entries = isTei ? [{ id: body?.model_id }] : recordsOf(body?.data);
 		const listed = entries.filter(({ id }) => typeof id === "string");
 		if (status !== 200 || body === undefined || (isTei && listed.length === 0))
@@ -94,7 +94,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 	}
 }
 
-/** Checks the dialect: with a wrong one, requests and usage are misread. */
+/** Checks the dialect: with a wrong one the gateway misreads answers and usage. */
 async function checkFamily(
 	upstream: UpstreamSpec,
 	answer: { at: string; entry: Readonly<Record<string, unknown>>; serverHeader: string },
@@ -107,7 +107,7 @@ async function checkFamily(
 		found.warn(`${answer.at} looks like ${product}`, `Set dialect to ${dialect}: otherwise usage is misread.`);
 }
 
-/** Ollama resolves a name without a tag to `:latest`. */
+/** Ollama reads a name without a tag as `:latest`. */
 function isSameModel(id: string, { model, dialect }: UpstreamSpec): boolean {
 	return id === model || (dialect === "ollama" && id === `${model}:latest`);
 }

@@ -1,6 +1,6 @@
 import { explain } from "../explain.ts";
 
-/** The checks in display order. */
+/** The checks in the order of display. */
 export const CHECKS = [
 	"configuration",
 	"database",
@@ -17,12 +17,12 @@ export type CheckName = (typeof CHECKS)[number];
 /** broken: the service does not work, or loses money. warning: a risk. note: information. */
 export type State = "ok" | "note" | "warning" | "broken";
 
-/** A check's result. It contains no secret, because operators paste it into tickets. */
+/** Result of a check. It contains no secret, because operators paste it into tickets. */
 export interface Finding {
 	readonly area: CheckName;
 	readonly state: State;
 	readonly what: string;
-	/** The remedy, if `what` does not say it. */
+	/** The remedy, unless `what` says it. */
 	readonly todo?: string;
 }
 
@@ -37,7 +37,7 @@ export function findingsOf(area: CheckName) {
 		note: (what: string) => void list.push({ area, state: "note", what }),
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
-		/** Adds a failure, worded as by a command or `serve`. */
+		/** Adds a failure, in the words of a command or of `serve`. */
 		failed: (error: unknown) => void list.push({ area, state: "broken", what: explain(error).message }),
 	};
 }

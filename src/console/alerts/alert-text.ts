@@ -30,7 +30,7 @@ interface AlertMail {
 	readonly path: string;
 }
 
-/** Contains no text that a person entered. `service` is the service's name. */
+/** Text of an alert's mail. Contains no text that a person entered. `service` is the service's name. */
 export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	const values: TextValues = {
 		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap), top: usd(data.most) },

@@ -10,7 +10,7 @@ export const alertTouched = pgTable(
 	(table) => [index("alert_touched_account").on(table.accountId)],
 );
 
-/** Marks what was already notified, so that each notice is sent once: a crossed threshold, an expiring key. */
+/** Marks of events that were announced, so that each gives one notice: a crossed threshold, an expiring key. */
 export const alertMark = pgTable(
 	"alert_mark",
 	{

@@ -15,12 +15,12 @@ export const ALERT_TYPES = [
 ] as const;
 export type AlertType = (typeof ALERT_TYPES)[number];
 
-/** Accounts per check, and checks per run. Remaining accounts wait for the next run. */
+/** Accounts per check, and checks per run. The next run handles the rest. */
 const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;
 const RETIRING_ACCOUNTS_MAX = 200;
-/** Notices are sent this many days before a model's retirement. */
+/** Days before a model's retirement on which notices are sent. */
 const RETIRING_DAYS = [7, 30];
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
@@ -35,7 +35,7 @@ export async function findAlerts(statements: Statements): Promise<void> {
 	}
 }
 
-/** Mails about stopped automatic top-ups, also to accounts without a subscription. */
+/** Creates notices about stopped automatic top-ups, even for accounts without a subscription. */
 export async function notifyAutoTopUps(statements: Statements): Promise<void> {
 	await statements`select auto_top_up_tell(${ROLES}::text::jsonb, ${ACCOUNTS_MAX})`;
 }

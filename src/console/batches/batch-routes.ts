@@ -59,7 +59,7 @@ interface Row {
 
 const PROBLEMS_SHOWN_MAX = 20;
 
-/** Newest batches first, starting after `after`; or only the batch with this id. */
+/** Batches after `after`, newest first; or only the batch with this id. */
 async function readBatches(
 	statements: Statements,
 	accountId: string,

@@ -22,7 +22,7 @@ const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 /** Derives a brand colour's palette. Accents are darkened or lightened until their contrast suffices. */
 export function paletteOf(color: string): Palette {
 	const [, chromaOf, hue] = chroma(color).oklch();
-	// A grey has no hue, so its shades get no saturation.
+	// Greys have no hue, so their shades get no saturation.
 	const at = (lightness: number, strength = 1) =>
 		chroma.oklch(lightness, chromaOf * strength, Number.isNaN(hue) ? 0 : hue).hex();
 	const own = chroma(color).oklch()[0];

@@ -7,7 +7,7 @@ import type { Palette } from "./palette.ts";
 
 export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "seller"> {
 	readonly name: string;
-	/** Path on this service; null for our own mark. */
+	/** Path of the logo on this service; null for the service's own. */
 	readonly logoUrl: string | null;
 	readonly palette: Palette | null;
 }
@@ -26,7 +26,7 @@ const LOGO_TYPES: Readonly<Record<string, string>> = {
 	".webp": "image/webp",
 };
 const OUR_NAME = "Tollgate";
-/** A match inside a comment is harmless: it only costs reading the file. */
+/** Shows that the file may have a brand. A match in a comment only costs reading the file. */
 const HAS_BRAND = /brand["']?\s*:/;
 
 /**

@@ -36,7 +36,7 @@ export function companySignIns(
 		redirectUri: `${origin}/api/auth${CALLBACK}`,
 	});
 
-	/** Takes a sign-in's state. Undefined if used, expired, of another browser or of changed company settings. */
+	/** The stored state of a sign-in. Undefined if it was used, is expired, or if browser or company settings differ. */
 	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
 		const value = await journeys.take(ctx, query.get("state") ?? "");
 		if (value === undefined) return undefined;
@@ -71,7 +71,7 @@ export function companySignIns(
 				if (found === undefined) throw away("stale");
 				const { kept, company } = found;
 				const claims = await oidc.finish(await clientOf(company), kept, query).catch((error: unknown) => {
-					// The page does not show the provider's text; the log has the reason.
+					// The page must not show the provider's text, so the log has the reason.
 					log.info("a company's sign-in was refused", { account: company.accountId, error });
 					return undefined;
 				});

@@ -50,7 +50,7 @@ export function createPublicFetch(options: { production: boolean }, resolve: Res
 				response.on("error", fail);
 				response.on("end", () => {
 					const status = response.statusCode ?? 0;
-					// An error thrown here, in a callback, would be unhandled and end the process.
+					// Throwing in this callback would end the process.
 					if (status < STATUS_MIN || status > STATUS_MAX) return fail(new Error("a status that there is not"));
 					const kept = new Headers();
 					for (const name of ["content-type", "date", "www-authenticate", "dpop-nonce"]) {
@@ -89,7 +89,7 @@ const SUBJECT_CHARS_MAX = 255;
 
 /**
  * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded on first use, since few people sign in
- * this way. The provider's metadata is fetched each time, so a withdrawn signing key is refused at once.
+ * this way. The provider's metadata is fetched each time, so that a withdrawn signing key is refused at once.
  */
 export function createCompanyOidc(options: { production: boolean }) {
 	const publicFetch = createPublicFetch(options);
@@ -99,7 +99,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 		const config = await oidc.discovery(new URL(client.issuer), client.clientId, client.clientSecret, undefined, {
 			[oidc.customFetch]: (url, init) => publicFetch(url, init as FetchInit),
 			timeout: TIMEOUT_S,
-			// Makes the library verify token signatures: TLS alone does not authenticate the token.
+			// Lets the library verify the tokens' signatures: TLS alone does not authenticate a token.
 			execute: [oidc.enableNonRepudiationChecks, ...(options.production ? [] : [oidc.allowInsecureRequests])],
 		});
 		return { oidc, config };
@@ -120,7 +120,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 			});
 			return { url: url.href, journey };
 		},
-		/** Claims of a token that the provider issued for this client and this sign-in. Throws for any other token. */
+		/** Claims of a token that the provider issued for this client and this sign-in. Throws for other tokens. */
 		async finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims> {
 			const { oidc, config } = await discover(client);
 			// Uses the configured origin, whatever host the request names.
@@ -131,9 +131,9 @@ export function createCompanyOidc(options: { production: boolean }) {
 				idTokenExpected: true,
 			});
 			const claims = tokens.claims() as IDToken;
-			// A longer value does not fit into the index of identities; control characters do not fit into a text column.
+			// A longer value would not fit into the index of identities, control characters not into a text column.
 			if (!isLabel(claims.sub, SUBJECT_CHARS_MAX)) throw new Error("the id of a person is none");
-			// Some providers put the email address into the token, others only into the userinfo response.
+			// Some providers give the address in the token, others only in the userinfo response.
 			if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims;
 			const asked = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
 			return { ...asked, ...claims };

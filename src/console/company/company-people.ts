@@ -9,14 +9,14 @@ import type { Company, CompanyRole } from "./company-store.ts";
 
 type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
-/** Provider id, as the sign-in library stores it, of the account's company with its present issuer. */
+/** The provider's id in the sign-in library's tables: the account and its present issuer. */
 function providerId({ accountId, issuer }: Company): string {
 	return `company:${accountId}:${hashOf(issuer).slice(0, 24)}`;
 }
 
 /**
- * Maps a provider's claims to a person by the provider's `sub`, so a reassigned email address grants nothing. The
- * provider may assert addresses only in the domain that its company proved. The session opens this account only.
+ * Finds or creates the person of a provider's claims by their `sub`, so that a reassigned address grants nothing. A
+ * provider may assert addresses only in the domain that its company proved. The session opens only this account.
  */
 export async function enter(
 	statements: Statements,
@@ -93,7 +93,7 @@ export async function enter(
 	return { userId };
 }
 
-/** The strongest role that a value of the claim grants, else the default. */
+/** The highest role that the claim's values grant, else the default. */
 function roleBy(company: Company, claims: Claims): CompanyRole | null {
 	if (company.roleClaim === null) return company.defaultRole;
 	const claim = Object.hasOwn(claims, company.roleClaim) ? claims[company.roleClaim] : undefined;

@@ -18,7 +18,7 @@ export interface CompanyView {
 	readonly settings: CompanySettings | null;
 	readonly verifiedAtMs: number | null;
 	readonly record: { readonly name: string; readonly text: string } | null;
-	/** Redirect URI to enter at the provider. */
+	/** Redirect URI that the company enters at its provider. */
 	readonly redirectUri: string;
 }
 

@@ -37,7 +37,7 @@ export interface Company extends CompanySettings {
 	readonly verifiedAtMs: number | null;
 }
 
-/** DNS name of the TXT record that proves the domain. */
+/** DNS name of the TXT record by which a company proves its domain. */
 export const challengeName = (domain: string): string => `_tollgate.${domain}`;
 export const challengeText = (token: string): string => `tollgate-domain=${token}`;
 
@@ -52,8 +52,8 @@ export async function findCompany(
 }
 
 /**
- * Saves a company's sign-in. A change of issuer, client or domain ends all its sessions; a new domain must be proved.
- * `secret` null keeps the stored one. Fault invalid_request if there is none.
+ * Saves a company's sign-in. Another issuer, client or domain ends all its sessions, and another domain must be proved.
+ * `secret` null keeps the stored one. Fault invalid_request if none is stored.
  */
 export async function saveCompany(
 	statements: Statements,
@@ -63,7 +63,7 @@ export async function saveCompany(
 	act?: AuditNote,
 ): Promise<void> {
 	const before = await findCompany(statements, { accountId });
-	// The stored secret belongs to its issuer and is never sent to another issuer.
+	// The stored secret is the issuer's; it is never sent to another issuer.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
 		throw new ConsoleError("invalid_request", "Enter the client secret.", { param: "clientSecret" });
@@ -100,7 +100,7 @@ export async function removeCompany(statements: Statements, accountId: string, a
 
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
 
-/** Looks up the domain's proof in DNS. Faults: not_found; conflict without a proof, or if another account has it. */
+/** Looks up the domain's proof in DNS. Faults: not_found; conflict without a proof, or if it is another account's. */
 export async function verifyDomain(
 	statements: Statements,
 	accountId: string,

@@ -9,7 +9,7 @@ export const companySignIn = pgTable(
 		accountId: text("account_id")
 			.primaryKey()
 			.references(() => account.id),
-		/** Changes with the rules for signing in: sessions of an earlier revision become invalid. */
+		/** Changes with the settings; sessions of an earlier revision are invalid. */
 		revision: text().notNull().unique(),
 		issuer: text().notNull(),
 		clientId: text("client_id").notNull(),
@@ -17,14 +17,14 @@ export const companySignIn = pgTable(
 		clientSecret: text("client_secret").notNull(),
 		/** The provider may assert addresses in this domain once the domain is verified. */
 		domain: text().notNull(),
-		/** The value that the domain's DNS must contain. */
+		/** Text that the domain's TXT record must contain. */
 		domainToken: text("domain_token").notNull(),
 		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
-		/** True: addresses count as verified even if the provider does not mark them so. */
+		/** True: addresses count as verified even if the provider does not say so. */
 		emailTrusted: boolean("email_trusted").notNull(),
 		roleClaim: text("role_claim"),
 		roleValues: jsonb("role_values").$type<Readonly<Record<string, string>>>().notNull(),
-		/** Role of people to whom no claim gives one; null: such people may sign in only if they are members. */
+		/** Role of people to whom no claim gives one. Null: such people can sign in only if they are members. */
 		defaultRole: text("default_role", { enum: ROLES }),
 		/** True: members other than owners must sign in through the company. */
 		required: boolean().notNull(),

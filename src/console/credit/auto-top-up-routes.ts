@@ -48,7 +48,7 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 		});
 }
 
-/** `autoTopUp` is null while it is off. `boughtNanoUsd` sums this month's attempts, pending ones included. */
+/** `autoTopUp` is null while it is off. `boughtNanoUsd` is the sum of this month's attempts, with pending ones. */
 async function viewOf({ statements, cards }: Parts<"statements" | "cards">, accountId: string) {
 	const [card, autoTopUp, { attempts, boughtNanoUsd }] = await Promise.all([
 		cards === undefined ? null : cards.saved.read(accountId),

@@ -22,8 +22,8 @@ interface Place {
 }
 
 /**
- * Movements, newest first: ledger entries, then usage per UTC day. Balances are computed backwards from the total and
- * carried in the cursor, so a page reads only its own days.
+ * Movements, newest first: ledger entries, then usage per UTC day. Balances are computed backwards from the total, and
+ * the cursor contains the last, so that a page reads only its own days.
  */
 export async function ledgerPage(
 	statements: Statements,

@@ -68,7 +68,7 @@ async function creditOf(parts: Parts<"statements" | "config" | "cards">, account
 		alert,
 		promotions,
 		cardPayments: parts.cards !== undefined,
-		/** Bank details, one per line; null: the operator sends them to the customer. */
+		/** Bank details, one per line. Null: the operator sends them to the customer. */
 		transferDetails: parts.config.transferDetails,
 	};
 }

@@ -31,7 +31,7 @@ export function topUpRoutes(
 				throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
 					values: { state: topUp.state },
 				});
-			// The customer may be paying by card, so Stripe's payment page is closed first.
+			// Closes Stripe's payment page first: the customer may be paying at this moment.
 			if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 			const { amountNanoUsd, reference } = topUp;
 			await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
@@ -65,7 +65,7 @@ export function topUpRoutes(
 const PENDING_MAX = 20;
 
 /**
- * Creates a pending bank transfer with a reference of ours; a repeated token returns the pending one. Faults:
+ * Creates a pending bank transfer with a new reference; a repeated token returns the pending one. Faults:
  * invalid_request, conflict.
  */
 async function expectTopUp(

@@ -12,20 +12,19 @@ export interface Actor {
 	noted(action: AuditAction, detail?: Record<string, unknown>): AuditNote;
 }
 
-/** Whether a change is effective: then no instance acts on the older state. */
+/** Whether a change is effective, which means that no instance acts on the older state. */
 export interface Fence {
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly atMs: number;
-	/** Latest time at which the change becomes effective; null if it already is. */
+	/** Latest moment at which the change becomes effective; null if it is effective. */
 	readonly effectiveByMs: number | null;
 	readonly pendingInstances: number;
 	readonly known: boolean;
 }
 
 /**
- * Waits until every live instance has applied the control entry. With `act`, adds the result to that entry of the audit
- * log.
+ * Waits until every live instance has applied the control entry. `act`: entry of the audit log that gets the result.
  */
 export type WaitForFence = (
 	actor: Pick<Actor, "connection">,
@@ -33,7 +32,7 @@ export type WaitForFence = (
 	act?: AuditNote | null,
 ) => Promise<Fence>;
 
-/** A page waits at most this long; the usual lease is 30 s. The change takes effect afterwards too. */
+/** Longest wait of a page. A lease usually has 30 s. The change takes effect afterwards too. */
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 

@@ -30,7 +30,7 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** If a response is lost, a retry with the same token gets the same secret. */
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
-/** Keys of the selected account; a developer sees only those that `makerFilter` allows. */
+/** Keys of the selected account. A developer sees only those that `makerFilter` allows. */
 export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, clock } = parts;
 
@@ -73,7 +73,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 		});
 }
 
-/** Checks whether the member may make this change. Faults forbidden, reauthentication_required. */
+/** Checks that the member may make this change. Faults forbidden, reauthentication_required. */
 async function checkChange(
 	parts: Parts<"statements" | "sessions">,
 	request: Request,
@@ -129,7 +129,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 		);
 }
 
-/** Derives the secret from the token, the member and the pepper, so that a retry within an hour gets the same one. */
+/** Derives the secret from token, member and pepper, so that a retry within an hour gets the same one. */
 async function plannedKey(
 	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
 	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
@@ -143,7 +143,7 @@ async function plannedKey(
 }
 
 /**
- * Revokes a new key, before its secret is shown, if the member lost the right during its creation. Faults not_found,
+ * Revokes a new key before its secret is shown, if the member lost the right during its creation. Faults not_found,
  * forbidden.
  */
 async function checkMaker({ statements }: Parts<"statements">, member: Allowed, id: string): Promise<void> {

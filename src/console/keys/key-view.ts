@@ -5,7 +5,7 @@ import type { Parts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
 	readonly state: "active" | "revoked" | "expired";
-	/** Credit held by running requests as of the last flush, and by dead instances. */
+	/** Credit held by requests that were running at the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly models: string[];
 }
@@ -15,7 +15,7 @@ interface Held {
 	readonly nanoUsd: NanoUsd;
 }
 
-/** Credit held by running requests of live instances, by key or project. */
+/** Credit that running requests of live instances hold, by key or project. */
 export async function heldBy(kind: "key" | "project", statements: Statements, accountId: string) {
 	const rows = await statements<{ id: string | null; requests: string; held: string }>`
 		select case ${kind}::text when 'key' then r.key_id else r.project_id end as id, count(*) as requests,

@@ -6,8 +6,8 @@ import type { Allowed } from "../console-session.ts";
 type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
 
 /**
- * Maker whose keys the member may see; null: all keys of the account. Keys in projects belong to the projects' members,
- * other keys to their makers.
+ * Person whose keys the member may see; null: all keys of the account. Keys in a project are those of its members;
+ * other keys are their creator's.
  */
 export function makerFilter({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
@@ -28,8 +28,8 @@ export async function ownerOf(parts: Parts<"statements">, who: Who, id: string):
 }
 
 /**
- * Whether the member may create a key here. Members limited to projects create keys only in them, where budgets hold.
- * Faults not_found, forbidden.
+ * Checks that the member may create a key here. Some members may create keys only in projects. Faults not_found,
+ * forbidden.
  */
 export async function checkProject({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
 	const maker = makerFilter(who);

@@ -13,8 +13,8 @@ const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
 const UNASKED_WINDOW_MS = 24 * 3_600_000;
 
 /**
- * Checks how much more a key, or a project's keys, may spend than `before` (null: a new key). Adds the amount first, so
- * concurrent requests stay within the limit. Fault reauthentication_required.
+ * Checks how much more a key, or a project's keys, may spend than `before` (null: a new key). Counts the amount first,
+ * so that concurrent requests stay within the limit. Fault reauthentication_required.
  */
 export async function checkCapRaise(
 	{ statements, sessions }: Parts<"statements" | "sessions">,
@@ -36,7 +36,7 @@ export async function checkCapRaise(
 	throw sessions.passwordWanted();
 }
 
-/** Total before and after; null: unlimited. A recurring cap counts as unlimited unless it was lowered. */
+/** Allowed total before and after; null: unlimited. A renewing cap counts as unlimited unless it was lowered. */
 function wideningOf(
 	before: Capped | null,
 	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: Change,

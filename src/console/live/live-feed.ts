@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** The session and account on which a stream's right to read depends. */
+/** The session and account that a page's right to read depends on. */
 export interface LiveRight {
 	readonly userId: string;
 	readonly sessionId: string;
@@ -15,7 +15,7 @@ export type LiveRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<L
 
 /** A data source for live pages. Subscribers with the same `name` share one database read. */
 export interface LiveTopic {
-	/** Includes the account id, since two accounts must not share data. */
+	/** Contains the account's id, because accounts must not share data. */
 	readonly name: string;
 	readonly event: string;
 	read(): Promise<unknown>;
@@ -25,7 +25,7 @@ export type LiveFeed = ReturnType<typeof createLiveFeed>;
 
 const READ_MS = 2_000;
 const COMMENT_MS = 10_000;
-/** A stream ends after this time; the page then reconnects, which checks its session again. */
+/** Time after which a stream ends. The page reconnects, which checks its session again. */
 const LIFE_MS = 5 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_OF_USER_MAX = 12;
@@ -36,15 +36,15 @@ interface Stream {
 	readonly right: LiveRight;
 	readonly topics: ReadonlySet<string>;
 	readonly sinceMs: number;
-	/** Last event sent per topic, to send only changes. */
+	/** Last event sent per topic; an equal one is not sent again. */
 	readonly sent: Map<string, string>;
 	send(text: string): boolean;
 	end(): void;
 }
 
 /**
- * Server-sent events for pages. Reads each topic with subscribers every two seconds, then checks rights, then sends the
- * event to each authorized page that lacks it.
+ * Server-sent events for pages. Every two seconds it reads each topic that has subscribers, then checks their rights,
+ * then sends the event to each authorized page that lacks it.
  */
 export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: LiveRights }) {
 	const streams = new Set<Stream>();
@@ -78,7 +78,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 		wake();
 	}
 
-	/** If the rights cannot be read, nothing is sent. */
+	/** Sends nothing if the rights cannot be read. */
 	async function refresh(topics: readonly LiveTopic[], readers: readonly Stream[]): Promise<void> {
 		const news = await readNews(log, topics);
 		try {
@@ -93,9 +93,9 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 	}
 
 	return {
-		/** Fault overloaded if too many pages are open. */
+		/** Opens a stream. Fault overloaded if too many pages are open. */
 		open(topics: readonly LiveTopic[], right: LiveRight): Response {
-			// Returns an ended stream, because an error status stops the browser's reconnects: the page then reconnects to a
+			// Returns a stream that has ended: an error status would stop the browser's reconnects, by which the page finds a
 			// running instance.
 			if (stopped) return eventStream(COME_AGAIN);
 			const sinceMs = clock.monotonicMs();
@@ -111,7 +111,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 							sinceMs,
 							sent: new Map(),
 							send(text) {
-								// A slow page skips intermediate states and gets the newest one at the next tick.
+								// A slow page skips events and gets the newest one later.
 								if (!streams.has(stream) || (controller.desiredSize ?? 0) <= 0) return false;
 								controller.enqueue(encoder.encode(text));
 								return true;
@@ -172,7 +172,7 @@ async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<Readonl
 	return news;
 }
 
-/** Tells which streams may continue: not those of ended sessions, removed members or former operators. */
+/** Returns the streams that may continue: not those of ended sessions, removed members or former operators. */
 export function createLiveRights(statements: Statements, options: { secondFactor: boolean }): LiveRights {
 	return async (rights) => {
 		if (rights.length === 0) return new Set();

@@ -84,11 +84,11 @@ export async function requestDetail(statements: Statements, row: UsageRow) {
 		/** Alias of the replica, never its address. */
 		replica: row.replica,
 		settledAtMs: row.settled_at.getTime(),
-		/** Empty if the price list is unknown or nothing was charged. */
+		/** Empty if the rate card is unknown or nothing was charged. */
 		lines: bill
 			.filter(({ units, rate }) => units > 0 && rate > 0)
 			.map(({ name, units, unit, rate }) => ({ name, units, unit, rate })),
-		/** Differs from the cost only if a crash caused the upper bound to be charged. */
+		/** Differs from the cost only if a crash made the upper bound the charge. */
 		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
 		timeline: timelineOf(row),
 	};
@@ -123,7 +123,7 @@ function quantitiesOf(row: UsageRow): Quantities {
 const PAGE_ROWS = 2_000;
 const ROWS_MAX = 1_000_000;
 type Cell = string | number | boolean | null;
-/** New columns are appended: programs read the file by position. */
+/** New columns go to the end: programs read the file by position. */
 const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
 	time: ({ atMs }) => new Date(atMs).toISOString(),
 	request_id: ({ id }) => id,
@@ -154,7 +154,7 @@ const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
 const isRefused = (row: LogRow) => row.statusClass === "refused";
 const usd = (amount: NanoUsd | undefined) => (amount === undefined ? null : formatUsd(amount));
 
-/** Streams the log as a CSV file, newest first, reading rows while it sends. */
+/** Streams the log as CSV, newest first, and reads rows while it sends. */
 export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;

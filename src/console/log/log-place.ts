@@ -1,6 +1,6 @@
 import { ConsoleError } from "../console-error.ts";
 
-/** Position in the request log, newest first: the time of a request, and its id among equal times. */
+/** Position in the request log, newest first: a request's time and, for equal times, its id. */
 export interface LogCursor {
 	/** Microseconds since 1970, decimal. */
 	readonly micros: string;

@@ -7,12 +7,12 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { LogCursor } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
 
-/** A request refused before admission, at no cost. */
+/** A request that was refused before admission and cost nothing. */
 export interface RefusedRow {
 	readonly statusClass: "refused";
 	readonly id: string;
 	readonly atMs: number;
-	/** As the client sent it; null if the request was refused before the model was read. */
+	/** Name that the client sent; null if the request was refused before the model was read. */
 	readonly model: string | null;
 	readonly keyId: string;
 	readonly keyName: string;
@@ -20,13 +20,13 @@ export interface RefusedRow {
 	readonly endpoint: string;
 	readonly code: string;
 	readonly status: number;
-	/** Further refusals of this key with this code in the same minute; they have no rows of their own. */
+	/** Further refusals of the key with the same code in this minute; they have no rows. */
 	readonly repeats: number;
 	readonly repeatedAtMs: number | null;
 	readonly shortage: (CreditShortage & { readonly limit: "account" | "project" | "key" }) | null;
 	readonly message: string;
 	readonly param: string | null;
-	/** Value of `after` that requests the next page. */
+	/** Value of `after` for the next page. */
 	readonly cursor: string;
 }
 
@@ -34,8 +34,8 @@ const MOMENT_MS_MAX = 253_402_300_799_999;
 const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Newest first. The union has a branch per index and only the branch of the set filters runs, so a rare key's page
- * needs no scan.
+ * Refusals, newest first. The union has a branch per index, and only the branch of the given filters runs, so that no
+ * page needs a scan.
  */
 export async function refusedPage(
 	statements: Statements,
@@ -47,7 +47,7 @@ export async function refusedPage(
 	const { model, keyId, projectId } = filter;
 	const from = microsOf(filter.fromMs ?? 0);
 	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
-	// Without a cursor the page starts at the exclusive end of the range.
+	// Without a cursor the page starts at the end of the range.
 	const before = after !== null && Number(after.micros) < Number(to) ? after : { micros: to, uuid: UUID_LEAST };
 	const rows = await statements<object>`
 		with bounds as (

@@ -47,8 +47,8 @@ export interface UsageRow extends CountColumns {
 }
 
 /**
- * The hourly sums go by admission time, and a request is added after its settlement. The lag exceeds the longest
- * request's default duration; a longer duration in `limits` is not covered.
+ * Age from which the hourly sums contain every request: they go by admission time, and a request is added after its
+ * settlement. Longer than the default duration of the longest request; a longer one set in `limits` is not covered.
  */
 const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -61,15 +61,13 @@ interface Search {
 	readonly after: LogCursor | null;
 }
 
-/** Interval in milliseconds; `b` is exclusive. */
+/** A range of time in milliseconds, from `a` to before `b`. */
 interface Span {
 	readonly a: number;
 	readonly b: number;
 }
 
-/**
- * Newest first. With a rare model or status, the hourly sums locate its rows: a page reads only hours that have some.
- */
+/** Requests, newest first. For a rare model or status the hourly sums show which hours have rows to read. */
 export async function requestPage(
 	statements: Statements,
 	accountId: string,
@@ -130,8 +128,8 @@ async function rowsOfBatch({ statements, accountId, filter, asked, after }: Sear
 }
 
 /**
- * Newest whole hours that, by the sums, contain at least `asked` matching requests; all such hours if there are fewer.
- * Adds the partial hours at both ends and the last half hour, which the sums may lack.
+ * Newest whole hours that, by the sums, contain at least `asked` matching requests; all if there are fewer. Adds the
+ * parts of hours at both ends, and the last half hour, which the sums may lack.
  */
 async function spansWithRows(search: Search, whole: Span): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
@@ -171,13 +169,13 @@ async function hoursWithRows(search: Search, summed: Span): Promise<Hour[]> {
 		group by 1 order by 1 desc limit ${asked}::integer`;
 }
 
-/** Longest range, in days, of a search for requests without a project: no index finds them. */
+/** Longest range in days when requests without a project are searched: no index finds them. */
 const NONE_DAYS_MAX = 400;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Newest hours with usage in no project, until they contain `asked` requests. Searches two days, then four, and so on.
- * Fault invalid_request if the range exceeds NONE_DAYS_MAX.
+ * Newest hours with usage outside projects, until they contain `asked` requests. Searches two days, then four, and so
+ * on. Fault invalid_request if the range exceeds NONE_DAYS_MAX.
  */
 async function hoursInNone({ statements, accountId, filter, asked }: Search, { a, b }: Span): Promise<Hour[]> {
 	const { keyId, model, status } = filter;
@@ -239,7 +237,7 @@ export function requestRow(row: UsageRow) {
 		statusClass: row.class,
 		basis: row.basis,
 		batchId: row.batch_id,
-		/** Value of `after` that requests the next page. */
+		/** Value of `after` for the next page. */
 		cursor: `${row.admitted_micros}.${row.request_id}`,
 	};
 }

@@ -17,19 +17,19 @@ interface MailText {
 export interface Mail {
 	readonly to: string;
 	readonly subject: KnownText;
-	/** A plain string is sent in every language. The recipient's setting selects the language, else `asked`. */
+	/** A plain string is sent in every language. The recipient's setting decides the language, else `asked`. */
 	readonly paragraphs: readonly (KnownText | string)[];
-	/** Language of the browser whose request caused the mail; used for recipients without a language setting. */
+	/** Language of the browser whose request caused the mail, for recipients without a language setting. */
 	readonly asked?: Language;
 	readonly link?: string;
 	/**
-	 * For password and verification mails: valid for at least an hour and without a daily limit, which a stranger could
-	 * exhaust to lock the owner out.
+	 * For mails about passwords and verification. They are valid for at least an hour. They have no daily limit, because
+	 * a stranger could exhaust it and lock the owner out.
 	 */
 	readonly isWayIn?: true;
-	/** For subscribed mails, which may be as frequent as the account's batches end: higher limits. */
+	/** For subscribed mails, which come as often as the account's batches end. They have higher limits. */
 	readonly isAskedFor?: true;
-	/** Identical if the mail is sent again; becomes its Message-ID. */
+	/** Message-ID, the same if the mail is sent again. */
 	readonly id?: string;
 }
 
@@ -38,9 +38,9 @@ export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">
 }
 
 export interface Mailer {
-	/** True if mails are delivered, or shown by the demo. If false, no address can be verified. */
+	/** True if mails are delivered, or shown by the demo. Without it no address can be verified. */
 	readonly works: boolean;
-	/** Sends in the background with retries, so that timing reveals no known address. Never throws. */
+	/** Sends in the background, so that the response's time does not reveal which addresses are known. Never throws. */
 	send(mail: Mail): void;
 	/** Sends now. False if the recipient reached the limit of this kind of mail; rejects if sending failed. */
 	deliver(mail: Mail): Promise<boolean>;
@@ -59,10 +59,10 @@ interface MailerDeps {
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
 const AGAIN_MS = [3_000, 30_000];
-/** Mails in delivery or waiting; further ones are dropped and logged. */
+/** Most mails in delivery or waiting. Further ones are dropped and logged. */
 const SENDING_MAX = 100;
 const TEXT_CHARS_MAX = 20_000;
-/** Mails of one kind to one mailbox in an hour, from all instances together; further ones are dropped and logged. */
+/** Mails of one kind to one mailbox per hour, from all instances. Further ones are dropped and logged. */
 const MAILS_HOUR_MAX = 5;
 const MAILS_DAY_MAX = 15;
 const ASKED_FOR_HOUR_MAX = 60;
@@ -109,7 +109,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 		const { to, subject, text, id } = await inLanguage(statements, mail);
 		await transport.send({
 			from,
-			// An object, because the library would parse a string as a list of addresses.
+			// An object, because the library would read a string as a list of addresses.
 			to: { name: "", address: to },
 			subject,
 			text: text.slice(0, TEXT_CHARS_MAX),
@@ -119,12 +119,12 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 	}
 
 	async function deliverAtLast(mail: Mail): Promise<boolean> {
-		// All attempts have one Message-ID, by which the mailbox recognizes a repeated mail.
+		// All attempts have the same Message-ID, by which the mailbox recognizes a repeated mail.
 		const named = { id: newId("mail"), ...mail };
 		let may: boolean | undefined;
 		for (let nth = 0; ; nth += 1) {
 			try {
-				// The mail counts once towards the limit, however many attempts it needs.
+				// Counts the mail once, however many attempts it needs.
 				may ??= await mayGet(statements, named);
 				return may && (await post(named));
 			} catch (error) {
@@ -184,13 +184,13 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }
 
-/** Whether the mailbox is below its limits, which each kind of mail has of its own. */
+/** True if the mailbox is below its limits. Each kind of mail has its own. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
 	const what = `${inEnglish(subject)} ${mailboxOf(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;
-	// Counted for the day only if the hourly limit allows the mail.
+	// The day counts only mails that the hour allows.
 	const day = await countWithin(statements, "mails a day", what, 24 * HOUR_MS);
 	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
 }

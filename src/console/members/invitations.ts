@@ -43,8 +43,8 @@ export interface PlannedInvitation {
 }
 
 /**
- * Invites an address; the token is in the mail only. Inviting the address again replaces its invitation. `isNew`: no
- * mail was sent yet. Faults: invalid_request, conflict, rate_limit_exceeded.
+ * Invites an address; only the mail contains the token. A further invitation of the address replaces the first.
+ * `isNew`: no mail was sent yet. Faults: invalid_request, conflict, rate_limit_exceeded.
  */
 export async function invite(
 	statements: Statements,
@@ -111,8 +111,8 @@ async function withdrawInvitation(statements: Statements, accountId: string, id:
 }
 
 /**
- * Uses a token once, for the person with the invited verified address, while the inviter has the right. One statement,
- * because a concurrent loss of that right does not see a new invitation. Fault not_found.
+ * Uses a token once, for the person with the invited and verified address, while the inviter still has the right. One
+ * statement: a concurrent removal of that right does not see a new invitation. Fault not_found.
  */
 async function acceptInvitation(
 	statements: Statements,

@@ -6,9 +6,9 @@ import type { AuditNote } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
-/** Rounds that may find revoked keys active again: each is a database failover that lost the revocation. */
+/** Rounds in which revoked keys may be active again. Each means a database failover that lost the revocation. */
 const TAKEOVERS_MAX = 2;
-/** Rounds in all; each further one revokes keys created during the last. A member without the right creates no more. */
+/** Most rounds. Each further one revokes keys that were created during the last; the member can create no more. */
 const REVOKING_ROUNDS_MAX = 50;
 
 export interface MemberKey {
@@ -18,8 +18,8 @@ export interface MemberKey {
 }
 
 /**
- * Usable keys that belong to this person, or that the person created or rotated according to the audit log. Newest
- * first; with `projectId` only that project's.
+ * Usable keys of this person, and those that the person created or rotated according to the audit log. Newest first;
+ * with `projectId` only that project's.
  */
 export async function keysMadeBy(
 	statements: Statements,
@@ -38,9 +38,9 @@ export async function keysMadeBy(
 }
 
 /**
- * Revokes the person's keys. Returns their ids and the control entry to wait for, including keys that an interrupted
- * earlier call revoked. `act` is the audit entry of each. The entry is null if no instance can know a key. Fault
- * service_unavailable if failovers or new keys never stop.
+ * Revokes the person's keys. Returns their ids and the control entry to wait for, with those of an interrupted earlier
+ * call. `act` is the audit entry of each. The entry is null if no instance can know a key. Fault service_unavailable if
+ * failovers or new keys never stop.
  */
 export async function revokeKeysMadeBy(
 	statements: Statements,
@@ -59,7 +59,7 @@ export async function revokeKeysMadeBy(
 		}
 		const [newest] = await statements<AppendedRow>`
 			select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
-		// After a failover the new server may have the last revocation, whose entry is awaited, but lack earlier ones.
+		// After a failover the new server may have the last revocation but lack earlier ones.
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
 		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
@@ -68,8 +68,8 @@ export async function revokeKeysMadeBy(
 }
 
 /**
- * Present role of a member who just created a key; undefined: no longer a member. Call it after the key is in the audit
- * log: either the removal finds the key, or this call finds the removal.
+ * Present role of a member who has just created a key; undefined: no longer a member. Call it when the audit log has
+ * the key: then either the removal finds the key, or this call finds the removal.
  */
 export async function roleOf(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
 	const [row] = await statements<{ role: Role }>`

@@ -41,7 +41,7 @@ async function checkMember(statements: Statements, accountId: string, userId: st
 }
 
 /**
- * Sets a role; null removes the member. Withdraws the member's invitations that the new role may not give. The
+ * Sets a role; null removes the member. Withdraws the member's invitations for which the new role has no right. The
  * statement checks the acting member's right. Faults: not_found; forbidden; conflict for the last owner.
  */
 export async function changeMember(
@@ -130,8 +130,8 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
 }
 
 /**
- * Reduces a member's rights: another role, or null for removal. All other code goes through here. If the member loses
- * the use of keys, `choice` decides about active ones. Faults: not_found, forbidden, conflict.
+ * Reduces a member's rights: another role, or null for removal. The only such function for routes. If the member can no
+ * longer use keys, `choice` decides about active ones. Faults: not_found, forbidden, conflict.
  */
 async function change(
 	parts: Parts<"statements" | "fence">,

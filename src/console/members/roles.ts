@@ -1,5 +1,5 @@
 /**
- * Rights of members, checked by routes (`route-rules.ts`) and shown by pages. `own` covers the member's projects, their
+ * Rights of members, which routes check (`route-rules.ts`) and pages show. `own` covers the member's projects, their
  * keys, and the member's objects outside projects.
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
@@ -50,7 +50,7 @@ const TABLE = {
 export type Right = keyof typeof TABLE;
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
-/** Objects on which the role may use the right; undefined: none. An unknown role of a later version has no rights. */
+/** Objects for which the role has the right; undefined: none. An unknown role of a later version has no rights. */
 export function scopeOf(role: Role, right: Right): Scope | undefined {
 	return RIGHTS[right].roles[role];
 }

@@ -3,13 +3,13 @@ import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Right } from "./roles.ts";
 
-/** `person`: the person's own settings, except in company sessions; `anybody`: in those too. */
+/** `person`: the person's own settings, but not in company sessions; `anybody`: in those too. */
 type Who = Right | "person" | "anybody" | "operator";
 
 /**
- * The right that each route requires; unlisted routes are refused. Changes require that the password was entered within
- * 15 minutes, unless the row gives a reason why not. Playground chats and batch starts are served outside this table:
- * they spend no more than a small key could.
+ * The right that each route requires; routes that are not listed are refused. A change requires that the password was
+ * entered within 15 minutes, unless the row gives a reason why not. Playground chats and batch starts are outside this
+ * table: they spend no more than a small key could.
  */
 export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, withoutPassword: string]>> = {
 	"GET /me": "anybody",
@@ -87,7 +87,7 @@ export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, with
 	"POST /operator/management-keys/:id/revoke": ["operator", "ends a right, and must be quick"],
 };
 
-/** Changes that a suspended account may make: it pays in and ends its keys. `sessions.allow` refuses all others. */
+/** Changes that a suspended account may make: paying in and ending keys. `sessions.allow` refuses others. */
 export const SUSPENDED_MAY: ReadonlySet<string> = new Set([
 	"POST /credit/top-ups/transfer",
 	"POST /credit/top-ups/card",

@@ -15,9 +15,9 @@ import { publicUrlProblem } from "./public-request.ts";
 export interface Notices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
-	/** Shown to owners and admins only, since some URLs contain secrets. */
+	/** Only owners and admins see it, because some URLs contain secrets. */
 	readonly webhookUrl: string | null;
-	/** Subscribed events, for the webhook and for mails to roles with `notices.get`. */
+	/** Subscribed events: sent to the webhook, and by mail to roles with `notices.get`. */
 	readonly events: readonly string[];
 	readonly items: readonly NoticeView[];
 }
@@ -67,7 +67,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
 					act: noted("batch.notices"),
 				});
-				// False if a webhook already existed, or a concurrent request set it.
+				// False if there was a webhook already, or a concurrent request created it.
 				const isNew = salt !== null && saved.salt === salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
@@ -141,7 +141,7 @@ interface SettingChanges {
 	readonly act: AuditNote;
 }
 
-/** One statement, so that concurrent changes of different fields do not overwrite each other. */
+/** One statement, so that concurrent changes of different fields keep each other's values. */
 async function saveSetting(
 	statements: Statements,
 	accountId: string,

@@ -10,8 +10,8 @@ import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
- * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` creates those). At least once: a notice is
- * repeated only if an accepted attempt could not be recorded. Its id lets receivers detect that.
+ * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` creates those). At least once: an accepted
+ * notice is repeated only if its outcome could not be recorded. Receivers detect that by its id.
  */
 export interface NoticeDeps {
 	readonly statements: Statements;
@@ -53,28 +53,28 @@ interface Outcome {
 }
 
 const ENDS_MAX = 200;
-/** Concurrent deliveries in all and per account, so that a receiver that hangs does not block others. */
+/** Concurrent deliveries, in all and per account: a receiver that hangs does not block others. */
 const SENDING_MAX = 20;
 const SENDING_ACCOUNT_MAX = 4;
 const DUE_MAX = 300;
-/** Deliveries reserved per lane that has waiting notices; the rest go to the most urgent notices. */
+/** Deliveries reserved for each lane with waiting notices. The most urgent notices get the rest. */
 const LANE_PLACES = 4;
-/** Seconds of delay per position beyond an account's share of a full lane, so that other accounts are served. */
+/** Seconds of delay for each notice beyond an account's share of a full lane, so that other accounts are served. */
 const SHARE_S = 5;
-/** Seconds from one attempt's start to the next. The first value exceeds the longest attempt. */
+/** Seconds from the start of one attempt to the next. The first exceeds the longest attempt. */
 const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
 const GIVEN_UP_HOURS = 72;
 /** Seconds without calls to a receiver after a failed one. */
 const RECEIVER_REST_S = 60;
 const MAIL_DEADLINE_MS = 60_000;
 const KEPT_DAYS = 30;
-/** HTTP 410 Gone: the receiver no longer wants notices. */
+/** HTTP 410 Gone: the receiver wants no more notices. */
 const GONE = 410;
 
 export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook", signal: AbortSignal): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
-	// Waits for all deliveries, even if recording one failed: stopping waits for this function.
+	// Waits for all deliveries, even if one could not be recorded: stopping waits for this function.
 	const ended = await Promise.allSettled(
 		due.map(async (one) => {
 			const outcome = await attempt(deps, one, signal);
@@ -85,8 +85,8 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 }
 
 /**
- * Creates notices of ended batches. Mail for the maker goes to the person who, by the audit log, created or rotated the
- * batch's key; without one, to roles with `notices.get`.
+ * Creates notices of ended batches. The maker's mail goes to the person who, by the audit log, created or rotated the
+ * batch's key; if there is none, to roles with `notices.get`.
  */
 async function makeNotices(statements: Statements): Promise<void> {
 	await statements`
@@ -113,8 +113,8 @@ async function makeNotices(statements: Statements): Promise<void> {
 
 /**
  * Claims the notices that this console delivers now; only one console claims at a time. Lanes: 0, an account's alerts;
- * 1, its batches, perhaps thousands; 2, retiring models, which concern all accounts. Updates by ctid: by key,
- * PostgreSQL scans the table while it lacks statistics.
+ * 1, its batches, perhaps thousands; 2, retiring models, which concern all accounts. Updates by ctid, because
+ * PostgreSQL would scan the table by key while it lacks statistics.
  */
 function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> {
 	return statements<Due>`
@@ -192,24 +192,24 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 	}
 }
 
-/** Batches are never deleted, so a missing one was lost when a backup was restored. */
+/** Batches are never deleted, so a missing one was lost in a restore of a backup. */
 const GONE_BATCH: Outcome = { state: "failed", problem: "switched_off" };
 
 function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
 	const { subject, says, path } = alertMail(alert, serviceName);
-	// The link selects this account, since its reader may have several.
+	// The link names this account, because its reader may have several.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
 	return { id: alert.id, subject, paragraphs: [says, link, alertReason(alert, origin())], link };
 }
 
 /**
- * Records the result and returns the new state. A receiver that fails for too long gets no further attempts, which a
- * metric counts.
+ * Records the outcome and returns the new state. A receiver that fails too long gets no further attempts; a metric
+ * counts that.
  */
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<Outcome["state"]> {
 	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
-	// Forces the lookup by key: without statistics the planner prefers the indexes of waiting notices.
+	// By ctid for the same reason as in `claim`.
 	const [written] = await statements<Pick<Outcome, "state">>`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})

@@ -16,12 +16,12 @@ export const resolveByDns: Resolve = (host) => lookup(host, { all: true });
 const URL_CHARS_MAX = 2_000;
 
 /**
- * Why a customer's URL is refused; undefined if it is allowed. Names are resolved later, on each request. `production`
- * false also allows a developer's own machine and plain HTTP.
+ * Why a customer's URL is refused; undefined if it is allowed. Names are resolved at each request. With `production`
+ * false a developer's machine and plain HTTP are allowed too.
  */
 export function publicUrlProblem(text: string, production: boolean): TextId | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
-	// Runs when the URL is stored and before each call.
+	// Checked when the URL is stored and before each call.
 	if (url === undefined || url.href.length > URL_CHARS_MAX) return "Enter a valid URL.";
 	if (url.username !== "" || url.password !== "") return "The URL must not contain a user name or password.";
 	const host = hostOf(url);
@@ -33,7 +33,7 @@ export function publicUrlProblem(text: string, production: boolean): TextId | un
 	return undefined;
 }
 
-/** Resolves a name. In production, refuses it if any of its addresses is not public. */
+/** Resolves a name. In production refuses it if an address is not public. */
 export async function findPublic(
 	text: string,
 	production: boolean,
@@ -49,13 +49,13 @@ export async function findPublic(
 	return { addresses };
 }
 
-/** Connects to exactly the checked addresses, on a new connection. Does not follow redirects. */
+/** Connects only to the checked addresses, with a new connection. Does not follow redirects. */
 export function pinnedRequest(text: string, addresses: Addresses, options: RequestOptions): ClientRequest {
 	const url = new URL(text);
 	const pinned: LookupFunction = (_host, _options, done) => done(null, [...addresses]);
 	const request = url.protocol === "https:" ? requestHttps : requestHttp;
 	const sending = request(url, { ...options, agent: false, lookup: pinned });
-	// Bun emits neither response nor error for an upgrade, so without this handler the request would never end.
+	// Bun reports an upgrade neither as response nor as error: without this handler the request would never end.
 	sending.on("upgrade", (_response, socket) => {
 		socket.destroy();
 		sending.emit("error", new Error("it answers by another protocol"));
@@ -98,7 +98,7 @@ const SPECIAL_V4 = [
 ];
 /** The only IPv6 range allocated for public use. */
 const GLOBAL_V6 = "2000::/3";
-/** Refused parts of it: ranges that embed other addresses (6to4, Teredo), documentation and tests. */
+/** Refused parts of that range: ranges that embed other addresses (6to4, Teredo), documentation and tests. */
 const SPECIAL_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"];
 
 const special = listOf([...SPECIAL_V4, ...SPECIAL_V6]);

@@ -3,7 +3,7 @@ import { Webhook } from "standardwebhooks";
 import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "./public-request.ts";
 
 export interface WebhookMessage {
-	/** The same for all attempts: receivers detect repetitions by it. */
+	/** The same for all attempts, so that receivers detect repetitions. */
 	readonly id: string;
 	readonly url: string;
 	/** `whsec_…` */
@@ -20,7 +20,7 @@ export type WebhookSender = (message: WebhookMessage, signal: AbortSignal) => Pr
 const DEADLINE_MS = 10_000;
 const SECRET_BYTES = 32;
 
-/** Derives the signing secret. The database stores only the salt, so reading it does not allow signing. */
+/** Derives the signing secret. The database has only the salt, so a reader of it cannot sign. */
 export function webhookSecret(consoleSecret: string, salt: string): string {
 	const bytes = hkdfSync("sha256", consoleSecret, salt, "tollgate webhooks", SECRET_BYTES);
 	return `whsec_${Buffer.from(bytes).toString("base64")}`;

@@ -26,7 +26,7 @@ export interface AccountRow {
 
 const DETAIL_ROWS = 50;
 
-/** Newest first. `q` is an id, or part of an address or name. */
+/** Accounts, newest first. `q` is an id, or part of an address or name. */
 export async function searchAccounts(
 	statements: Statements,
 	q: string | null,

@@ -6,14 +6,14 @@ import type { Parts } from "../console-deps.ts";
 export interface InstanceView {
 	readonly id: string;
 	readonly epoch: number;
-	/** An instance whose lease ended is silent, even before another instance declares it dead. */
+	/** An instance is silent once its lease has ended, even before another one declares it dead. */
 	readonly state: "joining" | "live" | "silent" | "closing" | "left" | "dead";
 	readonly leaseUntilMs: number;
 	readonly appliedSeq: number;
 	readonly startedAtMs: number;
 	readonly endedAtMs: number | null;
 	readonly leases: number;
-	/** Unspent credit of the instances' leases: idle, or reserved by running requests. */
+	/** Credit in the instances' leases that is not spent: idle, or reserved by running requests. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly running: number;
 	readonly runningNanoUsd: NanoUsd;

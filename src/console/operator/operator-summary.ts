@@ -60,15 +60,15 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 		topUpsWaiting: waiting,
 		waitingTopUps: topUps,
 		waitingAdjustments: adjustments,
-		/** Card payments on which Stripe and the ledger disagree. */
+		/** Card payments about which Stripe and the books disagree. */
 		paymentFindings: findings,
 		clearedAtMs,
-		/** Reservations older than any request should run, or held by a dead instance. */
+		/** Reservations older than any request should be, or of a dead instance. */
 		heldTooLong: held.map(viewOf<Held>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
 		instances: { live, gone },
 		reconciliation,
-		/** Slowest models of the last 24 hours, by mean duration. */
+		/** The slowest models of the last 24 hours, by mean duration. */
 		slowestModels,
 		accounts,
 	};

@@ -14,7 +14,7 @@ const RUNS_SHOWN = 20;
 const WAIT_S = 60;
 const SILENCE_S = WAIT_S + 10;
 
-/** Checks the books on request. Fault service_unavailable if it takes long: the result then appears in the list. */
+/** Checks the books now. Fault service_unavailable if that takes long: the result then appears in the list. */
 export async function checkBooks(
 	{ books, clock }: { books: Pick<Reconciler, "run">; clock: Clock },
 	connection: Connection,
@@ -34,16 +34,16 @@ export async function checkBooks(
 	}
 }
 
-/** Settlements refused because records of their time were already removed, so they were not charged. */
+/** Settlements that were refused, and not charged, because records of their time were already removed. */
 export interface RefusedSettlements {
-	/** Includes repetitions of settlements, most of which were charged in time. */
+	/** Includes repeated settlements, most of which were charged in time. */
 	readonly requests: number;
 	readonly chargedNanoUsd: NanoUsd;
 	readonly atMs: number;
 	readonly instance: string;
 }
 
-/** Newest first. `by` is an operator's address, `start` or `timer`. */
+/** Checks of the books, newest first. `by` is an operator's address, `start` or `timer`. */
 export async function listReconciliations(statements: Statements, language: Language) {
 	const rows = await statements<BooksRow>`
 			select r.id, r.at, r.ok, coalesce(u.email, r.by) as by, r.checks
@@ -78,7 +78,7 @@ export async function lastReconciliation(statements: Statements) {
 	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(statements) };
 }
 
-/** Time of the first clean check after the last failed one; null if the last one failed or none ran. */
+/** Time of the first good check after the last failed one; null if the last one failed or none ran. */
 async function greenSince(statements: Statements): Promise<number | null> {
 	const [row] = await statements<{ since: Date }>`
 		select at as since from reconciliation_run

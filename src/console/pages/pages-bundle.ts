@@ -6,7 +6,7 @@ const BUNDLER = join(import.meta.dir, "../../web/bundle.ts");
 
 let bundled: Promise<Record<string, string>> | undefined;
 
-/** Bundles once for all services of this process, since the files are the same. A failure is not cached. */
+/** Bundles once per process, since all services use the same files. A failure is not cached. */
 export function bundlePages(): Promise<Record<string, string>> {
 	bundled ??= bundle().catch((error) => {
 		bundled = undefined;
@@ -16,8 +16,8 @@ export function bundlePages(): Promise<Record<string, string>> {
 }
 
 /**
- * Bundles the pages in a child process, so that the service keeps running. Returns file names and texts, `index.html`
- * without a hash.
+ * Bundles the pages in a child process, so that the service keeps running. Returns texts by file name; all names but
+ * `index.html` contain a hash.
  */
 async function bundle(): Promise<Record<string, string>> {
 	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));

@@ -14,7 +14,7 @@ interface Asset {
 }
 
 interface Bundle {
-	/** The document per language, split where the nonce is inserted. */
+	/** The document per language, split where the nonce goes. */
 	readonly documents: Readonly<Record<Language, readonly string[]>>;
 	readonly assets: ReadonlyMap<string, Asset>;
 }
@@ -55,16 +55,16 @@ const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="
 
 /**
  * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The binary
- * embeds them (`pages-embedded.ts`); from source they are bundled on the first request, in about 0.3 s. Bun's HTML
+ * contains them (`pages-embedded.ts`); from source they are bundled on the first request, in about 0.3 s. Bun's HTML
  * imports are not used: its server sets the headers and adds a script in development. Scripts come only from this
- * origin, none inline. Style elements of the component library have a nonce, new for each page. Assets have a hash in
- * their name and are cached for a year; the document is never cached.
+ * origin, none is inline. Style elements of the component library have a nonce, new for each page. Assets have a hash
+ * in their name and are cached for a year; the document is never cached.
  */
 export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }) {
 	let loading: Promise<Bundle> | undefined;
 	function bundle(): Promise<Bundle> {
 		loading ??= loadBundle(deps.brand).catch((error) => {
-			// A failure, such as a full disk, may be temporary, so the next request tries again.
+			// The next request tries again: a failure, such as a full disk, may pass.
 			loading = undefined;
 			throw error;
 		});
@@ -144,12 +144,12 @@ async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 		assets.set(`/assets/${name}`, { plain: new TextEncoder().encode(text), gzip: Bun.gzipSync(text), type });
 	};
 	for (const [name, text] of Object.entries(files)) if (name !== "index.html") add(name, text);
-	// A separate script, because it must run before the first paint and the bundle is deferred.
+	// A separate script: it must run before the first paint, and the bundle runs after.
 	const schemeName = `scheme-${Bun.hash(scheme).toString(36)}.js`;
 	add(schemeName, scheme);
 	add("icon.svg", shown.palette === null ? ICON : ICON.replace(ICON_COLOR, shown.palette.light.text));
 	if (logo !== null) assets.set(logo.path, { plain: logo.bytes, gzip: Bun.gzipSync(logo.bytes), type: logo.type });
-	// Brand as data in the document: pages read it before the first paint.
+	// The brand as data in the document, because pages read it before the first paint.
 	const head = [
 		`<title>${Bun.escapeHTML(shown.name)}</title>`,
 		`<meta name="brand" content="${Bun.escapeHTML(JSON.stringify(shown))}">`,
@@ -161,7 +161,7 @@ async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 	return { documents: { en: english.split(NONCE_MARK), de: inGerman(english, files).split(NONCE_MARK) }, assets };
 }
 
-/** Translations of the document's static content; its script draws the rest in the document's language. */
+/** German for the document's static content; its script draws the rest in the document's language. */
 const GERMAN: Readonly<Record<string, string>> = {
 	'<html lang="en">': '<html lang="de">',
 	"Prepaid access to open models over the chat-completion interface.":
@@ -170,7 +170,7 @@ const GERMAN: Readonly<Record<string, string>> = {
 		"Die Konsole braucht JavaScript. Die Schnittstelle für Anfragen unter /v1 braucht es nicht.",
 };
 
-/** Deferred scripts run in document order, so the texts load before a page is drawn. */
+/** Deferred scripts run in the order of the document, so the texts are loaded before a page is drawn. */
 function inGerman(english: string, files: Readonly<Record<string, string>>): string {
 	const texts = Object.keys(files).find((name) => name.startsWith("german-texts-"));
 	assert(texts !== undefined, "the texts of each language are bundled");

@@ -45,8 +45,8 @@ export async function memberByEmail(statements: Statements, accountId: string, e
 
 /**
  * Removes a member from the project; the caller then revokes the member's keys in it (`revokeKeysMadeBy`). With
- * `revoke` the call may be repeated, so that an interrupted caller can finish. Faults: conflict if there are keys and
- * `revoke` is not given; not_found.
+ * `revoke` it may be called again after an interruption. Faults: conflict if there are keys and `revoke` is missing;
+ * not_found.
  */
 export async function removeFromProject(
 	statements: Statements,

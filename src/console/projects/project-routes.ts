@@ -25,7 +25,7 @@ import { PAGE_QUERY } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
-	/** Credit held by running requests admitted in the project, as of the last flush, and by dead instances. */
+	/** Credit held by the project's requests that were running at the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly models: string[];
 }
@@ -132,7 +132,7 @@ export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_
 	return { ...shown, models: [...models], heldNanoUsd: addUsd(heldNanoUsd, absentNanoUsd) };
 }
 
-/** Fault not_found for a project of which this person is no member; `personId` null allows all projects. */
+/** Fault not_found unless the person is a member of the project; `personId` null allows all projects. */
 async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
 	if (personId === null) return;
 	const [row] = await statements`

@@ -15,7 +15,7 @@ export interface Limit {
 }
 
 const MINUTE_MS = 60_000;
-/** Failed attempts at one person from one network or one browser. */
+/** Failed attempts for one person from one network or one browser. */
 const FROM_ONE = { max: 10, windowMs: 10 * MINUTE_MS };
 /** Failed passwords for one person from all unknown browsers together. */
 const PASSWORDS_OF_PERSON = { max: 100, windowMs: 60 * MINUTE_MS };
@@ -25,13 +25,13 @@ const CODES_OF_CHALLENGE = { max: 5, windowMs: 60 * MINUTE_MS };
 const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
 
 /**
- * Limits guesses of passwords and codes. Counts an attempt before it runs and subtracts it on success, so concurrent
- * attempts never exceed the limit. Strangers cannot lock a person out: known browsers, including those that opened a
- * mailed link, have their own counters.
+ * Limits guesses of passwords and codes. Counts an attempt before it runs and subtracts it on success, so that
+ * concurrent attempts stay within the limit. Strangers cannot lock a person out: known browsers, and those that opened
+ * a mailed link, have their own counters.
  */
 export function createAttempts(statements: Statements) {
 	return {
-		/** Adds one to each limit. Throws the sign-in library's error at the first exceeded limit. */
+		/** Counts an attempt for each limit. Throws the sign-in library's error if one is exceeded. */
 		async count(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject, max, windowMs, onReached } of limits) {
 				const { count, endsInMs } = await countWithin(statements, what, subject, windowMs);
@@ -43,7 +43,7 @@ export function createAttempts(statements: Statements) {
 		async takeBack(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject } of limits) await subtractCount(statements, what, subject);
 		},
-		/** False if this code was tried before, correct or not. */
+		/** False if this code was tried before, whether it was correct or not. */
 		async isFirstUse(userId: string, code: string): Promise<boolean> {
 			const { count } = await countWithin(statements, "code", `${userId} ${code}`, CODE_REMEMBERED_MS);
 			return count === 1;
@@ -67,7 +67,7 @@ export function passwordAgainLimits(sessionId: string): Limit[] {
 	return [{ what: "passwords of session", subject: sessionId, ...FROM_ONE }];
 }
 
-/** `challenge` identifies the sign-in or session that requires the code. */
+/** Limits of codes. `challenge` identifies the sign-in or session that requires the code. */
 export function codeLimits(
 	who: { readonly userId: string; readonly challenge: string },
 	device: Device | null,

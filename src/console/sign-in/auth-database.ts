@@ -20,9 +20,9 @@ const SCHEMA = {
 };
 
 /**
- * The sign-in library's database adapter with two changes. It does not print failed queries with their values to the
- * terminal. It ends sessions in the same transaction as a new password or second factor: a crash in between would leave
- * an intruder signed in.
+ * The sign-in library's database adapter with two changes. Failed queries are not printed with their values. A new
+ * password or second factor ends sessions in the same transaction: a crash in between would leave an intruder signed
+ * in.
  */
 export function authDatabase(tx: Transactional) {
 	const adapterOn = (database: Transactional | Transaction, options: BetterAuthOptions): Adapter =>
@@ -51,10 +51,10 @@ function followingOf({ model, update }: Asked): ((part: Transaction, changed: Fo
 	if (model === "account" && "password" in update) return (part, { userId = "" }) => endBegun(part, userId);
 	if (model !== "user" || !("twoFactorEnabled" in update)) return undefined;
 	if (update.twoFactorEnabled !== true)
-		// The library would treat a remaining row as the next factor, active without a confirmation.
+		// The library would treat the row as the next factor, active without confirmation.
 		return async (part, { id }) => void (await part.execute(sql`delete from two_factor where user_id = ${id}`));
 	return async (part, { id }) => {
-		// An unconfirmed factor that is nevertheless required would lock the person out.
+		// An unconfirmed factor that is required would lock the person out.
 		await part.execute(sql`update two_factor set verified = true where user_id = ${id}`);
 		await endBegun(part, id);
 	};

@@ -1,13 +1,13 @@
 import type { GenericEndpointContext } from "better-auth";
 
-/** A browser with which the person signed in before, identified by our signed cookie. */
+/** A browser in which the person signed in before, recognized by a signed cookie. */
 export interface Device {
 	readonly id: string;
 	readonly userIds: readonly string[];
 }
 
 const COOKIE = "device";
-/** Purpose inside the signed value, since the library signs values without the cookie's name. */
+/** Part of the signed value: the library signs values without the cookie's name. */
 const MARK = "device";
 /** Browsers keep cookies for 400 days at most. */
 const KEPT_S = 400 * 24 * 3600;
@@ -20,7 +20,7 @@ export async function readDevice(ctx: GenericEndpointContext): Promise<Device | 
 	return mark === MARK && id !== "" ? { id, userIds } : null;
 }
 
-/** Call it after a sign-in, or after a mailed link proved the person's address. */
+/** Marks the browser as known. Call it after a sign-in, or after a mailed link proved the address. */
 export async function rememberDevice(ctx: GenericEndpointContext, userId: string): Promise<void> {
 	const before = await readDevice(ctx);
 	const userIds = [userId, ...(before?.userIds ?? []).filter((other) => other !== userId)].slice(0, PEOPLE_MAX);

@@ -17,7 +17,7 @@ import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
-	/** Checks a second-factor code of the session's person, backup codes too; throws if it is wrong. */
+	/** Checks a second-factor code or backup code of the session's person; throws if it is wrong. */
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
 
@@ -36,12 +36,12 @@ interface Person {
 	readonly password: string | null;
 }
 
-/** Checks by path, run before the library's handler. */
+/** Checks that run before the library's handler, by path. */
 type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<Note | undefined>>>;
 
 /**
  * Hooks around the library's sign-in: limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`), check
- * new passwords, accept each code once, mail changes to the person. Must be registered after `twoFactor`, so that no
+ * new passwords, accept each code once, announce changes by mail. Must be registered after `twoFactor`, so that no
  * session exists while a code is still required.
  */
 export function signInGuard(parts: Guard) {
@@ -62,7 +62,7 @@ export function signInGuard(parts: Guard) {
 			throw error;
 		});
 		if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
-		// A changed password always ends all other sessions, whatever the page sends: their user may know the old password.
+		// Overrides the page's choice: a changed password ends all other sessions, whose users may know the old one.
 		if (ctx.path === "/change-password") return { context: { body: { ...ctx.body, revokeOtherSessions: true } } };
 		return;
 	});
@@ -104,7 +104,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	}
 
 	async function reset(ctx: GenericEndpointContext): Promise<Note> {
-		// No check of the expiry here: the library decides by this machine's clock, and the database's may differ.
+		// Does not check the expiry: the library decides by this machine's clock, and the database's may differ.
 		const [row] = await statements<{ value: string }>`
 			select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
 		const person = row && (await personOf(statements, { id: row.value }));
@@ -126,7 +126,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return again(session.session.id);
 	}
 
-	/** Refuses a second set-up, which would replace the existing secret with the password alone. */
+	/** Refuses to set up a second factor again: the password alone would replace the secret. */
 	async function enable(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
@@ -135,7 +135,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return again(session.session.id);
 	}
 
-	/** Weakening the sign-in needs a password and a code: a stolen session plus password is not enough. */
+	/** Requires password and code for weakening the sign-in, because a stolen session may come with the password. */
 	async function weaken(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
@@ -147,7 +147,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return { limits: [...note.limits, ...(ofCode?.limits ?? [])] };
 	}
 
-	/** Checks before a code: the person, the challenge, the limits, and that the code was not used before. */
+	/** Before a code is checked: finds person and challenge, applies the limits, and refuses a used code. */
 	async function code(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const asked = await challengeOf(statements, ctx);
 		if (asked === undefined) return undefined;
@@ -164,7 +164,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		const given = fieldOf(ctx.body, "code");
 		const isForTotp = ctx.path === "/two-factor/verify-totp";
 		if (isForTotp && !isTotp(given)) throw invalidCode();
-		// Covers backup codes too: the library would accept the same code in concurrent requests.
+		// Backup codes too: the library would accept one in several concurrent requests.
 		if (!(await attempts.isFirstUse(person.id, given))) throw invalidCode();
 		return { limits, person, isSetUp: isSession && !person.two_factor_enabled && isForTotp };
 	}
@@ -181,7 +181,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	};
 }
 
-/** Same order as in the library: a session counts before an unfinished sign-in. */
+/** In the library's order: a session counts before an unfinished sign-in. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
 	const session = await getSessionFromCtx(ctx);
 	if (session !== null) {
@@ -191,7 +191,7 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	const cookie = ctx.context.createAuthCookie("two_factor");
 	const challenge = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
 	if (typeof challenge !== "string") return undefined;
-	// Counts guesses after the expiry too: the library uses another clock and might still accept the code.
+	// Counts guesses even after the expiry: by its own clock the library might still accept the code.
 	const [row] = await statements<{ value: string }>`select value from verification where identifier = ${challenge}`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	return person && { person, challenge, isSession: false };
@@ -206,7 +206,7 @@ async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointCont
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
-		// An intruder may have left a passkey, and used it for a new session while all sessions were being ended.
+		// Deletes passkeys, because an intruder may have added one and started a session during the change.
 		await statements`delete from passkey where user_id = ${person.id}`;
 		await statements`delete from session where user_id = ${person.id}`;
 	}
@@ -248,6 +248,6 @@ async function personOf(
 const addressOf = (ctx: GenericEndpointContext): string =>
 	(ctx.headers === undefined ? null : getIp(ctx.headers, ctx.context.options)) ?? "unknown";
 
-/** True for errors, but not for redirects, which social sign-ins throw too. */
+/** True for errors; false for redirects, which social sign-ins throw too. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const invalidCode = () => signInError("INVALID_CODE", "Invalid code", { status: "UNAUTHORIZED" });

@@ -33,7 +33,7 @@ export function createSignInMails(
 				],
 			});
 		},
-		/** For a sign-up with an address that has an account; the page shows the same response for every address. */
+		/** For a sign-up with a known address; the page shows the same response for every address. */
 		known(to: string, asked: Language) {
 			const link = `${origin}/sign-in`;
 			mailer.send({

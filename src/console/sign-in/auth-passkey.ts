@@ -21,7 +21,7 @@ interface Stored {
 }
 
 /**
- * Sign-in with passkeys. A passkey is two factors in one, so no code follows; user verification is required. The
+ * Sign-in with passkeys. A passkey with user verification, which is required, is two factors, so no code follows. The
  * library is loaded on first use.
  */
 export function passkeys(parts: Passkeys) {
@@ -88,7 +88,7 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 	return {
 		/**
-		 * Returns options for `navigator.credentials.get` that accept any passkey of this site: they do not reveal which
+		 * Options for `navigator.credentials.get` that accept any passkey of this site, so that they do not reveal which
 		 * accounts have one.
 		 */
 		beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
@@ -125,7 +125,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 				})
 				.catch(() => undefined);
 			if (!checked?.verified) throw notGood();
-			// The stored passkey determines the person. A counter that does not grow is refused: the key may be a copy.
+			// The stored passkey decides who the person is. A counter that does not grow is refused: the key may be a copy.
 			const { newCounter } = checked.authenticationInfo;
 			const used = await statements`
 				update passkey set counter = ${newCounter}::bigint, last_used_at = clock_timestamp()
@@ -134,7 +134,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 			const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
 			if (user === null) throw notGood();
 			const session = await ctx.context.internalAdapter.createSession(user.id);
-			// Checks again: a concurrent change may have removed the passkey and ended all sessions, but not this new one.
+			// Checks again, because a concurrent change may have removed the passkey and ended all sessions but this one.
 			const still = await statements`select 1 from passkey where id = ${stored.id}`;
 			if (still.length === 0) {
 				await statements`delete from session where id = ${session.id}`;
@@ -152,7 +152,7 @@ function siteOf(ctx: GenericEndpointContext, origins: readonly string[]): { orig
 	return { origin, rpId: new URL(origin).hostname };
 }
 
-/** Requires that the person signed in or entered the password within 15 minutes. */
+/** Requires a sign-in or the password within the last 15 minutes. */
 async function lately(ctx: GenericEndpointContext) {
 	const present = await getSessionFromCtx(ctx);
 	if (present === null) throw signInError("SESSION_REQUIRED", "Please sign in.", { status: "UNAUTHORIZED" });

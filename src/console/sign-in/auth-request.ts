@@ -33,7 +33,7 @@ export function fieldOf(record: unknown, name: string): string {
 export const askedBy = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
 	languageOf(headers ?? new Headers());
 
-/** Whether `next`, the page to show after the sign-in, is a path of this site. The pages apply the same rule. */
+/** True if `next`, the page after the sign-in, is a path of this site. The pages apply the same rule. */
 export const isPagePath = (next: string): boolean => /^\/(?![/\\])/.test(next) && next.length <= PATH_CHARS_MAX;
 
 export const isTotp = (code: string): boolean => /^[0-9]{6}$/.test(code);
@@ -53,7 +53,7 @@ export function createOneTimeValues(statements: Statements, { cookie, minutes }:
 			const { name, attributes } = ctx.context.createAuthCookie(cookie, { maxAge: minutes * 60 });
 			await ctx.setSignedCookie(name, browser, ctx.context.secret, attributes);
 		},
-		/** Takes the value. Undefined if it was used, is expired, or is from another browser or purpose. */
+		/** Uses a value up. Undefined if it was used, is expired, or belongs to another browser or purpose. */
 		async take(ctx: GenericEndpointContext, purpose: string): Promise<string | undefined> {
 			const authCookie = ctx.context.createAuthCookie(cookie);
 			const browser = await ctx.getSignedCookie(authCookie.name, ctx.context.secret);

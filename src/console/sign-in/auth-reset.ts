@@ -11,8 +11,8 @@ export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown 
 }
 
 /**
- * Sets a new password by a mailed link, in one transaction. The library needs five steps: an interruption would use up
- * the link and leave old sessions valid. The guard checked the password before. Links expire by the machine's clock, as
+ * Sets a password by a mailed link, in one transaction. The library needs five steps: an interruption would use up the
+ * link and leave old sessions valid. The guard has checked the password. Links expire by this machine's clock, by which
  * the library dates them.
  */
 export function passwordReset({ statements }: SignIn<"statements">) {
@@ -21,7 +21,7 @@ export function passwordReset({ statements }: SignIn<"statements">) {
 		endpoints: {
 			resetPassword: createAuthEndpoint("/reset-password", { method: "POST" }, async (ctx) => {
 				const identifier = resetIdentifier(resetTokenOf(ctx));
-				// Checked before the expensive password hash, so that requests with an invalid link are cheap.
+				// Checked before the expensive password hash, so that an invalid link costs little.
 				const known = await statements`
 					select 1 from verification where identifier = ${identifier} and expires_at > to_timestamp(${Date.now()}::double precision / 1000.0)`;
 				if (known.length === 0) throw usedUp();

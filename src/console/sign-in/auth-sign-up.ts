@@ -19,8 +19,8 @@ const VALID_HOURS = 24;
 const OPEN_MAX = 100;
 
 /**
- * Replaces the library's sign-up: a person is created only when the mailed link proves the address. The chosen password
- * counts only in the browser that signed up, so a password that a stranger chose is worthless.
+ * Replaces the library's sign-up: creates a person only when the mailed link proves the address. The chosen password
+ * counts only in the browser that signed up, so that a stranger's password is worthless.
  */
 export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
 	const { statements, mailer, mails, serviceName, terms } = parts;
@@ -96,7 +96,7 @@ async function chosenHere(
 	return { name, password: await ctx.context.password.hash(chosen) };
 }
 
-/** Stores a sign-up. False, and nothing stored, if the address already has a verified person. */
+/** Stores a sign-up. False if the address has a verified person; then nothing is stored. */
 async function open(
 	statements: Statements,
 	row: { token: string; browser: string; email: string; name: string; password: string; termsVersion: string | null },
@@ -116,7 +116,7 @@ async function open(
 }
 
 /**
- * Uses up the token and creates the person in one statement, or takes over an unverified person and deletes what was
+ * In one statement, uses up the token and creates the person; or takes over an unverified person and deletes what was
  * stored for the address. `chosen` replaces the sign-up's name and password. Undefined if the token is invalid or the
  * address was verified in between.
  */
@@ -161,8 +161,8 @@ async function prove(
 }
 
 /**
- * Deletes expired sign-ups, people without a verified address, and expired links and unfinished sign-ins. The last two
- * must be expired by the database's and this machine's clock, since the library uses the latter.
+ * Deletes expired sign-ups, people without a verified address, expired links and unfinished sign-ins. The last two must
+ * be expired by both the database's and this machine's clock, since the library uses the latter.
  */
 export async function deleteUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;

@@ -26,7 +26,7 @@ interface AuthOptions extends SignIn<"serviceName" | "terms" | "origin" | "origi
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 }
 
-/** Header that gives the rate limiter the client's address; a value sent by the client is replaced. */
+/** Header that tells the rate limiter the client's address; a client's own value is replaced. */
 export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const SESSION_S = 7 * 24 * 3600;
@@ -36,7 +36,7 @@ const RESET_S = 3600;
 const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
-/** Disabled endpoints: they show or end sessions by token, change a person's identity, or serve no page. */
+/** Endpoints that are off: they show or end sessions by token, change a person's identity, or serve no page. */
 const DISABLED_PATHS = [
 	"/list-sessions",
 	"/revoke-session",
@@ -80,7 +80,7 @@ const RATE_LIMIT = {
 	},
 };
 
-/** Sign-in. Sessions are read from the database on each request, so ending one takes effect at once. */
+/** Sign-in. Sessions are read from the database on each request, so that ending one takes effect at once. */
 export function createAuth(
 	deps: SignIn<"statements" | "log" | "mailer"> & { readonly tx: Transactional },
 	options: AuthOptions,
@@ -130,7 +130,7 @@ export function createAuth(
 		onAPIError: { onError: (error) => passOn(error, log) },
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
-			// Our own cookie prefix: with the library's `__Secure-`, a sibling host could set the cookie.
+			// The cookie has its own prefix. With the library's `__Secure-` a sibling host could set the cookie.
 			useSecureCookies: false,
 			// Set explicitly: the library skips the check where NODE_ENV is `test`.
 			disableOriginCheck: false,
@@ -165,9 +165,9 @@ export function createAuth(
 	});
 }
 
-/** Refuses to create a person whose address the identity provider has not verified. */
+/** Refuses people whose address the identity provider has not verified. */
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
-	// A name that breaks our rule is replaced, so that the sign-in succeeds.
+	// Replaces a name that breaks the rule, so that the sign-in succeeds.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
 	throw signInError("ADDRESS_NOT_VERIFIED", "The sign-in provider has not verified this e-mail address.", {
 		status: "FORBIDDEN",
@@ -190,7 +190,7 @@ function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U 
 	throw signInError("INVALID_NAME", NAME_RULE);
 }
 
-/** Sign-in links of the first run, which `sign-in-link.ts` creates; the library's own endpoint is disabled. */
+/** Links of the first run, which `sign-in-link.ts` creates. The library's own endpoint is off. */
 function signInLinks() {
 	return magicLink({
 		disableSignUp: true,
@@ -201,8 +201,8 @@ function signInLinks() {
 }
 
 /**
- * Rethrows our errors and database failures, so that they get the usual error response. The library hides why reading a
- * session failed, and only the database can fail there.
+ * Rethrows this service's errors and database failures, so that they get the usual response. The library hides why
+ * reading a session failed, and only the database can fail there.
  */
 export function passOn(error: unknown, log: Log): void {
 	if (isDatabaseAway(error)) throw error;
@@ -223,7 +223,7 @@ export async function passOnAnswer(answer: Response): Promise<Response> {
 }
 
 /**
- * Redirects to the sign-in page if an identity provider returns no person. Without it, the library's exception would be
+ * Redirects to the sign-in page if an identity provider returns no person. Otherwise the library's exception would be
  * logged as a bug.
  */
 function failingProviders(log: Log): BetterAuthPlugin {
@@ -251,8 +251,8 @@ function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">)
 const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
 
 /**
- * Whether a session may begin at this path. Operators need password and second factor, which an identity provider does
- * not prove.
+ * Checks that a session may begin at this path. Operators need password and second factor, which an identity provider
+ * does not prove.
  */
 async function mayBegin(statements: Statements, userId: string, path: string | undefined): Promise<boolean> {
 	if (path === undefined || !UNASKED.test(path)) return true;

@@ -4,13 +4,13 @@ import { newToken } from "./token.ts";
 
 export const SIGN_IN_LINK = "/api/sign-in-link/";
 
-/** Target page by the word in the link's path. */
+/** Page after the sign-in, by the word in the link's path. */
 export const LINK_PAGES = { customer: "/overview", operator: "/operator" } as const;
 export type LinkPage = keyof typeof LINK_PAGES;
 
 /**
- * Path of a new link for the person with this address; earlier links become invalid. Called by the parent process, so
- * it must not load the sign-in library, which takes 41 MB.
+ * Path of a new link for the person with this address; earlier links become invalid. The parent process calls it, so it
+ * must not load the sign-in library, which takes 41 MB.
  */
 export async function createSignInLink(statements: Statements, link: { email: string; page: LinkPage; hours: number }) {
 	const token = newToken();

@@ -10,9 +10,9 @@ const ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}_-]\.[\p{L}]{2,}/iu;
 const UNSEEN = /[\p{Cf}\u2028\u2029]/u;
 const JOINERS = /[\u200c\u200d]/g;
 
-/** Whether a person or account may have this name, which other people see in mails and on pages. */
+/** True if a person or account may have this name, which other people see in mails and on pages. */
 export function isPersonName(text: string): boolean {
-	// Normalizes full-width letters and dots, which browsers treat as ASCII.
+	// Full-width letters and dots, which browsers treat as ASCII, become ASCII.
 	const plain = text
 		.normalize("NFKC")
 		.replace(JOINERS, "")

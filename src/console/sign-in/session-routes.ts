@@ -76,8 +76,8 @@ export function sessionRoutes(
 }
 
 /**
- * Checks the password again, so that this session may do sensitive actions for 15 minutes. Faults: invalid_request if
- * the password is wrong or the person has none; rate_limit_exceeded.
+ * Checks the password again, so that the session may do sensitive actions for 15 minutes. Faults: invalid_request if it
+ * is wrong or the person has none; rate_limit_exceeded.
  */
 async function authenticateAgain(
 	{ statements, sessions, auth }: Parts<"statements" | "auth" | "sessions">,
@@ -97,7 +97,7 @@ async function authenticateAgain(
 		throw new ConsoleError("invalid_request", "The password is wrong.", { param: "password" });
 	}
 	await attempts.takeBack(limits);
-	// Uses the machine's clock, like the library's timestamps of a session, since the database's may differ.
+	// By this machine's clock, as the library dates sessions; the database's may differ.
 	await statements`update session set authenticated_at = to_timestamp(${Date.now()}::double precision / 1000.0) where id = ${sessionId}`;
 	return { authenticated: true };
 }

@@ -3,18 +3,18 @@ import { signIn } from "../../base/de.json";
 import { ENGLISH, type Language } from "../../base/language.ts";
 import { fillIn, inEnglish, type TextValues } from "../../base/translate.ts";
 
-/** Codes of the library's and our sign-in errors; `signIn` in `de.json` translates them. */
+/** Codes of sign-in errors, the library's and this service's; `signIn` in `de.json` translates them. */
 export type SignInErrorCode = keyof typeof signIn;
 
 const GERMAN: Readonly<Record<string, string>> = signIn;
-/** Codes by status, for responses of the library without a code. */
+/** Codes for the library's responses that have none, by status. */
 const CODES: Readonly<Record<number, SignInErrorCode>> = { 429: "TOO_MANY_REQUESTS" };
 /** Longer responses are never sign-in errors. */
 const BODY_CHARS_MAX = 16_384;
 
 type Status = ConstructorParameters<typeof APIError>[0];
 
-/** `text` is English and may contain `{name}` for a value. */
+/** An error of a sign-in. `text` is English and may contain `{name}` for a value. */
 export function signInError(
 	code: SignInErrorCode,
 	text: string,
@@ -42,7 +42,7 @@ function translated(text: string, status: number): string {
 		const code = String(body.code ?? CODES[status]);
 		if (typeof body.message !== "string" || !Object.hasOwn(GERMAN, code)) return text;
 		const german = fillIn(GERMAN[code] ?? "", body.values ?? {});
-		// A text stays English if the library did not send its value.
+		// Stays English if the library did not send the value of the text.
 		return /\{\w+\}/.test(german) ? text : JSON.stringify({ ...body, message: german });
 	} catch {
 		return text;

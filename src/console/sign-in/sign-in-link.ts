@@ -10,8 +10,8 @@ const REFUSED = "/link-refused";
 const USED_UP = "This link has expired or was already used. Tollgate prints new links each time it starts.\n";
 
 /**
- * Sign-in links of the first run, valid once, for some hours, from this machine only. A signed-in person is redirected
- * even by an invalid link. Faults: forbidden, not_found.
+ * Opens a sign-in link of the first run: valid once, for some hours, from this machine only. Redirects a signed-in
+ * person even if the link is invalid. Faults: forbidden, not_found.
  */
 export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
 	const { request, address } = connection;
@@ -22,7 +22,7 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 		throw new ConsoleError("not_found", "There is no such endpoint.");
 	if (!isOwnMachine(connection))
 		throw new ConsoleError("forbidden", "This link works only on the machine that runs the service.");
-	// Ignores a browser's prefetch, which would use the link up.
+	// Ignores a browser's prefetch, which would use up the link.
 	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
 		throw new ConsoleError("forbidden", "This link cannot be prefetched. Open it in a browser tab.");
 	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });
@@ -38,8 +38,8 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * True if the client is on this machine and uses one of its own names. Excludes local proxies, which forward for
- * others, and foreign names that resolve to this machine.
+ * True if the client is on this machine and uses one of its own names. Excludes local proxies, which forward for other
+ * clients, and foreign names that resolve to this machine.
  */
 export function isOwnMachine({ request, address }: Pick<Connection, "request" | "address">): boolean {
 	const { hostname } = new URL(request.url);

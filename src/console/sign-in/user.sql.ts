@@ -21,9 +21,9 @@ export const consoleUser = pgTable("console_user", {
 	emailVerified: boolean("email_verified").notNull().default(false),
 	image: text(),
 	twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
-	/** May see and manage the whole service. Only the command line sets it. */
+	/** True for operators of the service. Only the command line sets it. */
 	operator: boolean().notNull().default(false),
-	/** The person's language; null: the browser's languages decide. */
+	/** The person's language; null: the browser's. */
 	language: text(),
 	createdAt: moment("created_at").notNull().defaultNow(),
 	updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -43,7 +43,7 @@ export const session = pgTable(
 		expiresAt: moment("expires_at").notNull(),
 		ipAddress: text("ip_address"),
 		userAgent: text("user_agent"),
-		/** When the password was last entered again in this session; null: never. */
+		/** When this session last entered the password again; null: never. */
 		authenticatedAt: moment("authenticated_at"),
 		/**
 		 * `company_sign_in.revision` of a company session, which opens only that account. Null: the person's own sign-in.
@@ -132,7 +132,7 @@ export const rateLimit = pgTable("rate_limit", {
 	lastRequest: bigint("last_request", { mode: "number" }).notNull(),
 });
 
-/** Number of events within a window that begins with the first (`rate-counter.ts`). */
+/** Number of events in a window that begins with the first (`rate-counter.ts`). */
 export const rateCount = pgTable(
 	"rate_count",
 	{ key: text().primaryKey(), count: integer().notNull(), startedAt: moment("started_at").notNull() },

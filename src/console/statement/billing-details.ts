@@ -21,7 +21,7 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 	return row ?? { company: "", address: "", vatId: "" };
 }
 
-/** `noted` is the audit entry that records the saved details. Fault invalid_request. */
+/** Saves the details. `noted` is the entry for the audit log. Fault invalid_request. */
 export async function saveBillingDetails(
 	statements: Statements,
 	accountId: string,

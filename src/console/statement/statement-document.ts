@@ -165,7 +165,7 @@ function summed(usage: Statement["usage"], nameOf: (row: Statement["usage"][numb
 	return sums;
 }
 
-/** All amounts get as many decimals as the one with the most, so that decimal points align. */
+/** All amounts have as many decimals as the longest one, so that decimal points align. */
 function tableOf(
 	language: Language,
 	title: TextId,

@@ -15,7 +15,7 @@ const INK = "#1b1f23";
 const DIM = "#586069";
 const RULE = "#c8ced3";
 const CHARS_MAX = 130;
-/** Widths of all cells but the last, which takes the space left of the amount. */
+/** Widths of all cells but the last, which gets the rest. */
 const WIDTHS = [170, 110];
 const AMOUNT_WIDTH = 120;
 
@@ -37,15 +37,15 @@ interface Place {
 let font: Buffer | undefined;
 
 /**
- * Draws the statement as a PDF, yielding to the event loop between slices. Fault unprocessable_request for scripts
- * other than Latin, Greek and Cyrillic.
+ * Draws the statement, in slices between which other work runs. Fault unprocessable_request for scripts other than
+ * Latin, Greek and Cyrillic.
  */
 export async function statementPdf(document: StatementDocument): Promise<Uint8Array<ArrayBuffer>> {
 	const { language, title, serviceName, accountId, month, from, to, facts, tables } = document;
 	font ??= readFileSync(fontFile);
 	const doc = new PDFDocument({
 		...{ size: "A4", margin: 0, bufferPages: true, lang: language },
-		// Without this option pdfkit reads a font file that is not in the binary.
+		// Otherwise pdfkit reads a font file, which the binary lacks.
 		font: "",
 		info: { Title: `${title}, ${accountId}`, Author: serviceName },
 	});

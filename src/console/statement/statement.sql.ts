@@ -12,7 +12,7 @@ export const billingDetails = pgTable("billing_details", {
 });
 
 /**
- * Sums of an account's closed month (UTC), written once when its days are sealed. Usage recorded later appears in a
+ * Sums of an account's closed month (UTC). Written once, when its days are sealed. Usage recorded later appears in a
  * later month's statement.
  */
 export const closedMonth = pgTable(

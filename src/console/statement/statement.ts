@@ -3,7 +3,7 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { LedgerRow } from "../credit/credit-ledger.ts";
 
-/** A movement of credit other than usage. A `bigint`, since a month's sum may exceed NanoUsd's range. */
+/** A movement of credit other than usage. A `bigint`: a month's sum may exceed NanoUsd's range. */
 export interface StatementEntry {
 	readonly id: string;
 	readonly kind: Exclude<LedgerRow["kind"], "usage">;
@@ -34,16 +34,16 @@ export interface Statement {
 	/** closed: figures are final. over: ended, but its last days are not sealed yet. running: the present month. */
 	readonly state: MonthState;
 	readonly openingNanoUsd: bigint;
-	/** Oldest first; the first ENTRIES_MAX of `entryCount`. */
+	/** The first ENTRIES_MAX of `entryCount`, oldest first. */
 	readonly entries: readonly StatementEntry[];
 	readonly entryCount: number;
 	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
-	/** Summed from the request log as it is now, by day, model and project. */
+	/** Sums of the request log as it is now, by day, model and project. */
 	readonly usage: readonly StatementUsage[];
 	readonly usageNanoUsd: bigint;
-	/** Usage of earlier months recorded after their statements closed; charged in this statement. */
+	/** Usage of earlier months that was recorded after they closed; charged in this statement. */
 	readonly lateNanoUsd: bigint;
-	/** Usage of this month recorded after it closed: contained in `usage`, charged in a later month's statement. */
+	/** Usage of this month that was recorded after it closed: in `usage`, but charged in a later statement. */
 	readonly laterNanoUsd: bigint;
 	readonly closingNanoUsd: bigint;
 	/** Part of the charged usage, late usage included, that promotional credit paid. */
@@ -82,8 +82,8 @@ function firstDayOf(month: string): string {
 }
 
 /**
- * Closes the account's months whose days are all sealed, each once. Usage recorded late is total usage up to the
- * month's end, minus the usage stored with the last closed month.
+ * Closes the account's months whose days are all sealed, each once. Late usage is the total until the month's end,
+ * minus the total stored with the last closed month.
  */
 export async function closeMonths(statements: Statements, accountId: string): Promise<void> {
 	await statements`
@@ -181,11 +181,11 @@ function statementOf(month: string, row: Row): Statement {
 	const at = new Date(fromMs);
 	const isClosed = row.closing !== null;
 	const usage = BigInt(row.usage ?? row.live_usage);
-	// Usage before this month, as known when this month was closed.
+	// Usage before this month, as it was known when the month closed.
 	const usedBefore = row.own_to_date === null ? BigInt(row.live_before) : BigInt(row.own_to_date) - usage;
 	const late = row.to_date === null ? 0n : usedBefore - BigInt(row.to_date);
 	const moved = row.sums.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
-	// If the month before is not closed, this is the account's first month, or that month has just ended.
+	// If the previous month is not closed, this is the account's first month, or that one has just ended.
 	const opening =
 		row.opening !== null
 			? BigInt(row.opening)

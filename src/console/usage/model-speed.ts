@@ -10,16 +10,16 @@ export interface ModelSpeed {
 }
 
 export interface ModelSpeeds {
-	/** By model id, without models that have too few samples. At most a minute old. */
+	/** Speeds by model id, at most a minute old; without models that have too few samples. */
 	current(): Promise<ReadonlyMap<string, ModelSpeed>>;
 }
 
-/** Fewer samples are imprecise and could reveal a single customer's usage. */
+/** With fewer samples a median is imprecise and could reveal a single customer's usage. */
 export const SPEED_REQUESTS_MIN = 20;
 const FRESH_MS = 60_000;
 const STEPS_PER_DECADE = 20;
 
-/** Cached for a minute, so that the database load does not grow with visits. */
+/** Caches for a minute, so that visits do not load the database. */
 export function createModelSpeeds({ statements, clock }: { statements: Statements; clock: Clock }): ModelSpeeds {
 	let read: Promise<ReadonlyMap<string, ModelSpeed>> | undefined;
 	let readAtMs = 0;

@@ -1,8 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
 
 /**
- * Adds usage settled since the last call to the hourly sums. Returns the number of rows; null if another instance is
- * doing it. The first call reads every row, so `statements` needs a long timeout.
+ * Adds usage that was settled since the last call to the hourly sums. Returns the number of rows; null if another
+ * instance does it. The first call reads every row, so `statements` needs a long timeout.
  */
 export async function foldUsage(statements: Statements): Promise<number | null> {
 	const [row] = await statements<{ rows: string | null }>`select usage_fold() as rows`;

@@ -7,7 +7,7 @@ const hourOf = () => ({
 	hour: timestamp({ withTimezone: true }).notNull(),
 	keyId: text("key_id").notNull(),
 	model: text().notNull(),
-	/** ok: finished. left: the client disconnected. failed: anything else. */
+	/** ok: the answer was complete. left: the client disconnected. failed: any other end. */
 	class: text({ enum: ["ok", "failed", "left"] }).notNull(),
 	requests: count("requests"),
 	promptTokens: count("prompt_tokens"),
@@ -30,8 +30,8 @@ export const usageHour = pgTable("usage_hour", hourOf(), (table) => [
 ]);
 
 /**
- * The part of `usage_hour` in projects, by the key's project at admission. The rest of an hour had no project
- * (`usage_split`). A separate table, so that accounts without projects have no rows here.
+ * The part of `usage_hour` that belongs to projects, by the key's project at admission. The rest of an hour had no
+ * project (`usage_split`). A separate table, so that accounts without projects have no rows here.
  */
 export const usageProjectHour = pgTable(
 	"usage_project_hour",
@@ -54,15 +54,16 @@ export const usageTotal = pgTable("usage_total", {
 	chargedNanoUsd: count("charged_nano_usd"),
 });
 
-/** How far `usage_hour` has read `usage_event`; one row. */
+/** Up to where `usage_hour` contains `usage_event`; one row. */
 export const usageCursor = pgTable("usage_cursor", {
 	id: smallint().primaryKey(),
-	/** Every transaction with a lower number had ended at the last fold; null before the first fold. */
+	/** At the last call of `usage_fold` all transactions with lower numbers had ended; null before the first call. */
 	horizon: bigint({ mode: "number" }),
-	/** No transaction had this number at the last fold. */
+	/** At the last call of `usage_fold` no transaction had this number yet. */
 	newest: bigint({ mode: "number" }),
 	/**
-	 * When the last fold ran; or, if earlier, a minute after the start of the oldest transaction that was then running.
+	 * Time up to which the sums are complete: that of the last call of `usage_fold`, or a minute after the start of the
+	 * oldest transaction that ran then.
 	 */
 	foldedAt: timestamp("folded_at", { withTimezone: true }),
 });

@@ -41,7 +41,7 @@ export interface UsageSeries {
 	readonly bucketMs: number;
 	readonly fromMs: number;
 	readonly toMs: number;
-	/** Groups by cost, highest first. */
+	/** Groups, most expensive first. */
 	readonly groups: UsageGroupSums[];
 	readonly points: UsagePoint[];
 	readonly total: UsageSums;
@@ -51,7 +51,7 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 const BY_HOUR_MS_MAX = 31 * DAY_MS;
 const BY_DAY_MS_MAX = 400 * DAY_MS;
-/** Number of groups listed; cheaper ones are summed as `other`. */
+/** Number of groups in the list; the sum of all others is the group `other`. */
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
@@ -65,8 +65,8 @@ interface Row extends UsageSums {
 }
 
 /**
- * An account's usage over time. Reads only the hourly sums, so the time does not depend on the number of requests.
- * Widens the range to whole buckets (UTC). Fault invalid_request if it is too long.
+ * An account's usage over time. Reads only the hourly sums, so its cost does not depend on the number of requests.
+ * Extends the range to whole buckets (UTC). Fault invalid_request if it is too long.
  */
 export async function usageSeries(
 	statements: Statements,
@@ -109,7 +109,7 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 	);
 	const dearest = all.sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
 	const hasRest = dearest.length > GROUPS_MAX;
-	// A model named `other` cannot be listed apart from the rest, so it is added to it.
+	// A model that is itself named `other` is added to that group.
 	const groups = dearest.filter(({ id }) => !hasRest || id !== OTHER).slice(0, GROUPS_MAX);
 	const shown = new Set(groups.map(({ id }) => id));
 	const idOf = ({ groupId }: Row) => (shown.has(groupId) ? groupId : OTHER);

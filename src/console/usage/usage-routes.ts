@@ -68,7 +68,6 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id));
 }
 
-/** As in `/v1/usage`, project `none` selects usage without a project. */
 function narrowedBy({ model, key, project }: Static<typeof usageQuery> | Static<typeof logQuery>) {
 	return { model: model ?? null, keyId: key ?? null, projectId: project === "none" ? "" : (project ?? null) };
 }

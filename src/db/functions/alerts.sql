@@ -1,7 +1,7 @@
--- Finds events of which an account wants notices. Each event gives one notice, however many consoles check.
+-- Finds events of which an account wants notices. Each event is announced once, however many consoles check.
 
--- Inserts the notices of an event. The webhook gets one if the account subscribed to this type. Members with one of
--- p_roles get mails if it did, or if p_mailed is true.
+-- Inserts the notices of an event: for the webhook if the account subscribed to the type, and mails to members with one
+-- of p_roles if it did or p_mailed is true.
 create or replace function alert_notice(p_account text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean) returns void
 language plpgsql as $$
 declare
@@ -16,7 +16,7 @@ begin
         and (p_mailed or exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type));
 end $$;
 
--- Inserts the notices of an event once per p_mark. Accounts without a subscription get mails only if p_mailed is true.
+-- As alert_notice, but once per p_mark. Accounts without a subscription get mails only if p_mailed is true.
 create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean default false)
 returns void language plpgsql as $$
 begin
@@ -72,8 +72,8 @@ begin
   return v_seen;
 end $$;
 
--- Credit below the account's threshold. `armed` is set again once the credit is above it; the console that clears
--- `armed` creates the notices.
+-- Credit below the account's threshold. The console that clears `armed` creates the notices; credit above the threshold
+-- sets it again.
 create or replace function alert_credit(p_account text, p_roles jsonb) returns void
 language plpgsql as $$
 declare
@@ -93,8 +93,8 @@ begin
   end if;
 end $$;
 
--- Caps of the 1,000 most recently used keys with usage in the last hour. Notices at 80 % and 100 %, once per cap and
--- period.
+-- Caps of the 1,000 most recently used keys with usage in the last hour. A notice at 80 % and one at 100 %, once per
+-- cap and period.
 create or replace function alert_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'key.cap_reached', jsonb_build_object(
@@ -107,12 +107,12 @@ language sql as $$
       order by a.last_used_at desc limit 1000
     ) a join api_key k on k.id = a.id join budget b on b.id = cap_budget(k)
   ) x join lateral (
-    -- Only the highest threshold crossed: at 100 % there is no notice for 80 %.
+    -- Only the highest threshold: at 100 % there is no notice for 80 %.
     select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
   ) p on p.percent is not null
 $$;
 
--- The same for projects, of which an account has at most 1,000.
+-- Caps of projects, of which an account has at most 1,000; otherwise as alert_caps.
 create or replace function alert_project_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'project.cap_reached', jsonb_build_object(
@@ -127,8 +127,8 @@ language sql as $$
   ) p on p.percent is not null
 $$;
 
--- Top-ups confirmed within a day and after the account subscribed. Reads today's ledger entries, since a transfer may
--- have been created long before.
+-- Top-ups confirmed within a day and since the account subscribed. Reads ledger entries of today: a transfer may have
+-- been created long before.
 create or replace function alert_top_ups(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'topup:' || t.id, 'top_up.confirmed',
@@ -139,9 +139,9 @@ language sql as $$
     and t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
 $$;
 
--- Spending in the current hour, compared with this hour of the week in the last four weeks. Unusual: more than three
--- times the highest of them, and at least USD 5 more. At most once a day (UTC), not in an account's first week. Row
--- comparisons follow an index; comparing the hour alone would read all accounts.
+-- Spending of the current hour, compared with the same hour of the week in the last four weeks. Unusual: more than
+-- three times the highest of them, and at least USD 5 more. At most once a day (UTC), and not in an account's first
+-- week. Row comparisons follow an index; comparing the hour alone would read all accounts.
 create or replace function alert_unusual(p_account text, p_roles jsonb) returns void
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -165,7 +165,7 @@ begin
   end if;
 end $$;
 
--- Keys that expire within a week, of subscribed accounts; at most p_limit keys that had no notice yet.
+-- Keys of subscribed accounts that expire within a week; at most p_limit keys without a notice so far.
 create or replace function alerts_expiring(p_limit integer, p_roles jsonb) returns integer
 language sql as $$
   with found as materialized (
@@ -180,8 +180,8 @@ language sql as $$
     'expires_at', to_char(f.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), p_roles)::text)::integer from found f
 $$;
 
--- Model retirement on p_on: notices for accounts that used the model in the last 30 days, subscribed or not, once per
--- p_days. Handles p_limit accounts after p_after; returns the last id, null at the end.
+-- Retirement of a model on p_on: notices for accounts that used the model in the last 30 days, subscribed or not, once
+-- per p_days. Handles p_limit accounts after p_after; returns the last account's id, null at the end.
 create or replace function alerts_retiring(p_model text, p_on date, p_days integer, p_after text, p_limit integer, p_roles jsonb) returns text
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -203,7 +203,7 @@ begin
   return case when v_seen = p_limit then v_account end;
 end $$;
 
--- The account's subscribed events with some added and others removed; unchanged if nothing differs.
+-- The account's subscribed events with some added and others removed; the same value if nothing differs.
 create or replace function alert_events(p_events jsonb, p_added jsonb, p_removed jsonb) returns jsonb
 language sql immutable as $$
   select case when x.events @> p_events and p_events @> x.events then p_events else x.events end from (

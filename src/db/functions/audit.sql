@@ -1,5 +1,5 @@
 -- Writes audit entries in the statement that performs the actions, so that a crash leaves both or neither. p_acts:
--- entries as `auditNote` in `ops/audit.ts` makes them; null: no entry. p_more: details that only the statement knows.
+-- entries as `auditNote` in `ops/audit.ts` builds them; null: none. p_more: details that only the statement knows.
 create or replace function audit_note(p_acts jsonb, p_subject text, p_account text, p_more jsonb default '{}') returns void
 language sql as $$
   insert into audit_event (id, actor, action, subject, account_id, ip, detail)

@@ -1,5 +1,5 @@
--- Automatic top-ups: when one starts, and what each outcome causes. Lock order: top-up, attempt, the account's
--- auto_top_up. The function that starts an attempt locks only the last, and waits for no lock.
+-- Automatic top-ups: when an attempt starts, and what its outcome causes. Lock order: top-up, attempt, the account's
+-- auto_top_up. The function that starts an attempt locks only the last and waits for no lock.
 
 -- Reads up to p_limit change rows of accounts, and marks accounts below their threshold for a check.
 -- - Change rows are deleted in the same transaction, so a crash loses nothing.
@@ -14,7 +14,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('automatic top-ups', 0)) then
     return 0;
   end if;
-  -- No check is planned further ahead: the clock was set back since.
+  -- A check is never planned further ahead, so the clock was set back since.
   update auto_top_up s set look_at = now() where s.state = 'on' and s.look_at > now() + interval '25 hours';
   update auto_top_up_attempt t set look_at = now()
     where t.state in ('begun', 'sent', 'unknown', 'needs_authentication') and t.look_at > now() + interval '2 hours';
@@ -36,8 +36,8 @@ language sql stable as $$
   select to_char(p_at at time zone p_zone, 'YYYY-MM')
 $$;
 
--- Amount that the account bought in the present month or is buying. Each attempt stores the name of its month, since a
--- changed time zone may move a time to another month. Reads attempts since the last day of the previous month.
+-- Amount that the account bought or is buying in the present month. Each attempt stores its month, because a changed
+-- time zone could move it to another one. Reads attempts since the last day of the previous month.
 create or replace function auto_top_up_bought(p_account text, p_zone text) returns numeric
 language sql stable as $$
   select coalesce(sum(m.amount_nano_usd), 0) from auto_top_up_attempt m
@@ -46,9 +46,9 @@ language sql stable as $$
       and m.month = auto_top_up_month(now(), p_zone)
 $$;
 
--- Starts an attempt if the credit is below the threshold, nothing prevents it and no attempt is open. Locks the
--- account's settings, so that only one console starts one. Credit and open attempts are read in one snapshot, so that a
--- payment being credited is in exactly one of them. Returns whether an attempt started.
+-- Starts an attempt if the credit is below the threshold and nothing forbids it. Locks the account's settings, so that
+-- only one console starts one. Credit and open attempts are read in one snapshot, so that a payment that is being
+-- credited counts once. Returns true if an attempt started.
 create or replace function auto_top_up_begin(p_account text, p_attempt text, p_top_up text, p_reference text) returns boolean
 language plpgsql as $$
 declare
@@ -74,7 +74,7 @@ begin
     return false;
   end if;
   if v_bought + s.amount_nano_usd > s.month_most_nano_usd then
-    -- Checked at least daily, since the account's time zone or the clock may change.
+    -- The next check is at most a day away, because the account's time zone or the clock may change.
     update auto_top_up t set look_at = least(now() + interval '1 day',
         (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone)
       where t.account_id = p_account;
@@ -122,8 +122,8 @@ begin
   return true;
 end $$;
 
--- Raises an alarm for operators, and notices for the account's members, about an old open attempt. It stays open,
--- because the card may still be charged; the alarm ends with it.
+-- Alarms the operators and creates notices for the account's members about an old open attempt. It stays open, because
+-- the card may still be charged; the alarm ends with it.
 create or replace function auto_top_up_undecided(p_attempt text, p_reason text) returns void
 language plpgsql as $$
 declare
@@ -141,7 +141,7 @@ begin
   end if;
 end $$;
 
--- Stops automatic top-ups; the account's members get notices of the reason.
+-- Stops automatic top-ups of the account and creates notices with the reason for its members.
 create or replace function auto_top_up_halt(p_account text, p_state text, p_reason text) returns void
 language sql as $$
   update auto_top_up s set state = p_state, reason = p_reason, changed_at = clock_timestamp(), look_at = null,
@@ -149,8 +149,8 @@ language sql as $$
     where s.account_id = p_account and s.state = 'on'
 $$;
 
--- Handles an attempt whose owner had to act, after its top-up was decided. Paid: automatic top-ups continue. Otherwise
--- the attempt ends.
+-- Handles an attempt for which the owner had to act, after its top-up was decided. If it was paid, automatic top-ups
+-- continue; otherwise the attempt ends.
 create or replace function auto_top_up_decided(p_attempt text) returns void
 language plpgsql as $$
 declare

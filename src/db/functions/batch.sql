@@ -1,12 +1,12 @@
--- Managed batches. A run has a number (`run`); statements of earlier runs have no effect. Lock order: the batch, then
--- its lines by number.
+-- Managed batches. Each run of a batch has a number (`run`); statements of earlier runs have no effect. Lock order: the
+-- batch, then its lines by number.
 
 create or replace function unix_ms(p_time timestamptz) returns bigint
 language sql immutable as $$
   select floor(extract(epoch from p_time) * 1000)::bigint
 $$;
 
--- A batch as JSON for its record.
+-- A batch as JSON for `batches.ts`.
 create or replace function batch_fields(b batch) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', b.id, 'accountId', b.account_id, 'keyId', b.key_id, 'endpoint', b.endpoint,
@@ -22,8 +22,9 @@ language sql stable as $$
     'cancellingAtMs', unix_ms(b.cancelling_at), 'cancelledAtMs', unix_ms(b.cancelled_at))
 $$;
 
--- Creates a batch; null if the account has p_open_max open ones. A repetition, by id or by the client's idempotency
--- key, returns the existing batch. The window counts by this server's clock: gateways' clocks may differ by a day.
+-- Creates a batch; null if the account has p_open_max open ones. Called again with the same id or the client's
+-- idempotency key it returns the existing batch. Its time window counts by this server's clock: gateways' clocks may
+-- differ by a day.
 create or replace function batch_create(p_id text, p_account text, p_key text, p_endpoint text, p_input text, p_window text,
   p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_window_ms double precision,
   p_open_max integer) returns jsonb
@@ -31,7 +32,7 @@ language plpgsql as $$
 declare
   b batch;
 begin
-  -- Serialized per account, so that two concurrent calls do not both find room.
+  -- One call per account at a time, so that two do not both find room.
   perform pg_advisory_xact_lock(hashtextextended('batch ' || p_account, 0));
   select * into b from batch where id = p_id or (key_id = p_key and idempotency_key = p_idempotency);
   if found then
@@ -49,8 +50,8 @@ begin
 end $$;
 
 -- Claims lines for this run before they are sent. p_lines: [{line, id, was}]; `was` is the request for which this run
--- claimed the line before. Returns the lines to send. A line claimed for another request is left out; a repeated claim
--- is granted again. Returns none if the batch has another run or is ending.
+-- claimed the line before. Returns the lines to send. A line that another request has claimed is left out; a repeated
+-- claim is granted again. Returns none if the batch is ending or in another run.
 create or replace function batch_claim(p_id text, p_run integer, p_lines json) returns setof integer
 language plpgsql as $$
 begin
@@ -75,9 +76,9 @@ begin
     select a.line from again a union all select f.line from fresh f;
 end $$;
 
--- Records, before a part is sealed, which lines have their outcome in which part, and which lines are freed. p_lines:
--- [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}]. False if the batch
--- has another run. Repeatable.
+-- Records, before a part of the output is sealed, which lines' outcomes it contains, and which lines are freed.
+-- p_lines: [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}]. False if
+-- the batch is in another run. Repeatable.
 create or replace function batch_outcomes(p_id text, p_run integer, p_lines json) returns boolean
 language plpgsql as $$
 begin
@@ -93,14 +94,14 @@ begin
   on conflict (batch_id, line) do update set state = excluded.state, part = excluded.part, prompt_tokens = excluded.prompt_tokens,
     cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,
     reasoning_tokens = excluded.reasoning_tokens, charged_nano_usd = excluded.charged_nano_usd
-    -- Not freed if another request has claimed the line since.
+    -- A line stays claimed if another request has claimed it since.
     where excluded.state <> 'free' or (l.state = 'claimed' and l.request_id = excluded.request_id);
   return true;
 end $$;
 
--- Frees lines whose request was interrupted with an earlier run, before this run claims others. p_lines: [{line, id}].
--- Records each request as lost, so that its charge is refunded once settled. False if the batch has another run.
--- Repeatable.
+-- Frees lines whose requests were interrupted with an earlier run, before this run claims others. p_lines: [{line,
+-- id}]. Records each request as lost, so that its charge is refunded once it is settled. False if the batch is in
+-- another run. Repeatable.
 create or replace function batch_reopen(p_id text, p_run integer, p_lines json) returns boolean
 language plpgsql as $$
 declare
@@ -122,7 +123,7 @@ begin
   return true;
 end $$;
 
--- Refunds the charge of a lost request once, and deletes its record. Null if it is not settled yet.
+-- Refunds a lost request's charge once and deletes its record. Null if it is not settled yet.
 create or replace function batch_credit_lost(p_request uuid, p_entry_id text) returns bigint
 language plpgsql as $$
 declare

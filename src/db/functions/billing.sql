@@ -3,7 +3,7 @@
 create or replace function topup_expect(p_id text, p_account text, p_amount bigint, p_method text, p_reference text, p_most integer) returns boolean
 language plpgsql as $$
 begin
-  -- Serialized per account, so that two concurrent calls do not both find room.
+  -- One call per account at a time, so that two do not both find room.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);

@@ -1,5 +1,5 @@
--- Checks the ledger. Reads sealed sums and rows after them, not all rows, in the snapshot of the calling statement (the
--- function is stable), so running traffic does not disturb it.
+-- Checks the books: the sums of sealed days plus the rows after them. Reads in the snapshot of the calling statement
+-- (the function is stable), so that running traffic does not disturb it.
 create or replace function books_check() returns table (name text, broken bigint, example text)
 language plpgsql stable as $$
 declare
@@ -130,7 +130,7 @@ declare
   v_end timestamptz;
 begin
   seen := 0;
-  -- Prevents that requests of the day are removed while it is read.
+  -- Keeps the day's requests from being removed while they are read.
   perform pg_advisory_xact_lock_shared(hashtextextended('usage is read again', 0));
   delete from seal_round x where x.started_at < clock_timestamp() - interval '1 hour' and not exists (select 1 from sealed_day y where y.day >= x.day)
     and not exists (select 1 from sealed_budget b where b.budget_id > x.budget_id);
@@ -171,8 +171,7 @@ begin
     charged_nano_usd = 0, written_off_nano_usd = 0, usage_hash = ''::bytea where x.id = 1;
 end $$;
 
--- Compares up to p_limit sealed budgets with their entries and leases, from the round's position on. Returns their
--- number.
+-- Compares up to p_limit sealed budgets with their entries and leases, from where the round is. Returns their number.
 create or replace function books_verify_budgets(p_limit integer) returns bigint
 language sql set enable_seqscan = off as $$
   with page as materialized (
@@ -195,7 +194,7 @@ language sql set enable_seqscan = off as $$
   select count(*) from page
 $$;
 
--- Says how a day's rows differ from its seal; null if they agree.
+-- How a day's rows differ from its seal; null if they agree.
 create or replace function books_problem(d sealed_day, p_start timestamptz, p_rows bigint, p_charged bigint, p_written_off bigint, p_hash bytea)
 returns text
 language plpgsql set enable_seqscan = off as $$
@@ -209,7 +208,7 @@ begin
   return books_entries_problem(d, p_start);
 end $$;
 
--- The same, for the day's ledger entries only.
+-- As books_problem, but only for the day's ledger entries.
 create or replace function books_entries_problem(d sealed_day, p_start timestamptz) returns text
 language plpgsql set enable_seqscan = off as $$
 declare

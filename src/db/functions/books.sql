@@ -2,7 +2,7 @@
 -- ledger entries of a day. Calls are repeatable and exclude each other by the row of `seal_cursor` or `seal_round`.
 -- enable_seqscan = off: these tables grow for ever, and only a part of each is read.
 
--- True if no row can be recorded before p_end any more: p_end is an hour ago, and every transaction that started before
+-- True if no row can get a time before p_end any more: p_end is an hour ago, and every transaction that started before
 -- it has ended.
 create or replace function books_closed(p_end timestamptz, p_margin interval default '1 hour') returns boolean
 language sql as $$
@@ -22,7 +22,7 @@ language sql immutable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- Text of a row for hashing; archive-columns.ts in src/ledger makes the same from files.
+-- A row as the text that is hashed; archive-columns.ts in src/ledger builds the same text from files.
 create or replace function books_usage_row(e usage_event) returns text
 language sql stable as $$
   select json_build_array(e.request_id, e.account_id, e.key_id, e.instance_id, e.epoch, e.model, e.rate_card_id, e.endpoint, e.streamed,
@@ -36,9 +36,9 @@ language sql stable as $$
   select json_build_array(e.id, e.account_id, e.kind, e.amount_nano_usd, e.source_ref, e.actor, e.note, books_micros(e.created_at))::text
 $$;
 
--- Settled requests after (p_at, p_id) and before p_end, up to p_limit, in order. Returns their last position, the
--- number read, the number that count, their sums, and the chain continued from p_hash. Without any, at and id are p_at
--- and p_id.
+-- Settled requests after (p_at, p_id) and before p_end, in order, up to p_limit. Returns the last one's position, the
+-- number read, the number that count, their sums, and the hash chain continued from p_hash. Without requests the
+-- position is (p_at, p_id).
 create or replace function books_usage(p_at timestamptz, p_id uuid, p_end timestamptz, p_limit integer, p_hash bytea,
   out at timestamptz, out id uuid, out seen bigint, out counted bigint, out charged bigint, out written_off bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -49,8 +49,8 @@ language sql stable set enable_seqscan = off as $$
   ), last as (
     select r.settled_at, r.request_id from rows r order by r.settled_at desc, r.request_id desc limit 1
   ), sums as (
-    -- A request recorded as lost has no rate card and no charge; a settlement may still replace it, so it does not
-    -- count.
+    -- A request recorded as lost has neither rate card nor charge. It does not count, because a settlement may still
+    -- replace it.
     select count(*) as n, coalesce(sum(r.charged_nano_usd), 0) as charged, coalesce(sum(r.written_off_nano_usd), 0) as off,
       books_chain(p_hash, books_usage_row(r.e) order by r.settled_at, r.request_id) as hash
     from rows r where r.rate_card_id <> ''
@@ -72,7 +72,7 @@ language sql stable set enable_seqscan = off as $$
   from ledger_entry e where e.created_at >= p_from and e.created_at < p_end
 $$;
 
--- Text whose SHA-256 is the day's seal.
+-- The text whose SHA-256 is the day's seal.
 create or replace function books_sealed(d sealed_day, p_former bytea) returns text
 language sql stable as $$
   select json_build_array('tollgate day 1', d.day, d.usage_rows, d.charged_nano_usd, d.written_off_nano_usd,
@@ -149,7 +149,7 @@ begin
   state := 'sealed';
 end $$;
 
--- Starts with the day of the oldest row, once rows can no longer be added to it. False if there is none.
+-- Starts sealing with the day of the oldest row, once that day can get no more rows. False if there is no row.
 create or replace function books_begin() returns boolean
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -166,7 +166,7 @@ begin
   return true;
 end $$;
 
--- Adds up to p_limit lease operations before p_end to the sums. Returns their number.
+-- Adds up to p_limit lease operations before p_end to the day's sums. Returns their number.
 create or replace function books_operations(p_end timestamptz, p_limit integer) returns integer
 language sql set enable_seqscan = off as $$
   with rows as materialized (
@@ -188,7 +188,7 @@ language sql set enable_seqscan = off as $$
   select count(*)::integer from rows
 $$;
 
--- Seals up to p_limit leases of ended epochs whose rows are all sealed. Returns their number.
+-- Seals up to p_limit leases of ended epochs whose rows are all in sealed days. Returns their number.
 create or replace function books_seal_leases(p_limit integer) returns integer
 language sql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
   with found as materialized (

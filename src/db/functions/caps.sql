@@ -1,6 +1,6 @@
--- Caps that renew. Each period has its own budget, `<owner>:<period>:<first day>`, created by the first grant in it. A
--- reservation is settled on the budget it came from, however late. The owner's own budget then has no limit and counts
--- total spending. src/ledger/caps.md describes the change of periods.
+-- Caps that renew. Each period has a budget, `<owner>:<period>:<first day>`, created by its first grant. A reservation
+-- is settled on the budget it came from, however late. The owner's own budget then has no limit and counts total
+-- spending. src/ledger/caps.md describes the change of periods.
 
 -- First day of the period that contains a time, in the account's time zone; weeks start on Monday.
 create or replace function cap_day(p_account text, p_period text, p_at timestamptz) returns date
@@ -8,8 +8,8 @@ language sql stable set enable_seqscan = off as $$
   select date_trunc(p_period, p_at at time zone a.time_zone)::date from account a where a.id = p_account
 $$;
 
--- Whether credit of the period may be granted: from a minute before its start, since an instance's clock may be ahead,
--- to an hour after its end, for requests admitted in it.
+-- True if credit of the period may be granted: from a minute before its start, since an instance's clock may be ahead,
+-- until an hour after its end, for requests admitted in it.
 create or replace function cap_is_timely(p_account text, p_period text, p_start date) returns boolean
 language sql stable as $$
   select p_start <= cap_day(p_account, p_period, clock_timestamp() + interval '1 minute')
@@ -45,28 +45,28 @@ begin
       or v_start <> date_trunc(v_period, v_start)::date then
     return 'untimely';
   end if;
-  -- A concurrent call may have created it.
+  -- A concurrent call may have created the budget.
   insert into budget (id, kind, account_id, limit_nano_usd, owner_id, period, period_start)
     values (p_budget, k.kind, k.account_id, k.cap_nano_usd, v_owner, v_period, v_start) on conflict do nothing;
   return 'opened';
 end $$;
 
--- Budget with the key's present cap: its own, or that of the present period, which may not exist yet.
+-- Budget with the key's present cap: the key's own, or that of the present period, which may not exist yet.
 create or replace function cap_budget(k api_key) returns text
 language sql stable as $$
   select case when k.cap_period = 'lifetime' then k.id
     else k.id || ':' || k.cap_period || ':' || cap_day(k.account_id, k.cap_period, clock_timestamp()) end
 $$;
 
--- The same for a project.
+-- As cap_budget of a key, for a project.
 create or replace function cap_budget(p project) returns text
 language sql stable as $$
   select case when p.cap_period = 'lifetime' then p.id
     else p.id || ':' || p.cap_period || ':' || cap_day(p.account_id, p.cap_period, clock_timestamp()) end
 $$;
 
--- Adjusts the owner's budgets, the lifetime one and those of periods that have not ended, to a cap changed by the
--- control entry p_seq; the owner's row is locked. A lifetime cap that becomes periodic stays in force until all
+-- Adjusts the owner's budgets (the lifetime one, and those of periods that have not ended) to a cap that the control
+-- entry p_seq changed; the owner's row is locked. If a lifetime cap becomes periodic it stays in force until all
 -- instances have applied the change. Returns the number of the last control entry; null for none.
 create or replace function cap_change(p_owner text, p_account text, p_former text, p_period text, p_cap bigint, p_seq bigint) returns bigint
 language plpgsql set enable_seqscan = off as $$

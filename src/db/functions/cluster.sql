@@ -1,10 +1,11 @@
--- States of instances and order of control entries. No function here waits for a row, since rows are only added.
--- Advisory locks that no other statement takes serialize what must not run concurrently, until the end of the
--- statement. Lock order: control log, then an epoch's state.
+-- States of instances, and the order of control entries. Rows are only added, so no function here waits for a row. What
+-- must not run concurrently takes an advisory lock until the end of the statement. Lock order: control log, then an
+-- epoch's state.
 
--- Appends to the control log and notifies instances. The lock is held until commit, so numbers are in commit order and
--- readers skip none. Transactions of several statements set tollgate.control_at_commit: their entries are appended at
--- commit (trigger of control_pending), so that waits before it delay no other entry; they get 0 instead of a number.
+-- Appends to the control log and notifies instances. The lock is held until commit, so numbers are in the order of
+-- commits, and readers skip none. Transactions of several statements set tollgate.control_at_commit: a trigger of
+-- control_pending appends their entries at commit, so that waits before it delay no other entry. They get 0 instead of
+-- a number.
 create or replace function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -21,14 +22,14 @@ begin
   return v_seq;
 end $$;
 
--- Start of the transaction that appended an entry, in microseconds since 1970; without p_seq, of the present
--- transaction. Number and time together identify an entry, because a server that took over may have reused the number.
+-- Start of the transaction that appended an entry (p_at: the present one), in microseconds since 1970. A server that
+-- took over may reuse a number, so number and time together identify an entry.
 create or replace function control_at(p_at timestamptz default now()) returns bigint
 language sql stable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- Adds the next row of an epoch's state if its present state is one of p_from. p_ttl_ms null keeps the lease. p_beat:
+-- Adds a row to an epoch's states if its present state is one of p_from. p_ttl_ms null keeps the lease. With p_beat,
 -- only if that is the newest row. Returns the new row's number, else null.
 create or replace function instance_stand(p_id text, p_epoch integer, p_beat bigint, p_from text[], p_state text, p_ttl_ms integer, p_applied bigint)
 returns bigint
@@ -37,7 +38,7 @@ declare
   b instance_beat;
 begin
   perform pg_advisory_xact_lock(hashtextextended('standing ' || p_id || ' ' || p_epoch, 0));
-  -- A separate statement after the lock, so that it sees the commit of the lock's previous holder.
+  -- A statement of its own after the lock, to see what the lock's previous holder committed.
   select * into b from instance_beat x where x.id = p_id and x.epoch = p_epoch order by x.beat desc limit 1;
   if not found or b.state <> all (p_from) or b.beat <> p_beat then
     return null;
@@ -47,7 +48,7 @@ begin
       case when p_ttl_ms is null then b.lease_until else clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0) end,
       greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end);
   if p_state in ('live', b.state) then
-    -- Deletes renewed rows, except locked ones, which a later call deletes.
+    -- Deletes the rows that the new one replaces. Locked ones are left to a later call.
     delete from instance_beat x using (
         select o.beat from instance_beat o where o.id = p_id and o.epoch = p_epoch and o.beat <= b.beat for update skip locked
       ) old where x.id = p_id and x.epoch = p_epoch and x.beat = old.beat;
@@ -55,8 +56,8 @@ begin
   return b.beat + 1;
 end $$;
 
--- Starts the next epoch of an identity, in state joining. p_after: highest number the caller has used, which a server
--- that took over may not know.
+-- Starts the next epoch of an instance, in state joining. p_after: highest number that the caller has used; a server
+-- that took over may not know it.
 create or replace function instance_join(p_id text, p_ttl_ms integer, p_after integer default 0) returns integer
 language plpgsql as $$
 declare
@@ -64,7 +65,7 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('instance ' || p_id, 0));
   insert into server_seen (mark, quiet) select server_mark(), true where not exists (select 1 from server_seen) on conflict do nothing;
-  -- An epoch that died while it joined has no leases and no journal to replay.
+  -- An earlier epoch that died while it was joining: it has no leases and no journal to replay.
   perform instance_stand(i.id, i.epoch, null, array['joining'], 'left', null, null) from instance_now i
     where i.id = p_id and i.state = 'joining' and i.lease_until < clock_timestamp();
   select greatest(max(x.epoch), p_after) + 1 into v_epoch from instance_beat x where x.id = p_id;
@@ -73,9 +74,8 @@ begin
   return v_epoch;
 end $$;
 
--- joining → live, only if no control entry followed p_applied. The shared lock on the log prevents commits between
--- check and change. Returns the newest entry's number: equal to p_applied, the instance is live; null, it is fenced
--- off.
+-- Changes joining to live, if no control entry followed p_applied; a shared lock on the log prevents commits in
+-- between. Returns the newest entry's number: if it equals p_applied, the instance is live. Null: the epoch was fenced.
 create or replace function instance_go_live(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns bigint
 language plpgsql as $$
 declare
@@ -91,8 +91,8 @@ begin
   return v_seq;
 end $$;
 
--- Renews the lease. Returns the newest sequence number and this server's place. Returns no row if the epoch was
--- fenced off, or if it has applied more entries than this log ever had: then those were another server's.
+-- Renews the lease. Returns the newest control entry's number and this server's place. Returns no row if the epoch was
+-- fenced, or if it applied more entries than this log ever had: those were another server's.
 create or replace function instance_renew(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns table (seq bigint, server text)
 language plpgsql as $$
 begin
@@ -104,14 +104,14 @@ begin
   if instance_stand(p_id, p_epoch, null, array['live', 'silent'], 'live', p_ttl_ms, p_applied) is null then
     return;
   end if;
-  -- Read once more: entries appended in between need not wait for the next heartbeat.
+  -- Reads again, so that entries appended in between need not wait for the next heartbeat.
   select coalesce(max(l.seq), 0), server_place() into seq, server from control_log l;
   return next;
 end $$;
 
--- Returns the live instances that have not applied p_seq. First fences off those that another instance has seen silent
--- for longer than their lease; for others the caller waits by its own clock. Raises an error if there is no such entry,
--- or another one has its number: the server that had it is lost.
+-- Returns the live instances that have not applied entry p_seq. First fences those that another instance has seen
+-- silent for longer than their lease; for the others the caller waits by its own clock. Raises an error if no entry has
+-- this number and time: the server that had it is lost.
 create or replace function instance_lagging(p_seq bigint, p_at_micros bigint)
 returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz)
 language plpgsql as $$
@@ -119,16 +119,17 @@ begin
   if not exists (select 1 from control_log l where l.seq = p_seq and control_at(l.at) = p_at_micros) then
     raise exception 'the control log has no entry %: another server had it', p_seq using errcode = 'TG006';
   end if;
-  -- Ordered by epoch, so that two concurrent calls do not deadlock.
+  -- In the order of epochs, so that two concurrent calls do not deadlock.
   perform instance_stand(s.id, s.epoch, null, array['silent'], 'dead', null, null) from (
     select i.id, i.epoch from instance_now i where i.state = 'silent' and i.applied_seq < p_seq order by i.id, i.epoch) s;
   return query select i.id, i.epoch, i.beat, i.ttl_ms, i.lease_until from instance_now i
     where i.state in ('live', 'silent') and i.applied_seq < p_seq;
 end $$;
 
--- Where this server is in history: its system identifier, its timeline, and how far its log is flushed. A promoted
--- standby has another timeline, a restored snapshot a lower position. `?`: the role may not read the identifier. `-`:
--- a standby. If the position cannot be read, the start of the server takes its place: every restart is another server.
+-- Where this server is in history: system identifier, timeline, and the position to which its log is flushed. A
+-- promoted standby has another timeline, a restored snapshot a lower position. `?`: the role may not read the
+-- identifier. `-`: a standby. If the position cannot be read, the server's start replaces it, so every restart looks
+-- like another server.
 create or replace function server_place() returns text
 language plpgsql as $$
 declare
@@ -147,14 +148,14 @@ exception when insufficient_privilege or feature_not_supported then
   return v_system || '/@' || control_at(pg_postmaster_start_time()) || ' 0';
 end $$;
 
--- This server's identity among those that the database has lived on.
+-- Number of this server among those on which the database has been.
 create or replace function server_mark() returns text
 language sql as $$
   select split_part(server_place(), ' ', 1)
 $$;
 
--- Whether instances may still act on entries of an earlier server, and for how long at most. The first join records
--- the very first server, which has no earlier one.
+-- True if instances may still act on entries of an earlier server, and for how long at most. The first join records the
+-- first server, which has no earlier one.
 create or replace function server_fresh() returns table (mark text, fresh boolean, ttl_ms integer)
 language plpgsql as $$
 begin
@@ -164,7 +165,7 @@ begin
   return next;
 end $$;
 
--- A caller found that this server's history went back: instances that it does not know may act on lost entries.
+-- Called if this server's history went back: instances that it does not know may act on lost entries.
 create or replace function server_went_back() returns void
 language plpgsql as $$
 begin

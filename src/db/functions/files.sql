@@ -1,7 +1,7 @@
--- Files of accounts: parts are sealed one after the other and counted in the rows that limit space. Lock order: the
--- file, the account's space, the space of all accounts (the empty id).
+-- Files of accounts. Parts are sealed one after the other and counted in the rows that limit space. Lock order: the
+-- file, the account's space, the space of all accounts (with the empty id).
 
--- A file as JSON for its record. Times are Unix milliseconds.
+-- A file as JSON for `file-books.ts`. Times are Unix milliseconds.
 create or replace function file_fields(f stored_file) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', f.id, 'accountId', f.account_id, 'keyId', f.key_id, 'purpose', f.purpose, 'filename', f.filename,
@@ -9,12 +9,12 @@ language sql stable as $$
     'expiresAtMs', floor(extract(epoch from f.expires_at) * 1000)::bigint)
 $$;
 
--- Whether the purpose is limited. A batch's output is never refused, since it is stored nowhere else; it still counts
--- towards the account's space.
+-- True if files of this purpose are limited. A batch's output is never refused, since it exists nowhere else; it still
+-- counts towards the account's space.
 create or replace function file_is_bounded(p_purpose text) returns boolean
 language sql immutable as $$ select p_purpose <> 'batch_output' $$;
 
--- Creates an empty file; false if the account has too many. A repetition finds the file. Expires by this server's
+-- Creates an empty file; false if the account has too many. Called again it finds the file. It expires by this server's
 -- clock: gateways' clocks may differ by a day.
 create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
   p_lifetime_ms double precision, p_files_max integer) returns boolean
@@ -79,7 +79,7 @@ begin
   return 'sealed';
 end $$;
 
--- Deletes the row of a file after its blobs. False if there was none.
+-- Deletes a file's row, after its blobs. False if there was none.
 create or replace function file_forget(p_id text) returns boolean
 language plpgsql as $$
 declare

@@ -1,6 +1,6 @@
--- Idempotency keys across instances. Lock order: the requested claim, the account's space, older claims.
+-- Idempotency keys of all instances. Lock order: the requested claim, the account's space, older claims.
 
--- Cost of a claim's requests; null if none was admitted.
+-- Cost of a claim's attempts; null if none was admitted.
 create or replace function idempotency_charged(p_request uuid) returns bigint
 language sql stable set enable_seqscan = off as $$
   select sum(e.charged_nano_usd)::bigint
@@ -69,7 +69,7 @@ begin
       return;
     end if;
   end if;
-  -- Frees the space of an expired claim's answer.
+  -- Frees the space of the expired claim's answer.
   update idempotency_space s set bytes = s.bytes - c.bytes where s.account_id = c.account_id and c.bytes > 0;
   update idempotency_claim k set account_id = p_account, proof = p_proof, request_id = p_request, instance_id = p_instance, epoch = p_epoch,
     state = 'running', answer = null, bytes = 0, claimed_at = clock_timestamp(), expires_at = v_until
@@ -78,7 +78,7 @@ begin
   return next;
 end $$;
 
--- Stores a request's sealed answer, or null: not kept. The account's oldest answers make room.
+-- Stores a request's encrypted answer, or null if it is not kept. Deletes the account's oldest answers to make room.
 create or replace function idempotency_keep(p_id text, p_request uuid, p_answer bytea, p_account_max bigint, p_total_max bigint) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -116,7 +116,7 @@ begin
     where k.id = p_id;
 end $$;
 
--- Whether a claim has expired by p_now and its request can no longer be running.
+-- True if a claim has expired by p_now and its request cannot be running any more.
 create or replace function idempotency_is_over(k idempotency_claim, p_now timestamptz) returns boolean
 language sql stable as $$
   select k.expires_at < p_now and (k.state <> 'running' or not exists (

@@ -1,7 +1,7 @@
 -- Keys and accounts. Changes that instances must apply are appended to the control log in the same statement. Lock
 -- order: top-up, account, key, project, budget, control log.
 
--- A key as instances store it in memory. Times are Unix milliseconds; models null: all.
+-- A key as instances keep it in memory. Times are Unix milliseconds; models null: all.
 create or replace function key_fields(k api_key) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
@@ -11,28 +11,28 @@ language sql stable as $$
     'projectId', k.project_id)
 $$;
 
--- An account as instances store it in memory.
+-- An account as instances keep it in memory.
 create or replace function account_fields(a account) returns jsonb
 language sql stable as $$
   select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null,
     'timeZone', a.time_zone)
 $$;
 
--- Entity tag of a key's changeable fields, so without its spending and last use.
+-- Entity tag of a key's changeable fields. Spending and last use are not part of it.
 create or replace function key_etag(k api_key) returns text
 language sql stable as $$
   select md5(key_fields(k)::text)
 $$;
 
--- The same for an account.
+-- Entity tag of an account's changeable fields.
 create or replace function account_etag(a account) returns text
 language sql stable as $$
   select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
 $$;
 
--- Changes name, state and time zone; null keeps a field. p_match: entity tags of which one must be present; null: any.
--- Returns the control entry's number, also if the state stays the same; null if only the name changed. TG002: no such
--- account. TG005: p_match differs.
+-- Changes name, state and time zone; null keeps a field. p_match: the present entity tag must be one of these; null:
+-- any. Returns the control entry's number, even if the state stays the same; null if only the name changed. TG002: no
+-- such account. TG005: p_match differs.
 create or replace function account_update(p_id text, p_name text, p_state text, p_zone text, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -55,7 +55,7 @@ begin
   update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
     where id = p_id returning * into a;
   if p_state = 'suspended' then
-    -- A manual suspension stays: winning the dispute that had suspended the account does not end it.
+    -- A suspension by an operator stays: winning a dispute that had suspended the account does not end it.
     update stripe_dispute d set suspended = false from top_up t join stripe_payment p on p.top_up_id = t.id
       where t.account_id = p_id and d.payment_id = p.id and d.suspended;
   end if;
@@ -79,7 +79,7 @@ declare
   v_seq bigint;
 begin
   if p_most is not null and p_patch ? 'expiresAtMs' then
-    -- Locks the account first, as everywhere; a key's owner never changes.
+    -- Locks the account first, as every function does; a key never changes its account.
     perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   end if;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
@@ -116,9 +116,9 @@ begin
   return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- Checks that an account may have another usable key, with p_most as the limit (null: none). Locks the account until
--- commit, so that concurrent calls see each other. An existing key passes, so a repetition is not refused. Expired keys
--- do not count. Always true; TG004 at the limit.
+-- Checks that an account may have another usable key; p_most is the limit (null: none). Locks the account until commit,
+-- so that concurrent calls count each other's keys. An existing key passes, so that a repeated call is not refused.
+-- Expired keys do not count. Returns true; TG004 at the limit.
 create or replace function key_room(p_account text, p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -134,7 +134,7 @@ begin
   return true;
 end $$;
 
--- The same for management keys, of which the limit is for the whole service.
+-- As key_room, for management keys, whose limit is for the whole service.
 create or replace function management_key_room(p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -146,7 +146,7 @@ begin
   return true;
 end $$;
 
--- Creates a replacement with the same settings; the old key ends after p_grace_ms, 0: at once. Returns the replacement
+-- Creates a replacement with the same settings. The old key ends after p_grace_ms; 0: at once. Returns the replacement
 -- and the number of the last control entry. Repeated within an hour with the same digest it only appends another entry
 -- to wait for. TG002: no such key. TG004: it is not usable, or the account has p_most usable keys.
 create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision, p_most integer default null)
@@ -158,7 +158,7 @@ declare
   n api_key;
   v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
 begin
-  -- Locks the account before the key, as all functions do; a key's owner never changes.
+  -- Locks the account before the key, as every function does; a key never changes its account.
   perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then

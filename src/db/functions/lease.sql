@@ -7,14 +7,14 @@
 -- Statements that must not run while an epoch is being closed hold that epoch's lock `money` in shared mode; closing
 -- takes it exclusively. A holder then reads the state in a separate statement; closing cannot change it until commit.
 
--- Total spending of a budget: leases that may still change, and the sum of all others.
+-- Total spending of a budget: that of leases that may still change, plus the sum of all others.
 create or replace function budget_spent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = p_budget and not l.sealed), 0)
     + coalesce((select b.spent_nano_usd from sealed_budget b where b.budget_id = p_budget), 0)
 $$;
 
--- Credit of a budget held by instances that are not live, running requests included, until their journals are replayed.
+-- Credit of a budget that dead instances hold, with their running requests, until their journals are replayed.
 create or replace function budget_absent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0)
@@ -82,8 +82,8 @@ begin
         continue;
       end if;
     end if;
-    -- A crashed instance counts until another has waited for its lease by its own clock: the database's clock may have
-    -- been set forward.
+    -- A crashed instance counts until another one has waited for its lease by its own clock: the database's clock may
+    -- have been set forward.
     if b.lift_seq is not null and not exists (select 1 from instance_now i where i.state = 'live' and i.applied_seq < b.lift_seq) then
       update budget g set limit_nano_usd = null, lift_seq = null where g.id = r.budget;
       b.cap := null;
@@ -109,7 +109,7 @@ begin
         v_amount := least(case when contested then r.min else r.want end, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
         if v_amount > b.cap - b.drawn or v_amount < r.min then
           v_amount := 0;
-          -- Its limit is about to be lifted; when the instance asks again there is none.
+          -- The budget's limit is about to be lifted. When the instance repeats the request there is none.
           busy := b.lift_seq is not null and not r.again;
         end if;
       end if;
@@ -118,8 +118,8 @@ begin
           values (r.op, r.budget, p_instance, p_epoch, 'grant', v_amount);
       end if;
       if v_amount > 0 then
-        -- An instance that had nothing and gets only what its requests need holds nothing idle, so it counts as having
-        -- answered.
+        -- An instance that had nothing and gets only what its requests need keeps nothing idle, so it counts as having
+        -- answered the recall.
         insert into lease as x (budget_id, instance_id, epoch, granted_nano_usd, recalled)
           values (r.budget, p_instance, p_epoch, v_amount, coalesce(v_ticket, 0))
           on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = x.granted_nano_usd + excluded.granted_nano_usd,
@@ -129,15 +129,15 @@ begin
       end if;
     end if;
     amount := v_amount;
-    -- Limited to the largest exact number: an account with more must not fail the response for all others.
+    -- At most the largest exact number: a larger one would make the response fail for all budgets.
     available := case when b.cap is null then null else least(9007199254740991, greatest(0, b.cap - b.drawn)) end;
     if amount = 0 and b.cap is not null then
-      -- Most that would be available if everything were idle; the locked budget's row prevents grants and returns.
+      -- The most that would be available if all credit were idle. The locked budget's row prevents grants and returns.
       select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),
           count(*) filter (where x.recalled < coalesce(r.ticket, 9223372036854775807))
         into v_elsewhere, unanswered
         from lease x join instance_now i on i.id = x.instance_id and i.epoch = x.epoch
-          -- Leases that are being closed come back. So do those of an earlier epoch whose instance has a newer one,
+          -- Credit of leases that are being closed comes back. So does that of an epoch whose instance has a newer one,
           -- which replays the journal.
           and (i.state in ('live', 'closing') or exists (
             select 1 from instance_now n where n.id = i.id and n.epoch > i.epoch and n.state in ('live', 'silent')))
@@ -145,7 +145,7 @@ begin
       if available + v_elsewhere < r.min then
         unanswered := 0;
       elsif unanswered = 0 then
-        -- Sealed leases ended an hour ago and are not needed; when they leave the sum, it falls.
+        -- Sealed leases ended an hour ago or earlier and are not needed. The sum falls when a lease leaves it.
         select sum(x.granted_nano_usd) - b.cap into lent from lease x where x.budget_id = r.budget and not x.sealed;
       end if;
     end if;
@@ -153,9 +153,9 @@ begin
   end loop;
 end $$;
 
--- Returns slices. p_requests: [{op, budget, amount, recall}]; the instance has already removed the amounts from memory.
--- recall: the newest recall that this answers, with amount 0 if nothing is returned. Returns the ops that were not done
--- because a row is locked.
+-- Returns credit of leases. p_requests: [{op, budget, amount, recall}]; the instance has already removed the amounts
+-- from memory. recall: number of the newest recall that this answers, with amount 0 if nothing is returned. Returns the
+-- ops that were not executed because a row is locked.
 create or replace function lease_return(p_instance text, p_epoch integer, p_requests json) returns setof uuid
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -201,7 +201,7 @@ begin
   end loop;
 end $$;
 
--- Recalls idle credit of these budgets from all other instances. Returns the ticket whose answers count.
+-- Recalls idle credit of these budgets from all other instances. Returns the number with which they answer.
 create or replace function lease_recall(p_instance text, p_epoch integer, p_budgets json) returns bigint
 language plpgsql as $$
 declare
@@ -210,7 +210,7 @@ begin
   insert into recall (budget_id, ticket, instance_id, epoch)
     select x.budget, v_ticket, p_instance, p_epoch
       from (select distinct e.budget from json_array_elements_text(p_budgets) as e(budget)) x;
-  -- Deletes recalls so old that no request waits for their answers.
+  -- Deletes recalls that are so old that no request waits for their answers.
   delete from recall r using (
       select o.budget_id, o.ticket from recall o where o.at < clock_timestamp() - interval '1 minute' limit 1000 for update skip locked
     ) old where r.budget_id = old.budget_id and r.ticket = old.ticket;
@@ -218,7 +218,7 @@ begin
   return v_ticket;
 end $$;
 
--- Recalls by others that this epoch has not answered.
+-- Recalls of other instances that this epoch has not answered.
 create or replace function lease_recalled(p_instance text, p_epoch integer) returns table (budget text, ticket bigint)
 language sql set enable_seqscan = off as $$
   select r.budget_id, max(r.ticket) from recall r

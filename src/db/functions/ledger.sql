@@ -1,15 +1,15 @@
 -- Spending and payments. Each function is called as an autocommit statement and is repeatable. enable_seqscan = off:
--- plans are kept from the first calls, when tables are empty. Settlements wait for no row (lease.sql): locked ones are
--- left out of a batch, and a late settlement is refused as a whole. A booking waits for its account's row, up to the
+-- plans are kept from the first calls, when tables are empty. Settlements wait for no row (lease.sql): a batch leaves
+-- out those with a locked row, and a late settlement is refused. A booking waits for its account's row, at most the
 -- client's lock_timeout.
 
--- The value of a column with one entry, which stands for all settlements; else null.
+-- The value of a column with a single element, which stands for all settlements; else null.
 create or replace function of_all(p_column anyarray) returns anyelement
 language sql immutable as $$
   select case when cardinality(p_column) = 1 then p_column[1] end
 $$;
 
--- The column with one value per settlement, repeating a single value.
+-- A column with one element per settlement; repeats a single element.
 create or replace function for_all(p_column anyarray, p_many integer) returns anyarray
 language sql immutable as $$
   select case when cardinality(p_column) = 1 then array_fill(p_column[1], array[p_many]) else p_column end
@@ -48,14 +48,14 @@ declare
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
   v_began timestamptz;
   v_many integer := cardinality(p_id);
-  -- Common value of all settlements; null if they differ.
+  -- Values that all settlements have in common; null if they differ.
   v_model text; v_card text; v_endpoint text; v_streamed boolean; v_reserved bigint; v_batch text; v_off bigint; v_basis text;
   v_ending text; v_status integer; v_prompt_tokens integer; v_cached_tokens integer; v_completion_tokens integer;
   v_reasoning_tokens integer; v_units integer; v_replica text; v_first real; v_ms real;
 begin
   late := false; fresh := 0; busy := '[]';
-  -- A repeated flush may meet its first attempt still running. The lock makes it wait, so that it sees what was settled
-  -- and does not record it as running.
+  -- A repeated flush may come while its first attempt still runs. The lock makes it wait: otherwise it would record
+  -- requests as running that the first one settles.
   perform pg_advisory_xact_lock(hashtextextended('flush ' || p_instance || ' ' || p_epoch, 0));
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state not in ('closing', 'left')) then
@@ -93,7 +93,7 @@ begin
         select 1 from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and k.locked is null limit 1
       ) there
   ), running as materialized (
-    -- Most requests end before any flush recorded them as running.
+    -- Most of these requests were never recorded as running, because they ended before a flush.
     select x.id from x cross join lateral (select 1 from reservation r where r.request_id = x.id limit 1) there
       where exists (select 1 from reservation)
   ), shown as materialized (
@@ -110,8 +110,8 @@ begin
       from unnest(p_id, p_account, p_key, p_budgets, p_at) with ordinality x(id, account, key, budgets, at, place)
       where (array[x.account, x.key, x.id::text] || x.budgets::text[]) && v_busy or to_timestamp(x.at / 1000.0) < v_before;
   end if;
-  -- Inserts without looking for known requests, which would cost a fifth of the time and hardly ever find one. After a
-  -- unique violation the known ones are removed and the insert is repeated.
+  -- Inserts without looking for known requests: a look would cost a fifth of the time and hardly ever find one. A
+  -- unique violation removes the known ones and repeats the insert.
   loop
     begin
       insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -223,7 +223,7 @@ begin
   perform 1 from lease l where l.budget_id = any (v_budgets) and l.instance_id = p_instance and l.epoch = p_epoch for update nowait;
   perform 1 from usage_event e where e.request_id = x.id for update nowait;
   perform 1 from reservation r where r.request_id = x.id for update nowait;
-  -- An operator attested that this request would not be settled (lease_close), which was wrong: its record is replaced.
+  -- An operator declared that this request would not be settled (lease_close), which was wrong: its record is replaced.
   if exists (select 1 from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0) then
     perform usage_take_back(x.id);
     delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
@@ -246,7 +246,7 @@ begin
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x."promptTokens", x."cachedTokens",
       x."completionTokens", x."reasoningTokens", x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), v_admitted, x.first, x.ms);
-  -- Restores the row of an epoch that was removed, so that the lease is sealed and removed later.
+  -- Creates the epoch's row again if it was removed, so that the lease is sealed and removed later.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()
       where not exists (select 1 from instance_beat b where b.id = p_instance and b.epoch = p_epoch) on conflict do nothing;
@@ -271,9 +271,9 @@ begin
   delete from reservation r where r.request_id = x.id;
 end $$;
 
--- Changes an account's credit. p_forced: a dispute takes more than is available, which the next top-up pays first.
--- Returns the control entry's number; null if the reference was booked before. TG003: credit insufficient. TG004:
--- unspent credit would exceed the largest readable number. Total credit over the years has no limit.
+-- Changes an account's credit. p_forced: takes more than is available, as for a dispute; the next top-up pays that
+-- first. Returns the control entry's number; null if the reference was booked before. TG003: too little credit. TG004:
+-- unspent credit would exceed the largest exact number; the total over the years has no limit.
 create or replace function ledger_book(p_id text, p_account text, p_kind text, p_amount bigint, p_source_ref text, p_actor text, p_note text, p_forced boolean)
 returns bigint
 language plpgsql as $$

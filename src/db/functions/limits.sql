@@ -1,5 +1,5 @@
--- Shares of keys' limits: each instance counts within its share, so that all together stay within the limit. Locks:
--- each key's advisory lock, in the order of hashes.
+-- Shares of keys' limits. Each instance admits within its share, so that all instances stay within the limit. Lock
+-- order: the keys' advisory locks in the order of their hashes.
 
 -- Records the shares that an instance has, and grants what it needs if free. p_asks: [{key, kind, limit, have, need,
 -- seq}]. `have`: share in memory; `need`: share wanted, up to `have` for none. p_former: earlier epochs of this
@@ -53,7 +53,7 @@ begin
     share := r.have;
     if r.need > r.have then
       if v_rest >= r.need then
-        -- As with credit: an instance gets at most half of the rest, divided by the instances that may ask.
+        -- As with credit, an instance gets at most half of the rest, divided by the number of instances that may ask.
         share := case when v_live = 1 then v_rest
           else least(v_rest, greatest(r.need, r.have + (v_rest - r.have + 2 * v_live - 1) / (2 * v_live))) end;
       else

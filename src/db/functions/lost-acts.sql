@@ -1,7 +1,7 @@
--- Changes that a server lacks after a failover, but that instances know from its predecessor's control log. Lock order
--- as in keys.sql.
+-- Changes that a server lacks after a failover, but that instances know from the former server's control log. Lock
+-- order as in keys.sql.
 
--- The fields that p_known limits more strictly than p_now, with the values of p_known.
+-- The fields in which p_known is stricter than p_now, with the values of p_known.
 create or replace function limited_closer(p_now jsonb, p_known jsonb) returns jsonb
 language plpgsql immutable as $$
 declare
@@ -23,7 +23,7 @@ begin
 end $$;
 
 -- Repeats a revocation that this server lacks. Returns `redone`; `lost` if the entry granted something that this server
--- lacks; null if the state is the same. p_newer: a later change of the subject exists here, so only a revocation is
+-- lacks; null if nothing differs. p_newer: this server has a later change of the same subject, so only a revocation is
 -- repeated.
 create or replace function act_redo(p_kind text, p_subject text, p_known jsonb, p_newer boolean) returns text
 language plpgsql as $$
@@ -52,7 +52,7 @@ begin
       return 'redone';
     end if;
   else
-    -- A booking; the budget of a cap follows from its key or project.
+    -- A booking. The budget of a cap follows from its key or project.
     return case when exists (select 1 from account a where a.id = p_subject) then 'lost' end;
   end if;
   if v_now is null then
@@ -74,8 +74,7 @@ begin
 end $$;
 
 -- Records an entry of a former server's log, and repeats it if it revoked a right. Returns the outcome; null if nothing
--- was missing, or another instance was first. This log may have the entry though the caller has not read it, by its
--- clock or its limit.
+-- was missing, or another instance was first. This log may contain the entry although the caller's copy does not.
 create or replace function act_lost(p_seq bigint, p_at_micros bigint, p_kind text, p_subject text, p_payload jsonb) returns text
 language plpgsql as $$
 declare

@@ -1,7 +1,7 @@
--- Projects: a budget between account and keys. Changes that instances must apply are appended to the control log in the
+-- Projects, a budget between account and keys. Changes that instances must apply are appended to the control log in the
 -- same statement. Lock order: top-up, account, key, project, budget, control log.
 
--- A project as instances store it in memory; models null: all.
+-- A project as instances keep it in memory; models null: all.
 create or replace function project_fields(p project) returns jsonb
 language sql stable as $$
   select jsonb_build_object('name', p.name, 'state', p.state, 'capNanoUsd', p.cap_nano_usd, 'capPeriod', p.cap_period,
@@ -15,7 +15,7 @@ language sql stable as $$
   select md5(p.id || project_fields(p)::text)
 $$;
 
--- Project among the further budgets of a request; null if none.
+-- The project among a request's further budgets; null if none.
 create or replace function budgets_project(p_budgets text[]) returns text
 language sql immutable as $$
   select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
@@ -28,7 +28,7 @@ language plpgsql as $$
 declare
   p project;
 begin
-  -- Serialized per account, so that concurrent calls see each other.
+  -- One call per account at a time, so that two do not both find room.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -47,8 +47,8 @@ begin
   return p.id is not null;
 end $$;
 
--- Checks and locks the project for a key until commit, so that it is not archived in between; null for none. TG002: the
--- account has no such project. TG004: it is archived.
+-- Checks and locks the project of a key until commit, so that it is not archived in between; nothing for null. TG002:
+-- the account has no such project. TG004: it is archived.
 create or replace function project_for_key(p_id text, p_account text) returns text
 language plpgsql as $$
 declare
@@ -106,7 +106,7 @@ begin
   return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- Whether a key is this person's: keys in a project belong to all of its members, others to their makers.
+-- True if a key is this person's: members of a project have its keys, other keys belong to their creator.
 create or replace function key_is_of(k api_key, p_user text) returns boolean
 language sql stable set enable_seqscan = off as $$
   select case when k.project_id is null then k.made_by is not distinct from p_user

@@ -3,9 +3,9 @@
 -- src/ledger/closed-days.md says why each deletion is safe. enable_seqscan = off: the tables are long, and only a part
 -- is read.
 
--- Time before which settled requests may be deleted: the end of the last of the days that are sealed and older than
--- p_days. Stops at the first day that was sealed within a week (time to notice a wrong clock), differs from its seal,
--- or lacks its archive.
+-- Time before which settled requests may be deleted: the end of the last day that is sealed and older than p_days.
+-- Stops before the first day that was sealed within a week (time to notice a wrong clock), differs from its seal, or is
+-- not in the archive.
 create or replace function removal_until(p_from timestamptz, p_days integer, p_archived boolean) returns timestamptz
 language sql stable set enable_seqscan = off as $$
   select coalesce((
@@ -38,7 +38,7 @@ begin
   end if;
   state := 'idle';
   if r.usage_frozen < r.usage_before then
-    -- A pending rebuild of the sums must come first, since it needs all rows.
+    -- The sums must be rebuilt first if they have to be: a rebuild needs all rows.
     if books_closed(r.usage_said_at) and pg_try_advisory_xact_lock(hashtextextended('usage is read again', 0))
         and exists (select 1 from usage_cursor c where c.horizon <= pg_current_xact_id()::text::bigint) and usage_fold() is not null then
       update removal set usage_frozen = usage_before, usage_at = '-infinity', usage_id = '00000000-0000-0000-0000-000000000000' where id = 1;
@@ -50,8 +50,8 @@ begin
         where e.settled_at >= r.usage_at and (e.settled_at, e.request_id) > (r.usage_at, r.usage_id) and e.settled_at < r.usage_frozen
         order by e.settled_at, e.request_id limit p_limit
     ), gone as (
-      -- A request admitted by a clock that was ahead could be settled again, so it is deleted only when that time has
-      -- come.
+      -- A clock that was ahead gave the request a late time. It could be settled again until then, so it is deleted
+      -- after that.
       delete from usage_event e using page p where e.request_id = p.request_id and p.admitted_at < r.usage_frozen returning 1
     ), moved as (
       update removal x set usage_at = last.settled_at, usage_id = last.request_id
@@ -70,8 +70,8 @@ begin
   end if;
 end $$;
 
--- Reads p_limit lease operations of sealed days more than p_days ago and deletes those of ended epochs, which are never
--- repeated. Some rows stay, so it works in rounds, each started a day after the last. Returns the number read; null if
+-- Reads p_limit lease operations of sealed days, more than p_days old, and deletes those of ended epochs, which are
+-- never repeated. Others stay, so the reading starts again a day after each round. Returns the number read; null if
 -- another call runs.
 create or replace function removal_operations(p_days integer, p_limit integer, out seen bigint, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
@@ -132,8 +132,8 @@ begin
   return v_removed;
 end $$;
 
--- Deletes rows of up to p_limit epochs that ended more than p_days ago and have no lease. An identity's newest epoch
--- stays, since the next number follows from it. Returns their number.
+-- Deletes the rows of up to p_limit epochs that ended more than p_days ago and have no lease. An instance's newest
+-- epoch stays, since the next number follows from it. Returns their number.
 create or replace function removal_epochs(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -146,8 +146,8 @@ begin
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and l.sealed)
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and not l.sealed)
       limit p_limit loop
-    -- A late settlement takes the same lock, shared, and creates a lease, which a separate statement after the lock
-    -- sees.
+    -- A late settlement takes the same lock, shared, and creates a lease. A statement of its own after the lock sees
+    -- it.
     if pg_try_advisory_xact_lock(hashtextextended('money ' || e.id || ' ' || e.epoch, 0)) then
       delete from instance_beat b where b.id = e.id and b.epoch = e.epoch
         and not exists (select 1 from lease l where l.instance_id = e.id and l.epoch = e.epoch and l.sealed)
@@ -158,7 +158,7 @@ begin
   return v_removed;
 end $$;
 
--- Deletes up to p_limit of the oldest control entries: p_days old and applied by every epoch whose lease runs. The
+-- Deletes up to p_limit of the oldest control entries: p_days old, and applied by every epoch whose lease runs. The
 -- newest entry stays, since the next number follows from it. An instance that was away longer finds an entry missing
 -- and starts a new epoch. Returns their number.
 create or replace function removal_control(p_days integer, p_limit integer) returns bigint
@@ -176,7 +176,7 @@ begin
     select l.seq, l.at from control_log l order by l.seq limit p_limit
   ), gone as (
     delete from control_log l where l.seq in (select p.seq from page p) and l.seq < v_keep
-      -- Leaves no gap, even if the clock was set back.
+      -- Deletes without gaps, even if the clock was set back.
       and l.seq < coalesce((select min(p.seq) from page p where p.at >= clock_timestamp() - make_interval(days => p_days)), v_keep)
       returning 1
   )
@@ -184,9 +184,9 @@ begin
   return v_removed;
 end $$;
 
--- Start of an epoch, if it was so long after p_before that none of its requests can have been admitted earlier,
--- whatever its clock says; else null. The margin of a week covers leaps of this server's clock. Unknown for an epoch
--- that a late settlement restored (ttl_ms 0).
+-- Start of an epoch, if it was so long after p_before that none of its requests was admitted earlier, whatever its
+-- clock says; else null. The margin of a week covers leaps of this server's clock. Null for an epoch whose row a late
+-- settlement created again (ttl_ms 0).
 create or replace function removal_began_after(p_instance text, p_epoch integer, p_before timestamptz) returns timestamptz
 language sql stable as $$
   select i.started_at from instance_now i

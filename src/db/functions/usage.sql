@@ -32,8 +32,8 @@ begin
     return null;
   end if;
   if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
-    -- First call, or a restored database whose transaction numbers start again. Removed requests exist only in the sums
-    -- (removal.sql).
+    -- The first call, or a database restored where transaction numbers start again. Removed requests exist only in the
+    -- sums (removal.sql).
     v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
     delete from usage_hour h where h.hour >= v_frozen;
     delete from usage_project_hour h where h.hour >= v_frozen;
@@ -44,13 +44,13 @@ begin
     v_floor := c.folded_at - interval '1 minute';
   end if;
   v_from := v_floor;
-  -- Before the statement that reads: transactions that end in between are visible there.
+  -- Read before the rows: transactions that end in between are visible then.
   select min(a.xact_start) into v_oldest from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.relation = 'usage_event'::regclass and l.mode = 'RowExclusiveLock'
       and l.database = (select d.oid from pg_database d where d.datname = current_database());
   v_at := least(clock_timestamp(), v_oldest + interval '1 minute');
   if clock_timestamp() < c.folded_at - interval '30 seconds' then
-    -- The clock was set back since the last call: rows counted only by their age must first be below the horizon.
+    -- The clock was set back since the last call. Rows that were counted by their age must first be below the horizon.
     if pg_snapshot_xmin(pg_current_snapshot())::text::bigint < c.newest then
       return null;
     end if;
@@ -67,7 +67,7 @@ begin
       (e.settled_at < v_at - interval '1 minute' or x.xid < s.horizon)
         and (v_floor = '-infinity' or x.xid >= case when e.settled_at < v_floor then greatest(c.newest, c.horizon) else c.horizon end) as counts
     from seen s cross join usage_event e cross join lateral (
-      -- Full transaction number of the row: the number near the horizon that ends with these 32 bits.
+      -- Full transaction number of the row: the one near the horizon that ends in these 32 bits.
       select s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
     ) x where e.settled_at >= v_from and e.admitted_at >= v_frozen
   ), hours as materialized (
@@ -107,7 +107,7 @@ begin
     select date_trunc('hour', f.admitted_at, 'UTC'), f.model, t.kind, floor(20 * log(greatest(t.size, 0.001)))::smallint, count(*)
     from fresh f cross join lateral (values
       ('first_token', f.first_token_ms::double precision),
-      -- Excludes the time to the first token.
+      -- Tokens per second after the first token.
       ('rate', case when f.completion_tokens >= 16 and f.duration_ms > f.first_token_ms
         then 1000.0 * (f.completion_tokens - 1) / (f.duration_ms - f.first_token_ms)::double precision end)
     ) as t(kind, size)
@@ -121,8 +121,8 @@ begin
     select f.key_id, max(f.admitted_at) as at, count(*) filter (where f.counts) as added
     from fresh f group by 1
   ) k;
-  -- Runs last: the statements above may wait for locked rows of the sums, and a lock on a key row during that wait would delay
-  -- its revocation. Skips keys that others lock; the next call reads the last minute again and updates them.
+  -- Last, because the statements above may wait for locked rows of the sums: a lock on a key's row during that wait
+  -- would delay its revocation. Keys with a locked row are left to the next call, which reads the last minute again.
   update api_key k set last_used_at = x.at from (
     select a.id, u.at from unnest(v_keys, v_used) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
@@ -133,8 +133,8 @@ begin
   return v_rows;
 end $$;
 
--- Subtracts a request without cost and usage from the sums before it is deleted, if usage_fold counted it, by the same
--- rule. Raises lock_not_available while a fold runs: the client retries.
+-- Subtracts a request without cost and usage from the sums, before it is deleted. Decides as usage_fold whether it was
+-- counted. Raises lock_not_available while usage_fold runs: the client retries.
 create or replace function usage_take_back(p_id uuid) returns void
 language plpgsql as $$
 declare
@@ -156,9 +156,9 @@ begin
       and h.key_id = e.key_id and h.model = e.model and h.class = usage_class(e.ending);
 end $$;
 
--- An account's hours. p_told: split by project ('': none), of one project, or of all (null). Usage without a project is
--- the whole hour minus the projects' rows, which appear as negative rows: only sums of all rows are meaningful, and a
--- group whose requests sum to zero is empty.
+-- An account's hours. p_told: split by project ('' for none), of one project, or of all (null). Usage without a project
+-- is the whole hour minus the projects' rows, which appear as negative rows. So only sums of all rows are meaningful,
+-- and a group whose requests sum to zero is empty.
 create or replace function usage_split(p_account text, p_from timestamptz, p_to timestamptz, p_told boolean, p_project text)
 returns table (hour timestamptz, project_id text, key_id text, model text, class text, requests bigint, prompt_tokens bigint, cached_tokens bigint,
   completion_tokens bigint, reasoning_tokens bigint, charged_nano_usd bigint, duration_ms double precision, first_token_ms double precision, first_tokens bigint)
@@ -177,8 +177,8 @@ language sql stable as $$
 $$;
 
 -- An account's settled requests in a range, newest first, after (p_at, p_id): up to p_limit. Null: any; p_project '':
--- none. enable_sort, enable_bitmapscan = off: the planner assumes a short range and would sort all of it, but an index
--- has it in order.
+-- none. enable_sort, enable_bitmapscan = off: the planner expects few rows and would sort all of them, but an index has
+-- them in order.
 create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
   p_model text, p_key text, p_project text, p_status text, p_limit integer) returns setof usage_event
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -186,7 +186,7 @@ begin
   if p_key is not null then
     return query select u.* from usage_event u
       where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
-        -- Uses the key's index instead of the project's, because a key has fewer rows.
+        -- Uses the key's index instead of the project's: a key has fewer rows.
         and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id is not distinct from nullif(p_project, ''))
         and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
       order by u.admitted_at desc, u.request_id desc limit p_limit;
@@ -208,9 +208,9 @@ begin
 end $$;
 
 -- Hours from p_from to p_to in which an account or key has requests of a model and class (null: any), newest first, up
--- to p_rows per model and class. So the rows read depend on the number of models, not of hours. An hour appears once
--- per sum. Row comparisons and the order follow the index: otherwise the planner reads all hours if the model has none.
--- enable_sort, enable_bitmapscan = off: as above.
+-- to p_rows per model and class. So the number of rows read depends on the models, not on the hours. An hour appears
+-- once per sum. Row comparisons and the order follow the index: otherwise the planner reads all hours if the model has
+-- none. enable_sort, enable_bitmapscan = off: see usage_page.
 create or replace function usage_hours(p_account text, p_key text, p_model text, p_status text, p_from timestamptz, p_to timestamptz,
   p_rows integer) returns table (hour timestamptz, requests bigint)
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -242,7 +242,7 @@ begin
   end loop;
 end $$;
 
--- The same for a project, or one of its keys (null: all), from the sums by project.
+-- As usage_hours for a project, or for one of its keys (null: all), from the sums by project.
 create or replace function usage_project_hours(p_account text, p_project text, p_key text, p_model text, p_status text, p_from timestamptz,
   p_to timestamptz, p_rows integer) returns table (hour timestamptz, requests bigint)
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$

@@ -42,7 +42,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await queryDatabase(() => batches.create(owner, wanted)));
 		},
-		/** Existing batches stay readable if no model supports batches; a service without either has none. */
+		/** Existing batches stay readable if no model supports batches; a service without either refuses. */
 		async list({ url, key }: UnmeteredCall) {
 			const query = new URL(url).searchParams;
 			const limit = limitOf(query.get("limit"));

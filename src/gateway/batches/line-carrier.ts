@@ -10,11 +10,11 @@ import type { ServedEndpoint } from "../serve/serve.ts";
 
 export type LineCarrier = ReturnType<typeof createLineCarrier>;
 
-/** Serves batch lines like all requests, in the name of the batch's key. */
+/** Serves a batch's lines like other requests, in the name of the batch's key. */
 export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">) {
-	/** Usage of lines being sent; each is read once, after the line's answer. */
+	/** Usage of lines that are being sent; read once, after the line's answer. */
 	const used = new SlotMap<BatchUsage>();
-	/** Number of lines being sent by model, including those that wait for a place. */
+	/** Lines being sent per model, including those that wait for a model server. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {

@@ -12,7 +12,7 @@ import type { ReportedUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS, faultOf, statusOf } from "../error-body.ts";
 import type { Exchange, ServeDeps } from "../serve/context.ts";
 
-/** Factor by which the learnt rate may at most exceed the estimate by size. */
+/** Upper limit of a learnt token estimate, as a multiple of the estimate by size. */
 const LEARNT_FACTOR_MAX = 2;
 
 export interface Bill extends UsageCounts {
@@ -20,14 +20,14 @@ export interface Bill extends UsageCounts {
 	readonly basis: Basis;
 }
 
-/** Size of generated output, as far as it is known without a token count. */
+/** Size of generated output, which bounds its tokens if the model server reports no count. */
 export interface OutputSize {
 	readonly bytes: number;
-	/** Events of a stream with output; 0 if the answer was not streamed. */
+	/** Number of a stream's events with output; 0 if the answer was not streamed. */
 	readonly chunks: number;
-	/** Estimate from finished streams of the same replica; undefined if there were too few. */
+	/** Tokens estimated from finished streams of the same replica; undefined if there were too few. */
 	readonly tokensLikely?: number | undefined;
-	/** The client did not end the stream, and it has no end: an estimate is at most one token per event. */
+	/** True if the server broke off the stream: an estimate then has at most one token per event. */
 	readonly isBroken?: boolean;
 }
 
@@ -35,9 +35,9 @@ export interface OutputSize {
 export const NO_CHARGE: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
- * Prices the upstream's counts. A missing count is estimated from the size, at most up to the reservation; a count
- * above the context length is reduced to it. Both are marked as estimates, as is a record that contradicts itself. A
- * count above the output limit stays.
+ * Prices the token counts that the model server reported. A missing count is estimated from the size, at most up to the
+ * reservation. A count above the context length is reduced to it. Both are marked as estimates, and so is a record that
+ * contradicts itself. A count above the output limit is charged as reported.
  */
 export function billOf(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -48,7 +48,7 @@ export function billOf(
 	tokensLikely?: number,
 ): Bill {
 	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
-	// Some servers report zero although they generated output.
+	// A count of zero is ignored if there was output: some servers report it.
 	const counted = bytes > 0 ? reported?.completionTokens || undefined : reported?.completionTokens;
 	const completion = counted ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completionTokens);
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
@@ -69,13 +69,13 @@ export function billOf(
 	};
 }
 
-/** The estimate learnt from the replica's streams, limited to one token per byte and twice the estimate by size. */
+/** The estimate learnt from the replica's streams; at most one token per byte and twice the estimate by size. */
 function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
 	const bySize = completionTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
-/** Limit of counts, whose columns have 32 bits: a wrong upstream count must not block the writes of all requests. */
+/** Highest count that a column of 32 bits holds. A wrong count above it would block the writes of all requests. */
 const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeFacts {
@@ -104,18 +104,18 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 	};
 }
 
-/** Rounds milliseconds to three decimals; further digits would only lengthen the record. */
+/** Rounds milliseconds to microseconds; more digits would only lengthen the record. */
 function wholeMicros(ms: number): number {
 	return Math.round(ms * 1_000) / 1_000;
 }
 
-/** Bill as settled in the ledger, so that the client sees the charged amount. */
+/** The bill as the ledger settled it, so that the client sees the charged amount. */
 export function settledBill(event: SettledEvent): Bill {
 	const { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, charged: cost } = event;
 	return { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, cost };
 }
 
-/** Settles a failed, admitted request without a charge; does nothing if it is already settled. */
+/** Settles an admitted request that failed, without a charge. Does nothing if it is already settled. */
 export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
@@ -133,8 +133,8 @@ export function endingOf(error: unknown): Ending {
 }
 
 /**
- * Draws credit for a cost above the reservation; the settlement writes the rest off. Undefined, as usual, if this
- * instance has enough.
+ * Draws credit for a cost above the reservation; the settlement writes off what is missing. Returns undefined, as it
+ * usually does, if this instance has enough credit.
  */
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
 	if (cost <= hold.reserved) return undefined;
@@ -148,13 +148,13 @@ async function draw({ ledger, admitted }: Admitted["hold"], excess: NanoUsd): Pr
 		const shortage = await ledger.draw(admitted, excess);
 		if (shortage !== null && shortage.availableNanoUsd > 0) await ledger.draw(admitted, shortage.availableNanoUsd);
 	} catch {
-		// The database is unreachable, and the response does not wait for it.
+		// Without Postgres the response is sent anyway.
 	}
 }
 
 export type UsageRecord = ReturnType<typeof usageRecord>;
 
-/** Usage of an answer as booked, in OpenAI's format plus the charge. */
+/** Usage as charged, in OpenAI's format with the charge added. */
 export function usageRecord(bill: Bill) {
 	return {
 		prompt_tokens: bill.promptTokens,
@@ -162,13 +162,13 @@ export function usageRecord(bill: Bill) {
 		total_tokens: bill.promptTokens + bill.completionTokens,
 		prompt_tokens_details: { cached_tokens: bill.cachedTokens },
 		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
-		/** Charged amount as a number, as in OpenRouter's format. */
+		/** OpenRouter's field: the charged amount as a number. */
 		cost: jsonUsd(bill.cost),
 		basis: bill.basis,
 	};
 }
 
-/** Bill of an endpoint with units other than tokens. `counted`: the quantities are not estimates. */
+/** Bill of an endpoint that charges other units than tokens. `counted` false marks it as an estimate. */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
 	const cost = priceWithin(rateCard, used);
@@ -185,8 +185,8 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 }
 
 /**
- * An upstream's count, reduced to the request's maximum; undefined if it did not count. `isBelieved`: it did, within
- * the maximum, and its record does not contradict itself.
+ * The count that an upstream reported, reduced to the request's maximum; undefined without a count. `isBelieved` is
+ * false if it exceeded the maximum or its record contradicts itself.
  */
 export function countedWithin(
 	usage: ReportedUsage | undefined,
@@ -198,7 +198,7 @@ export function countedWithin(
 	return { tokens: Math.min(count, max), isBelieved: count <= max && usage?.contradicts === undefined };
 }
 
-/** Prompt tokens of an endpoint with other units, as counted by the upstream or else `estimate`. */
+/** Prompt tokens of an endpoint that charges other units: the upstream's count, or `estimate`. */
 export function promptWithin(usage: ReportedUsage | undefined, max: number, estimate: number) {
 	const { tokens, isBelieved } = countedWithin(usage, "promptTokens", max);
 	const cachedTokens = Math.min(usage?.cachedTokens ?? 0, tokens ?? 0);

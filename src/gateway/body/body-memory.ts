@@ -4,17 +4,17 @@ import { refusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CountsBytes } from "./bytes-body.ts";
 
-/** About the processor time of receiving and checking a refused body. */
+/** Assumed processor time of receiving and checking a body that is refused. */
 const REFUSED_MS = 4;
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
-/** Smaller bodies are not counted, because they fit into a connection's own buffers. */
+/** Smaller bodies do not count: they fit into a connection's own buffers. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
 /**
- * Counts the bytes of bodies that have arrived, by account. When an account that holds less finds no room, the account
- * that holds most loses the upload that arrives most slowly.
+ * Counts the received bytes of bodies per account. If the memory is full, the account with the largest share loses the
+ * upload that arrives most slowly, in favour of an account with a smaller share.
  */
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
@@ -34,9 +34,8 @@ export function createBodyMemory(deps: {
 	return { hold: (accountId: string) => new BodyHold(pool, accountId), bytes: pool.all };
 }
 
-/** Memory of one request's body, from its first bytes until it is answered. A class, because there is one per request. */
+/** Memory of one request's body, from its first bytes until it is answered. A class: there is one per request. */
 export class BodyHold implements CountsBytes, Yielding {
-	/** The account. */
 	readonly owner: string;
 	readonly #pool: FairPool;
 	#seen = 0;
@@ -59,7 +58,7 @@ export class BodyHold implements CountsBytes, Yielding {
 		if (this.#end !== undefined && this.#slot < 0) this.#slot = this.#pool.yields(this);
 	}
 
-	/** The body is read from now on until `arrived`; `end` is called if another account needs its memory. */
+	/** Call it when reading begins. `end` is called if another account needs the memory, until `arrived`. */
 	arrives(end: (why: Fault) => void): void {
 		this.#end = end;
 		this.#beganMs = performance.now();
@@ -71,12 +70,12 @@ export class BodyHold implements CountsBytes, Yielding {
 		this.#slot = -1;
 	}
 
-	/** The request is refused before admission. */
+	/** Call it when the request is refused before admission. */
 	refused(): void {
 		if (this.#seen > UNCOUNTED_BYTES) refusedWork(this.owner, REFUSED_MS);
 	}
 
-	/** Bytes a millisecond. */
+	/** Mean bytes per millisecond so far. */
 	pace(): number {
 		return this.#seen / (performance.now() - this.#beganMs);
 	}
@@ -87,7 +86,7 @@ export class BodyHold implements CountsBytes, Yielding {
 		end?.(why);
 	}
 
-	/** Must be called when the request ends. */
+	/** Call it when the request ends. */
 	release(): void {
 		this.arrived();
 		if (this.#held > 0) this.#pool.giveBack(this.owner, this.#held);

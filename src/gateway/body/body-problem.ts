@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 
-/** The first error of a value that fails its check, followed to its innermost cause, with its path: `tools[0].type`. */
+/** First error of a value that fails its check, traced to its innermost cause; names the path: `tools[0].type`. */
 export function bodyProblem(schema: TSchema, body: unknown): { param: string | null; message: string } {
 	const wrong = wrongPart(schema, body, "");
 	const found = checkOf(wrong.schema).Errors(wrong.value).First();
@@ -19,10 +19,7 @@ interface Part {
 	readonly path: string;
 }
 
-/**
- * The innermost part that explains the failure. Compiled checks find it: a search for errors takes fifty times as long
- * for the valid elements before it.
- */
+/** The innermost part that fails. Uses compiled checks: a search for errors takes fifty times as long per element. */
 function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 	const here = { schema, value, path };
 	const kind = Array.isArray(value) ? "array" : "object";
@@ -43,14 +40,14 @@ function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 	return here;
 }
 
-/** The schema, or the variants of a union. */
+/** The variants of a union; any other schema alone. */
 export function formsOf(schema: TSchema): readonly TSchema[] {
 	return (schema.anyOf as readonly TSchema[] | undefined)?.flatMap(formsOf) ?? [schema];
 }
 
 const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
-/** Compiled once, for the first failure. */
+/** Compiles a check at its first failure and keeps it. */
 function checkOf(schema: TSchema): TypeCheck<TSchema> {
 	const known = checks.get(schema) ?? TypeCompiler.Compile(schema);
 	checks.set(schema, known);
@@ -58,9 +55,9 @@ function checkOf(schema: TSchema): TypeCheck<TSchema> {
 }
 
 /**
- * For a union, reports the variant that matches deepest ("an array with a bad element", not "neither an array nor
- * null"). Prefers a variant whose type name matches, and one whose value is only too long or too large. If all end at
- * the same place, all are reported.
+ * Of a union's variants, reports the one that matches deepest ("an array with a bad element", not "neither an array nor
+ * null"). Prefers a variant whose type name matches, then one whose value is only too long or too large. If all fail at
+ * the same path, all are reported.
  */
 function placesOf(error: ValueError): ValueError[] {
 	if (error.type !== ValueErrorType.Union) return [error];
@@ -80,13 +77,13 @@ function placesOf(error: ValueError): ValueError[] {
 	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
 }
 
-/** A variant with another type name was not meant, whatever else is missing. */
+/** The first error of a variant, or its wrong type name, which shows that the variant was not meant. */
 function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
 	let first: ValueError | undefined;
 	for (const error of variant) {
 		if (error.type === ValueErrorType.Literal) return error;
 		first ??= error;
-		// Missing members come before the type name; any other error ends the search.
+		// Missing members are reported before a wrong type name, so the search continues after them.
 		if (error.type !== ValueErrorType.ObjectRequiredProperty) break;
 	}
 	return first;
@@ -103,7 +100,7 @@ const KINDS: ReadonlyMap<ValueErrorType, string> = new Map([
 	[ValueErrorType.Literal, ""],
 ]);
 
-/** Says what is expected, but never the value found, which may be a prompt. */
+/** Says what is expected. Never repeats the value, which may be a prompt. */
 function problemText(error: ValueError, others: readonly ValueError[]): string {
 	if (error.type === ValueErrorType.ObjectRequiredProperty) return "is missing";
 	const kinds = [error, ...others].map(kindOf).filter((kind) => kind !== "");
@@ -116,7 +113,7 @@ function kindOf({ type, schema }: ValueError): string {
 	return type === ValueErrorType.Literal ? JSON.stringify(schema.const) : (KINDS.get(type) ?? "");
 }
 
-/** Path in OpenAI's notation: `/messages/0/role` → `messages[0].role`. Names chosen by the client are shortened. */
+/** Writes a path in OpenAI's notation: `/messages/0/role` → `messages[0].role`. Shortens the client's names. */
 function paramOf(pointer: string): string | null {
 	const parts = pointer
 		.split("/")

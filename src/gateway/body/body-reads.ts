@@ -6,7 +6,7 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { stoppingFault } from "../error-body.ts";
 
-/** Bodies that last longer than a moment. Each may fill its connection's buffers, some 64 KB that nothing else counts. */
+/** Most slow bodies at once. Each may fill buffers of some 64 KB of its connection, which nothing else counts. */
 const SLOW_BODIES_MAX = 4_096;
 const SLOW_BODIES_SHARE = 1 / 2;
 
@@ -14,26 +14,25 @@ export type BodyReads = ReturnType<typeof createBodyReads>;
 
 export interface SlowBody {
 	letGo(stopping: Fault): void;
-	/** Index in the pool; only the pool sets it. */
 	slot: number;
 }
 
-/** Bodies being read, each with a deadline. */
+/** Bodies that are being read, each with a deadline. */
 export function createBodyReads(clock: Clock) {
 	const lasting = new SlotPool<SlowBody>();
 	let areLetGo = false;
 	return {
 		clock,
 		slow: createFairPool({ size: () => SLOW_BODIES_MAX, share: () => SLOW_BODIES_SHARE, allYield: true }),
-		/** Most bodies arrive within a moment and need no timer. */
+		/** Bodies that have just begun. Most arrive within a moment, so they need no timer of their own. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
-		/** Adds a body. `letGo` is called at its deadline, or at once after the stop. */
+		/** Adds a slow body. Its `letGo` is called at the deadline, or at once if the process is stopping. */
 		lasts(body: SlowBody) {
 			body.slot = lasting.take(body);
 			if (areLetGo) body.letGo(stoppingFault());
 		},
 		leaves: (body: SlowBody) => void lasting.release(body.slot, body),
-		/** The process stops: clients that are still sending a body get an error. */
+		/** Called when the process stops: clients that are still sending get an error. */
 		letGo() {
 			areLetGo = true;
 			for (const body of [...lasting]) body.letGo(stoppingFault());
@@ -41,9 +40,7 @@ export function createBodyReads(clock: Clock) {
 	};
 }
 
-/**
- * Resolves with the body if it is in time. Faults: request_timeout, also for a broken connection; those of `reading`.
- */
+/** Resolves with the body in time. Fault request_timeout, also for a broken connection; `reading`'s faults pass. */
 export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
 	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
 }
@@ -51,16 +48,16 @@ export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyR
 const asItIs = <T>(read: T): T => read;
 
 export interface BodyReading<Read, Made> {
-	/** The account; empty: counted by address. */
+	/** The account that the body counts for; empty: the client's address counts instead. */
 	readonly owner: string;
 	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
-	/** The body is slow: counts what it holds. `end` gives it up. */
+	/** Called when the body is slow, to count its memory. `end` gives the body up. */
 	lasts?(end: (why: Fault) => void): void;
 }
 
-/** Resolves with what `make` makes of a body in time. Faults as in `inTime`; other errors of `make` are rethrown. */
+/** Reads a body in time and resolves with `make`'s result. Faults as in `inTime`; errors of `make` are rethrown. */
 export function madeInTime<Read, Made>(
 	reads: BodyReads,
 	deadlineMs: number,
@@ -69,7 +66,7 @@ export function madeInTime<Read, Made>(
 	return new TimedBody(reads, deadlineMs, body).made;
 }
 
-/** A class instead of closures, which allocates less: there is one per request. */
+/** A class allocates less than closures; there is one per request. */
 class TimedBody<Read, Made> implements SlowBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;
@@ -137,7 +134,7 @@ class TimedBody<Read, Made> implements SlowBody {
 	}
 
 	#came(read: Read): void {
-		// Its request has ended and gave back what it held.
+		// The request has ended and released its memory.
 		if (this.#isLetGo) return;
 		this.#over();
 		try {

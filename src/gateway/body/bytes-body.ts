@@ -4,22 +4,22 @@ import type { Connection } from "../connection.ts";
 import { CODING_HEADER } from "../headers.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
-/** Deadline of an uploaded file, long enough for a slow connection. */
+/** Deadline of an upload, long enough for slow connections. */
 const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface CountsBytes {
-	/** The account of the body. */
+	/** Account of the request. */
 	readonly owner: string;
 	/** Counts bytes that have arrived. Throws a Fault if there are too many. */
 	take(bytes: number): void;
-	/** A body begins to be read. `end` gives it up. */
+	/** Called when reading begins. `end` gives the body up. */
 	arrives(end: (why: Fault) => void): void;
 	arrived(): void;
 }
 
 export const TAKES_ANY: CountsBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
 
-/** Processor time of receiving a piece. */
+/** Processor time assumed for receiving a piece. */
 const PIECE_MS = 0.1;
 
 /** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, those of `take`. */
@@ -42,7 +42,7 @@ export function readBytes(
 export function assertDeclared(request: Request, bytesMax: number): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
-	// Refuses a repeated header, which the runtime returns as `5, 5`: not a number, it would pass every limit.
+	// Refuses a repeated header: the runtime joins the values to `5, 5`, which is no number and would pass every limit.
 	const declared = Number.parseInt(header, 10);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
 	return declared;
@@ -56,8 +56,8 @@ interface ReadOptions {
 }
 
 /**
- * Reads piece by piece, in turns among accounts: what is not read waits at its client. The declared length counts for
- * nothing, so that a connection that sends nothing holds nothing.
+ * Reads piece by piece; accounts take turns, and unread bytes wait at their client. Only received bytes count, not the
+ * declared length: a connection that sends nothing holds nothing.
  */
 async function arrivingBytes(
 	connection: Connection,
@@ -124,7 +124,7 @@ const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1024 * BYTES_PER_KB;
 
 /**
- * Reads a form of at most `bytesMax` bytes, or parses `bytes` if they were read already. Faults:
+ * Reads a form of at most `bytesMax` bytes, or parses `bytes` if the body was already read. Faults:
  * unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export async function readForm(
@@ -139,7 +139,7 @@ export async function readForm(
 	return parseForm(new Response(body, { headers: { "content-type": type } }));
 }
 
-/** Fault unsupported_media_type for a body in a coding: the size of the decompressed body is unknown. */
+/** Fault unsupported_media_type for a compressed body, because its decompressed size is unknown. */
 export function assertNotPacked(headers: Headers): void {
 	const coding = headers.get(CODING_HEADER);
 	if (coding === null || /^\s*(identity)?\s*$/i.test(coding)) return;

@@ -14,35 +14,35 @@ import { type BodyReads, madeInTime } from "./body-reads.ts";
 import { assertDeclared, assertNotPacked, type CountsBytes, readBytes, TAKES_ANY } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
-/** Deadline of a body, even if it keeps arriving. */
+/** Deadline of a body, even if bytes keep arriving. */
 const READ_DEADLINE_MS = 60_000;
-/** From this length on, or with many parts, a text is checked, parsed, measured and sent in time slices. */
+/** Texts of this length, or with many parts, are processed in time slices, between which other requests run. */
 const LONG_CHARS = 192 * 1024;
-/** Shorter texts are not worth a look at the clock. */
+/** Shorter texts do not check the clock. */
 const SHORT_CHARS = 4 * 1024;
-/** From so many parts on a text is parsed in pieces; fewer take a millisecond or two. */
+/** Texts with more parts (values and names) are parsed in pieces; fewer parts take a millisecond or two. */
 const PARTS_A_STEP = 5_000;
-/** Decoded in one step: text beyond ASCII takes up to half a millisecond per megabyte. */
+/** Bytes decoded in one step. A megabyte of text beyond ASCII takes up to half a millisecond. */
 const DECODED_BYTES = 1024 * 1024;
-/** From this length on, finding a field in the text costs less than serializing it. */
+/** From this length on, finding a field's raw text costs less than serializing its value again. */
 export const RAW_CHARS_MIN = 16 * 1024;
-/** Length of a time slice. A megabyte usually needs only one: values that survive a yield outlive young collections. */
+/** Length of a time slice. Usually enough for a megabyte: values that survive a pause cost more garbage collection. */
 const TURN_MS = 2;
-/** A body up to this length is read at once, which costs a third of streaming it. */
+/** Longest body that is read at once, which costs a third of streaming it. */
 const ONE_STEP_BYTES = 256 * 1024;
-/** A slow body above this length counts before it has arrived: its connection's buffers hold less. */
+/** A slow body above this size counts as memory before it has arrived; smaller ones are in buffers. */
 const BUFFERED_BYTES = 64 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
 	readonly raw: RawValue | undefined;
-	/** Size of the text cut from strings of the requested field in `value`; undefined if none was. `raw` has all. */
+	/** Size of the strings cut from the requested field in `value`; undefined if none were. `raw` has the whole text. */
 	readonly leftOut: PlainLength | undefined;
 	readonly timeSlice: TimeSlice | undefined;
 }
 
 /**
- * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body if it was already read. Faults:
+ * Reads a JSON object of at most `bytesMax` bytes, or parses `bytes` if the body was already read. Faults:
  * unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export function readJson(
@@ -53,7 +53,7 @@ export function readJson(
 	bytes?: Uint8Array<ArrayBuffer>,
 	form = ANY_FORM,
 ): Promise<JsonBody> {
-	// Not async, which would cost small bodies another promise.
+	// Not async: small bodies would pay for another promise.
 	try {
 		assertJsonType(connection.request);
 		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), takes.owner, form);
@@ -63,13 +63,13 @@ export function readJson(
 	}
 }
 
-/** Reads bodies of this schema, whose bounds of lists come before any other look at them. `field`: as in `BodyForm`. */
+/** Reads bodies of this schema. Limits of list lengths are checked first. `field`: see `BodyForm`. */
 export function jsonReader(schema: TObject, field?: string): typeof readJson {
 	const form = { field, lists: listBounds(schema) };
 	return (connection, bytesMax, reads, takes, bytes) => readJson(connection, bytesMax, reads, takes, bytes, form);
 }
 
-/** Most elements of each list or map of the schema. */
+/** Limits of the lengths of the schema's lists and maps. */
 function listBounds({ properties }: TObject): ListBounds {
 	return new Map(
 		Object.entries(properties).flatMap(([name, property]) => {
@@ -81,7 +81,7 @@ function listBounds({ properties }: TObject): ListBounds {
 }
 
 interface BodyForm {
-	/** An array or object whose raw text is returned too, unless the body is short; long strings in it may be cut. */
+	/** Array or object of which the raw text is returned too, unless the body is short. Its long strings may be cut. */
 	readonly field?: string | undefined;
 	readonly lists?: ListBounds;
 }
@@ -108,13 +108,12 @@ function readBody(
 ): Promise<JsonBody> {
 	const { request } = connection;
 	const declared = assertDeclared(request, bytesMax);
-	// Reading a body at once costs less than streaming it.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
 		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, declared ?? 0, takes, form));
 	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), takes.owner, form);
 }
 
-/** A separate function, so that a small body allocates no closure. */
+/** A function of its own, so that small bodies allocate no closure. */
 async function decodedBody(
 	reading: Promise<Uint8Array<ArrayBuffer>>,
 	owner: string,
@@ -144,7 +143,7 @@ class TextReading {
 		return this.#takes.owner;
 	}
 
-	/** The runtime does not tell how much of it has arrived, so the whole counts, and gives way to others. */
+	/** Counts the whole declared length, because the runtime does not tell how much has arrived. */
 	lasts(end: (why: Fault) => void): void {
 		if (this.#declared <= BUFFERED_BYTES) return;
 		this.#takes.arrives(end);
@@ -159,13 +158,13 @@ class TextReading {
 	}
 }
 
-/** Returns a promise only if the body waits for its turn. */
+/** Returns a promise only if the text must wait until others are processed. */
 function bodyOf(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
 	if (text.length < SHORT_CHARS) return shortBodyOf(text, structureOf(text, form), form);
 	return text.length < LONG_CHARS ? bodyInTurn(text, owner, form) : longBodyOf(text, owner, form);
 }
 
-/** A separate function, so that a small body allocates no closure. */
+/** A function of its own, so that small bodies allocate no closure. */
 function bodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
 	return runInTurn(owner, () => {
 		const structure = structureOf(text, form);
@@ -200,7 +199,7 @@ async function longBodyOf(
 	const structure = checked ?? (await checkStructure(text, field, lists, timeSlice));
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
-	// Shortening is useless if everything must be parsed anyway.
+	// Strings are not cut if everything must be parsed anyway.
 	const short = shorten(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
 	const value =
@@ -222,13 +221,13 @@ function objectOf(value: unknown): Record<string, unknown> {
 	return value as Record<string, unknown>;
 }
 
-/** Parses members with integers beyond 2^53 again, without loss. `except`: a member that was cut. */
+/** Parses members with integers beyond 2^53 again, without loss of digits. `except`: a member that was cut. */
 function keepDigits(value: Record<string, unknown>, { exact }: Structure, except: string | undefined): void {
 	if (exact === undefined) return;
 	const numbers: Record<string, unknown> = Object.create(null);
 	for (const [name, text] of exact) {
 		if (name === except) continue;
-		// A field that the gateway checks is a number; `seed` and unknown ones are sent as written.
+		// Fields that the gateway checks become numbers; `seed` and unknown ones are sent with all digits.
 		(typeof value[name] === "number" ? numbers : value)[name] = parseExactly(text, name.slice(0, 64));
 	}
 	(value as WithExactNumbers)[EXACT_NUMBERS] = numbers;
@@ -246,7 +245,7 @@ function notJson(cause?: unknown): never {
 	throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
 }
 
-/** In slices. */
+/** Decodes the body in time slices. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string): Promise<string> {
 	const bytes = await reading;
 	const timeSlice = createTimeSlice(TURN_MS, owner);
@@ -254,7 +253,7 @@ async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string)
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {
 		let to = Math.min(from + DECODED_BYTES, bytes.length);
-		// No cut within a character: it has at most three continuation bytes.
+		// Moves the cut to the start of a character, which has at most three continuation bytes.
 		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
 		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
 		from = to;

@@ -3,28 +3,27 @@ import type { RawValue } from "../../base/json-structure.ts";
 
 export interface ShortenedJson {
 	readonly text: string;
-	/** Size of the text that was cut, repeated members included; undefined if nothing was cut. */
+	/** Size of the text that was cut, including that of repeated members; undefined if nothing was cut. */
 	readonly leftOut: PlainLength | undefined;
 }
 
-/** Levels: messages, a message, its parts or calls, a part, its image or function. */
+/** Deepest level with text: messages, a message, its parts or calls, a part, its image or function. */
 const LEVELS_MAX = 5;
-/** Number of texts, about two messages, that keep their beginning, which tells conversations apart. */
+/** Number of texts (about two messages) that keep their beginning, by which conversations differ. */
 export const BEGINNINGS = 8;
 export const BEGINNING_CHARS = 1024;
-/** Checking an escape costs as much as copying this many characters. */
+/** Characters that are copied in the time that checking one escape takes. */
 const CHARS_AN_ESCAPE = 100;
-/** This many escapes close together mean that there are many. */
+/** This many escapes close together: the string is assumed to have many. */
 const ESCAPES_SEEN = 12;
-/** After this many long strings that cannot be cut, the others are assumed to be alike. */
+/** After this many long strings that cannot be cut, the rest is not tried. */
 const MISFITS_MAX = 8;
-/** Shortens only if the text becomes shorter by this factor: what remains is copied, and sometimes parsed again. */
+/** Least factor by which the text must shrink: the rest is copied, and sometimes parsed again. */
 const WORTH = 2;
 
 /**
- * Returns the text without the long strings of its member `raw`, messages that may be sent as they are: parsing would
- * copy them, which takes most of its time. Only strings that are nearly ASCII, without `\u` and proved to be valid JSON
- * are cut.
+ * Returns the text without the long strings in its member `raw`, the messages. These are sent as received, and parsing
+ * would mostly spend its time on copying them. Cuts only strings that are valid JSON, nearly ASCII and without `\u`.
  */
 export function shorten(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
@@ -60,7 +59,7 @@ export function shorten(text: string, raw: RawValue | undefined): ShortenedJson 
 	return { text: kept + text.slice(keptTo), leftOut: { bytes, chars } };
 }
 
-/** Whether the string is the content of a message or part, not a name, URL or argument. */
+/** True if the string is the content of a message or part, not a name, URL or argument. */
 function isText(text: string, from: number): boolean {
 	return TEXT_NAME.test(text.slice(Math.max(0, from - NAME_CHARS), from));
 }
@@ -68,7 +67,7 @@ function isText(text: string, from: number): boolean {
 const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
-/** Size of a string that is valid JSON, nearly ASCII, without `\u` and with few escapes; otherwise undefined. */
+/** Size of a string that is valid JSON, nearly ASCII, and has no `\u` and few escapes; otherwise undefined. */
 function lengthSaid(string: string): PlainLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;
@@ -81,12 +80,12 @@ function lengthSaid(string: string): PlainLength | undefined {
 	return isMostlyAscii(length) && !CONTROL.test(string) ? length : undefined;
 }
 
-/** Searched with vector instructions, unlike most character classes. */
+/** This class, unlike most, is searched with vector instructions. */
 const CONTROL = /\p{Cc}/u;
 const ESCAPE = "\\";
 const ESCAPED = '"\\/bfnrt';
 
-/** Twice as long as needed, because each character may be an escape, and escapes are not cut. */
+/** Keeps twice the needed length, because each character may be an escape, which must stay whole. */
 function beginningOf(string: string): string {
 	let to = 2 * BEGINNING_CHARS;
 	while (string.charAt(to - 1) === ESCAPE) to -= 1;

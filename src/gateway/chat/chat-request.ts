@@ -25,11 +25,11 @@ import {
 import { adaptMessages, Message } from "./messages.ts";
 import { canSendRaw } from "./passed-messages.ts";
 
-/** Longer lists cost others time, and no model's context holds as many. */
+/** Longest list of messages. Longer ones delay other requests and fit into no model's context. */
 const MESSAGES_MAX = 4_096;
 const TOOLS_MAX = 1_024;
 
-/** Some clients omit the type of a function tool. */
+/** A tool without `type` is accepted, because some clients omit it. */
 const Tool = openObject({
 	type: optional(Type.String()),
 	function: Type.Optional(
@@ -68,9 +68,7 @@ const RENDERED: ReadonlySet<string> = new Set([
 	"chat_template_kwargs",
 ]);
 
-/**
- * Checks a request. `leftOut`: text cut from `body`. Faults invalid_request, unsupported_parameter, naming the field.
- */
+/** Checks a request. `leftOut`: size of text cut from `body`. Faults invalid_request, unsupported_parameter. */
 export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
 	removeEmpty(body);
 	assertBody(check, body);
@@ -88,7 +86,6 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 	const asked = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
-		/** Messages, with their raw JSON if it may be sent unchanged. */
 		prompt: new Prompt(body.messages, passed),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
@@ -112,7 +109,7 @@ function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unkn
 	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
-/** Adds type and parameters, which servers require, to tools without them. Modifies the parsed body, used by this request only. */
+/** Adds type and parameters, which servers require, to tools without them. Modifies the parsed body. */
 function completeTools(tools: ChatRequestBody["tools"]): void {
 	if (!tools) return;
 	for (const [at, tool] of tools.entries()) {
@@ -125,7 +122,7 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 
 const FORMATS: ReadonlySet<string> = new Set(["text", "json_object", "json_schema"]);
 
-/** Further types are formats of model servers, which a model lists as `response_format.TYPE`. */
+/** Accepts OpenAI's formats, and those of model servers that the model lists as `response_format.TYPE`. */
 function assertResponseFormat(
 	{ type, json_schema: schema }: NonNullable<ChatRequestBody["response_format"]>,
 	model: Model,
@@ -155,7 +152,7 @@ export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 
 const PREFIX_CHARS = 1_024;
 
-/** Identifies a conversation by its first two messages; its requests share a replica's prefix cache. */
+/** Identifies a conversation by its first two messages. Its requests go to one replica, which has its prefix cached. */
 export function chatAffinity(messages: readonly unknown[]): string {
 	const start = messages.slice(0, 2).map((message) => {
 		const { content } = message as { content?: unknown };

@@ -5,7 +5,7 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { openObject, optional } from "../request-fields.ts";
 import type { ContentPart } from "./passed-messages.ts";
 
-/** Of one message. */
+/** Most parts of a message. */
 const PARTS_MAX = 4_096;
 const CALLS_MAX = 1_024;
 
@@ -65,8 +65,8 @@ export function adaptMessages(messages: Message[], model: Model): boolean {
 }
 
 /**
- * Adds a text, which servers require, to an answer without calls, and arguments to its calls. Clients send back answers
- * without text: refusals, audio, and reasoning that `max_tokens` cut off.
+ * Adds what servers require of an assistant message: a text if there are no calls, and the calls' arguments. Clients
+ * send back messages without text: refusals, audio, and reasoning that `max_tokens` cut off.
  */
 function fitAnswer(message: Message): boolean {
 	let isSame = !fitArguments(message.function_call);
@@ -95,17 +95,17 @@ function fitReasoning(message: Message, history: ReasoningHistory): boolean {
 	return isSame;
 }
 
-/** Writes a call's arguments as whole JSON: otherwise servers refuse every later turn. Returns whether it changed them. */
+/** Completes a call's arguments to valid JSON, or servers refuse every later request. True if it changed them. */
 function fitArguments(call: Call | null | undefined): boolean {
 	if (typeof call !== "object" || call === null) return false;
 	const { arguments: given } = call;
-	// Not parsed, which takes long: text that `max_tokens` cut off rarely ends like an object.
+	// Checks only the last character, because parsing takes long: text that `max_tokens` cut off rarely ends so.
 	if (typeof given === "string" && given.trimEnd().endsWith("}")) return false;
 	call.arguments = JSON.stringify(typeof given === "string" ? {} : (given ?? {}));
 	return true;
 }
 
-/** Whether all of the model's servers are of the dialect `openai`, which has deprecated roles too. */
+/** True if all of the model's servers have the dialect `openai`, which supports deprecated roles. */
 function speaksOpenAi({ upstreams }: Model): boolean {
 	return upstreams.every(({ dialect }) => dialect === "openai");
 }
@@ -118,12 +118,12 @@ function reasoningHistoryOf({ reasoningHistory, upstreams }: Model): ReasoningHi
 		: "reasoning_content";
 }
 
-/** Templates of other families refuse this role or leave its message out. */
+/** True if the model's template supports this role. Other templates refuse it or drop its message. */
 function keepsDeveloper(model: Model): boolean {
 	return model.developerRole === undefined ? speaksOpenAi(model) : model.developerRole === "keep";
 }
 
-/** Converts the result of a deprecated function call, and the call before it, to those of a tool. */
+/** Converts a deprecated function call and its result to a tool call and its result. */
 function replaceFunctionCall(messages: Message[], at: number): void {
 	const [before, message] = [messages[at - 1], messages[at] as Message];
 	const call = before?.role === "assistant" ? before.function_call : undefined;
@@ -141,9 +141,8 @@ function replaceFunctionCall(messages: Message[], at: number): void {
 }
 
 /**
- * Reduces a part to the fields of its type. Servers know more types, some with URLs (`video_url`, `audio_url`) that
- * they would fetch inside the operator's network, and some look for those in any part. `param` names the part in Fault
- * invalid_request.
+ * Reduces a part to the fields of its type. Servers also accept types with URLs (`video_url`, `audio_url`), some in any
+ * part, and would fetch them inside the operator's network. `param` names the part in Fault invalid_request.
  */
 function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
 	switch (part?.type) {
@@ -174,7 +173,7 @@ function imageOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
 		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
-	// A server would fetch any other URL itself.
+	// Refuses other URLs, because the model server would fetch them.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
 		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });
 	return typeof detail === "string" ? { url, detail } : { url };

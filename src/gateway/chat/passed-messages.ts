@@ -3,12 +3,12 @@ import { RAW_CHARS_MIN } from "../body/json-body.ts";
 
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** The runtime writes a string without escapes as fast as it copies it; with one, a megabyte takes 1 ms more. */
+/** Strings without escapes are serialized as fast as they are copied; with one, a megabyte takes 1 ms longer. */
 const ESCAPE = "\\";
-/** Characters from which text beyond Latin-1 is not serialized: it takes 5 ms more, in one step. */
+/** Text beyond Latin-1 of this length is not serialized: it would take 5 ms in one step. */
 const LONG_CHARS = 256 * 1024;
 
-/** Members of a question, and of answers that clients send back. */
+/** Members of a user's message, and of assistant messages that clients send back. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"role",
 	"content",
@@ -18,15 +18,15 @@ const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"reasoning_content",
 	"reasoning",
 ]);
-/** Members of an answer that may be null. */
+/** Members of an assistant message that may be null. */
 const EMPTY_FIELDS: ReadonlySet<string> = new Set(["tool_calls", "function_call", "audio", "annotations"]);
 const CALL_FIELDS: ReadonlySet<string> = new Set(["id", "type"]);
 const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
 
 /**
- * Whether rebuilt messages equal `raw`, so that the raw JSON may be sent: texts, parts without removed fields, function
- * calls. Unknown fields and repeated names are refused, because a server may read a member that was not checked.
- * `isCut`: strings of the messages were cut, so they cannot be serialized.
+ * True if the rebuilt messages equal `raw`, so that the raw JSON may be sent: texts, parts without removed fields,
+ * function calls. Refuses unknown fields and repeated names, because a server may read a member that was not checked.
+ * `isCut`: strings were cut from the messages, so they cannot be serialized.
  */
 export function canSendRaw(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
 	if (text.length < RAW_CHARS_MIN) return false;
@@ -59,7 +59,7 @@ function namesOfMessage(message: object): number | undefined {
 	return names;
 }
 
-/** A rebuilt part has only its type, and a text or an object of texts. */
+/** Names in a rebuilt part: its type, and a text or an object of texts. */
 function namesOfPart(part: ContentPart): number {
 	let names = 0;
 	for (const field in part) {

@@ -60,7 +60,7 @@ export function readCompletionRequest(body: Record<string, unknown>, model: Mode
 			param: "n",
 		});
 	}
-	// `best_of` generates more than it returns, and usage records do not say how much, so it cannot be billed.
+	// `best_of` above `n` cannot be charged: usage records lack the tokens of dropped choices.
 	const unbilled = typeof body.best_of === "number" && body.best_of > n ? ["best_of"] : [];
 	const unsupported = [...unsupportedOf(body, model), ...unbilled];
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupported);
@@ -89,7 +89,7 @@ function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {
 	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as CompletionPrompt[]);
 }
 
-/** A request may be sent to any of the model's replicas, so all must support its form of prompts. */
+/** Any replica may get the request, so all must support the form of its prompts. */
 function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
 	const forms = model.upstreams.map(({ dialect }) => DIALECTS[dialect].prompts);
 	if (prompts.length > 1 && forms.some(({ many }) => !many)) {
@@ -129,7 +129,7 @@ export const completions = generatedText<CompletionInput, CompletionReply, Compl
 
 const PREFIX_CHARS = 1_024;
 
-/** Requests with the same beginning share a replica's prefix cache. */
+/** Requests with the same beginning go to one replica, which has it cached. */
 function affinityOf({ prompt }: CompletionInput): string {
 	const { value } = prompt;
 	const start = typeof value === "string" ? value : JSON.stringify(Array.isArray(value) ? value.slice(0, 256) : "");

@@ -14,15 +14,15 @@ import { queryDatabase } from "../lookups/ask-database.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 import { openUploadForm } from "./upload-form.ts";
 
-/** Concurrent transfers: an upload takes up to 6 MB of memory, a download up to 1 MB. */
+/** Concurrent transfers. An upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS_MAX = 32;
 const UPLOADS_SHARE = 1 / 8;
-/** Uploads above an account's share wait for its places; the body is read after the wait. */
+/** Uploads that wait because their account has its share of the places. Their bodies are read after the wait. */
 const UPLOADS_WAITING_MAX = 256;
 const UPLOAD_WAIT_MS_MAX = 10_000;
 const DOWNLOADS_MAX = 64;
 const DOWNLOADS_SHARE = 1 / 8;
-/** Rows per page; a larger `limit` is reduced, with `has_more` set. */
+/** Rows per page. A larger `limit` is reduced and `has_more` set. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
 const FORM_BYTES_MAX = 64 * 1024;
@@ -30,7 +30,7 @@ const FILENAME_CHARS_MAX = 200;
 const LIFETIME_S_MIN = 3600;
 const LIFETIME_S_MAX = 30 * 24 * 3600;
 
-/** `/v1/files`: inputs and outputs of batches. All keys of an account share its files. */
+/** Responses of `/v1/files`, the inputs and outputs of batches. All keys of an account share its files. */
 export function createFileAnswers(deps: {
 	files: Files;
 	catalog: Pick<Catalog, "current" | "limits">;
@@ -48,13 +48,13 @@ export function createFileAnswers(deps: {
 	});
 	const downloads = createFairPool({ size: () => DOWNLOADS_MAX, share: () => DOWNLOADS_SHARE, allYield: true });
 
-	/** Refuses if the service has no files: existing ones stay readable even if no model supports batches. */
+	/** Refuses uploads if no model supports batches; existing files stay readable. Refuses all without storage. */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
 		throw new Fault("service_unavailable", "Batches and their files are not available: no model supports them.");
 	}
 
-	/** File named in the URL. Faults: not_found; service_unavailable if the service has no files. */
+	/** The file named in the URL. Faults: not_found; service_unavailable without storage. */
 	async function find(accountId: string, url: string): Promise<FileRecord> {
 		const id = new URL(url).pathname.split("/")[3] ?? "";
 		const record = id.length > ID_CHARS_MAX ? undefined : await queryDatabase(() => files.find(accountId, id));
@@ -71,7 +71,7 @@ export function createFileAnswers(deps: {
 		deps.bodyReads.lasts(body);
 		try {
 			const { filename } = await form.file();
-			// Wrong fields are refused before the file arrives, if they come first.
+			// Wrong fields before the file are refused before the file is read.
 			if (form.known().has("purpose")) checkPurpose(form.known());
 			const owner = { accountId: key.accountId, keyId: key.id };
 			const file = { purpose: "batch", filename: plainName(filename) } as const;
@@ -119,7 +119,7 @@ export function createFileAnswers(deps: {
 			const record = await find(key.accountId, url);
 			const { headers } = connection.request;
 			const etag = `"${record.id}"`;
-			// A file never changes, so only another file makes a client's partial copy useless.
+			// True if the client's partial copy is of this file, which never changes.
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
 			if (range === "none") {
@@ -129,12 +129,12 @@ export function createFileAnswers(deps: {
 				return refused;
 			}
 			const { start, end } = range ?? { start: 0, end: record.bytes };
-			// Opened before a place is taken: throws if the store is not connected, and reads nothing yet.
+			// Opened before a place is occupied: it throws if the storage is not connected, and reads nothing yet.
 			const bytes = files.read(record, { start, end });
 			const startedMs = clock.monotonicMs();
 			const ended = new AbortController();
 			const leave = downloads.enter(key.accountId, { pace: () => startedMs, giveUp: (why) => ended.abort(why) });
-			// A client that reads nothing for this long is disconnected.
+			// Disconnects a client that reads nothing for so long.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			const leaveNow = () => {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
@@ -171,7 +171,7 @@ function listQuery(parameters: URLSearchParams) {
 	if (after !== null && !/^[\w-]{1,64}$/.test(after))
 		throw new Fault("invalid_request", "`after` must be the ID of a file.", { param: "after" });
 	return {
-		// An unknown purpose has no files.
+		// An unknown purpose matches no file.
 		purpose: parameters.get("purpose") as FilePurpose | null,
 		after,
 		newestFirst: order === "desc",
@@ -179,7 +179,7 @@ function listQuery(parameters: URLSearchParams) {
 	};
 }
 
-/** File name for `content-disposition` in ASCII and as it is, by RFC 6266. */
+/** `content-disposition` with the file name in ASCII and in UTF-8 (RFC 6266). */
 function dispositionOf(filename: string): string {
 	const plain = filename.replace(/[^\w. -]/g, "_");
 	const encoded = encodeURIComponent(filename.toWellFormed()).replace(
@@ -195,7 +195,6 @@ function fileObject(record: FileRecord) {
 		object: "file",
 		bytes: record.bytes,
 		created_at: Math.floor(record.createdAtMs / 1000),
-		/** Unix seconds; every file expires. */
 		expires_at: Math.floor(record.expiresAtMs / 1000),
 		filename: record.filename,
 		purpose: record.purpose,
@@ -204,7 +203,7 @@ function fileObject(record: FileRecord) {
 	};
 }
 
-/** Range of a `range` header; null: the whole file (RFC 9110 allows ignoring it); "none": beyond the file. */
+/** Range of a `range` header; null: the whole file (RFC 9110 allows that); "none": beyond the file's end. */
 function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
 	if (match === null) return null;

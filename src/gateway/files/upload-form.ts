@@ -8,9 +8,9 @@ const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
-/** Bytes parsed before yielding to the event loop. */
+/** Bytes parsed before other work may run. */
 const PARSED_BYTES = 128 * 1024;
-/** Slower bodies are refused after a grace period. */
+/** Least pace of an upload; slower ones are refused after a grace period. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 
@@ -102,13 +102,13 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	}
 
 	return {
-		/** Reads up to the file and returns its name. Fault invalid_request if there is none. */
+		/** Reads up to the start of the file; returns its name. Fault invalid_request without a file. */
 		async file(): Promise<{ filename: string }> {
 			while (filename === undefined && (await advance()));
 			if (filename !== undefined) return { filename };
 			throw new Fault("invalid_request", "`file` is missing.", { param: "file" });
 		},
-		/** The file's bytes as they arrive, to be read to the end before `fields`. */
+		/** The file's bytes as they arrive. Read them to the end before calling `fields`. */
 		async *bytes(): AsyncGenerator<Uint8Array, void> {
 			for (;;) {
 				yield* pieces.splice(0);
@@ -116,7 +116,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			}
 			yield* pieces.splice(0);
 		},
-		/** Reads the rest and returns all fields by name; of repeated ones the last. */
+		/** Reads the rest and returns all fields by name; the last of equal names counts. */
 		async fields(): Promise<ReadonlyMap<string, string>> {
 			while (await advance());
 			return fields;

@@ -5,26 +5,26 @@ import type { Statements } from "../../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 export interface Claim {
-	/** Digest in hex, from which neither key nor header can be derived. */
+	/** Claim's id: a digest in hex, from which neither key nor header can be derived. */
 	readonly id: string;
 	readonly accountId: string;
-	/** Digest of the whole request. */
+	/** Digest of path and body, which a repetition must equal. */
 	readonly proof: string;
-	/** UUID whose last byte is 0. */
+	/** UUID whose last byte is 0; the further attempts have the next ones. */
 	readonly requestUuid: string;
 }
 
 export type ClaimOutcome =
-	/** The key is claimed for this request: end the claim with `keep` or `release`. */
+	/** The caller may run the request, and must end the claim with `keep` or `release`. */
 	| { readonly state: "new" }
-	/** The first request is still running, or its instance died and is not settled yet. */
+	/** The first request is still running, or its instance died and its charge is not known yet. */
 	| { readonly state: "running" }
 	| { readonly state: "mismatch" }
 	| { readonly state: "answered"; readonly sealed: Uint8Array }
 	/** The first request was charged, but its answer was lost with its instance (lost) or not kept (unkept). */
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
-/** Kept for a day. New answers replace an account's oldest; above the total, answers are not kept. */
+/** Limits of kept answers. An account's newer answers replace its oldest; above the total none are kept. */
 const DEFAULT_LIMITS = { keepS: 24 * 3_600, accountBytesMax: 64 * 1024 * 1024, totalBytesMax: 4 * 1024 * 1024 * 1024 };
 
 interface ClaimRow {
@@ -69,7 +69,7 @@ export function createPgClaims(
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
-		/** Deletes the claim of a failed request, so that the next one runs. */
+		/** Deletes a failed request's claim, so that a repetition runs. */
 		async release({ id, requestUuid }: Claim): Promise<void> {
 			await statements`
 				delete from idempotency_claim k
@@ -78,7 +78,7 @@ export function createPgClaims(
 	};
 }
 
-/** Deletes claims that are expired by both the database's clock and this one. */
+/** Deletes claims that are expired by both the database's clock and this process's. */
 export async function forgetOldClaims(statements: Statements, nowMs: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const [row] = await statements<{

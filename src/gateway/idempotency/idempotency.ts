@@ -24,19 +24,19 @@ export interface ClaimedRequest {
 	readonly connection: Connection;
 }
 
-/** Result of claiming: the claim, after which the body is parsed, or the first answer to replay. */
+/** Result of claiming: the claim, after which the body is parsed, or the first answer for replay. */
 export type ClaimStep =
 	| { readonly replay: Response; readonly claimed?: undefined }
 	| { readonly replay?: undefined; readonly claimed: ClaimedRequest; readonly bytes: Uint8Array<ArrayBuffer> };
 
-/** Step between reading a body and admission, for requests with an `Idempotency-Key`. */
+/** Step between reading the body and admission, for requests with an `Idempotency-Key`. */
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
 export const IDEMPOTENCY_HEADER = "idempotency-key";
 const KEY = /^[\x21-\x7e]{1,255}$/;
-/** Largest answer that is kept; a repetition of a larger one gets a 409 with its cost. */
+/** Largest kept answer. The repetition of a request with a larger answer gets a 409 with the cost. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
-/** Memory for copies of running streams, some hundred. Above it a stream is sent but not kept. */
+/** Memory for copies of running streams, some hundred. A stream above it is sent but not kept. */
 const COPY_LIMITS = { bodyMemoryBytesMax: 256 * 1024 * 1024, bodyMemoryAccountBytesMax: 64 * 1024 * 1024 };
 const WAIT_MS_MAX = 60_000;
 const WAITING_MAX = 1_000;
@@ -63,7 +63,7 @@ export function createIdempotency(deps: {
 
 	return {
 		/**
-		 * Reads the body and claims the key, or waits for the first request with it. `uuid`: from `firstAttemptUuid`.
+		 * Reads the body and claims the key, or waits for the first request with it. `uuid` is from `firstAttemptUuid`.
 		 * Faults: invalid_request, idempotency_mismatch, conflict, service_unavailable, and those of `readBytes`.
 		 */
 		async claim(
@@ -77,7 +77,7 @@ export function createIdempotency(deps: {
 				throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 			const { request } = connection;
 			const bytes = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
-			// By key, not account, because keys of an account may have different rights.
+			// Claims belong to a key, not an account, because an account's keys may have different rights.
 			const id = claimIdOf(key.id, header);
 			const seal = await createSeal(bearerText(request.headers), header, id);
 			const proof = seal.proof(new URL(request.url).pathname, bytes, request.headers.get("content-type"));
@@ -86,12 +86,12 @@ export function createIdempotency(deps: {
 			if (outcome.state === "new") return { claimed: { claim, seal, connection }, bytes };
 			if (outcome.state !== "answered") throw refusalOf(outcome);
 			const answer = await seal.open(outcome.sealed);
-			// A replay is not admitted, so gate and key are checked here, after the body was read.
+			// A replay skips admission, so the gate and the key are checked here, after the body was read.
 			deps.admission.checkOpen();
 			checkKey(key, clock.wallMs());
 			return { replay: replayOf(answer, passed(answer.body, claim, connection)) };
 		},
-		/** Sends the answer and keeps a copy if it is whole and has status 200. Any other answer releases the key. */
+		/** Sends the answer, and keeps a copy if it is complete with status 200. Otherwise releases the claim. */
 		async record({ claim, seal, connection }: ClaimedRequest, response: Response): Promise<Response> {
 			if (response.status !== 200 || response.body === null) {
 				running.release(claim);
@@ -119,7 +119,7 @@ export function createIdempotency(deps: {
 		},
 	};
 
-	/** Records a stream. A repetition that arrives before the copy is written waits for it. */
+	/** Sends and copies a stream. A repetition that arrives before the copy is written waits for it. */
 	function recordedStream(
 		body: ReadableStream,
 		headers: StoredAnswer["headers"],
@@ -131,7 +131,7 @@ export function createIdempotency(deps: {
 			copy.release();
 			running.release(claim);
 		};
-		// A client that disconnects before its stream is first read causes no other event.
+		// Needed because a disconnect before the stream's first read causes no other event.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release, { once: true });
 		return recordStream(body, ANSWER_BYTES_MAX, copy, {
@@ -145,7 +145,7 @@ export function createIdempotency(deps: {
 	}
 }
 
-/** Claims the key; if its first request is running, waits for some time. Fault service_unavailable without Postgres. */
+/** Claims the key; waits some time if its first request is running. Fault service_unavailable without Postgres. */
 async function claimOrWait(
 	{ claims, running, clock }: { claims: Claims; running: Running; clock: Clock },
 	claim: Claim,
@@ -199,7 +199,7 @@ function refusalOf(outcome: Exclude<ClaimOutcome, { state: "new" | "answered" }>
 	return new Fault("conflict", `${first} ${became}. ${charge} To send the request again, use a new key.`);
 }
 
-/** Omits the first request's rate limit headers, because the present ones are set later. */
+/** Omits the first request's rate limit headers; the present ones are added later. */
 function replayOf({ status, headers }: StoredAnswer, body: BodyInit): Response {
 	const replay = new Headers(headers.map(([name, value]) => [name, value]));
 	dropRateHeaders(replay);

@@ -2,12 +2,12 @@ import type { BodyHold } from "../body/body-memory.ts";
 
 const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
 const END = "data: [DONE]\n\n";
-/** Bytes per character: the runtime needs two if any character is beyond Latin-1. */
+/** Memory per character: the runtime needs two bytes if any character is beyond Latin-1. */
 const CHAR_BYTES = 2;
 
 /**
- * Passes a stream on and copies it. Calls `whole` with the copy of a complete stream, or null if it is too large; calls
- * `broken` at any other end.
+ * Passes a stream on and copies it. Calls `whole` with the copy of a complete stream, or with null if it was too large;
+ * calls `broken` if it ended otherwise.
  */
 export function recordStream(
 	source: ReadableStream,
@@ -18,7 +18,7 @@ export function recordStream(
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
 	const decoder = new TextDecoder();
 	let text = "";
-	/** True if the stream is too long to be kept: only its end is examined. */
+	/** True if the stream is too long to keep. Only its end is still needed, to see whether it is complete. */
 	let isCut = false;
 	let hasFailed = false;
 
@@ -71,7 +71,7 @@ function hasRoom(memory: BodyHold, bytes: number): boolean {
 	}
 }
 
-/** Reads a short answer whole; returns a longer one as a stream from its beginning. */
+/** Reads a short answer completely; returns a longer one as a stream that starts at its beginning. */
 export async function readUpTo(
 	source: ReadableStream,
 	bytesMax: number,

@@ -6,29 +6,29 @@ import type { Claim, Claims } from "./claims.ts";
 
 export type Running = ReturnType<typeof createRunning>;
 
-/** Bytes of answers that wait for Postgres; above it they are not kept. */
+/** Bytes of answers that wait for Postgres. Above it answers are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
-/** Time for retrying an outcome. One that is given up counts as running until its instance has left. */
+/** Time for retrying an outcome. A claim without outcome counts as running until its instance ends. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Limit of outcomes, and separately of claims to take back, being retried; above it they are given up. */
+/** Limit of outcomes that are retried, and separately of claims to delete; above it they are given up. */
 const TRIED_AGAIN_MAX = 10_000;
 
-/** Time until no statement of a claim can be running: the server ends them after 30 s (`db/statements.ts`). */
+/** Time after which no statement of a claim can be running: the server ends them after 30 s (`db/statements.ts`). */
 const UNDER_WAY_MS_MAX = 60_000;
 
-/** Claims whose requests run in this process, and outcomes still to be written. */
+/** Claims whose requests run in this process, and outcomes that Postgres lacks. */
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
 	let waiting = 0;
-	/** Number of claims being taken back. Limited separately, so that no outcome is given up for them. */
+	/** Claims being deleted. Limited separately, so that they displace no outcome. */
 	let takenBack = 0;
 	let stopped = false;
-	/** Functions that end the pauses of outcomes waiting for a retry. */
+	/** Functions that end the pauses before retries. */
 	const pauses = new SlotPool<() => void>();
 
 	function pause(pauseMs: number): Promise<void> {
@@ -58,7 +58,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 	function end(claim: Claim, bytes: number, statement: () => Promise<void>): void {
 		const running = open.get(claim.id);
 		if (running?.claim !== claim) return;
-		// If a request ends twice, the second end does nothing; waiting requests wait for the first outcome.
+		// The first end of a request counts; waiting requests wait for its outcome.
 		open.set(claim.id, { claim: { ...claim }, ended: running.ended });
 		waitingBytes += bytes;
 		track(
@@ -70,13 +70,12 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		);
 	}
 
-	/** Remembers the work, for which `stop` waits. */
 	function track(work: Promise<void>): void {
 		const written = work.finally(() => writing.release(slot, written));
 		const slot = writing.take(written);
 	}
 
-	/** Releases repeatedly, because the claim's statement may still commit although its request never ran. */
+	/** Deletes a claim repeatedly, because its statement may still commit although its request never ran. */
 	async function releaseRepeatedly(claim: Claim): Promise<void> {
 		takenBack += 1;
 		const untilMs = clock.monotonicMs() + UNDER_WAY_MS_MAX;
@@ -93,20 +92,20 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		begin(claim: Claim) {
 			open.set(claim.id, { claim, ended: Promise.withResolvers() });
 		},
-		/** Ends a claim with its sealed answer; null: it is not kept. Idempotent. */
+		/** Ends a claim with its encrypted answer; null: the answer is not kept. Idempotent. */
 		keep(claim: Claim, sealed: Uint8Array | null) {
 			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
 		},
-		/** Ends a claim as if it had not been made. */
+		/** Ends a claim as if it had never been made. */
 		release(claim: Claim) {
 			end(claim, 0, () => claims.release(claim));
 		},
-		/** The claim's result is unknown and its request did not run: releases until no statement can be running. */
+		/** Deletes a claim whose statement's result is unknown, until the statement cannot be running any more. */
 		takeBack(claim: Claim) {
 			if (takenBack < TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
 		},
-		/** The claim with this id, if it runs here; `ended` resolves when its outcome is written. */
+		/** The claim with this id, if its request runs here; `ended` resolves when its outcome is written. */
 		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };

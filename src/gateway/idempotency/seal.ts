@@ -27,7 +27,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 	const additionalData = text.encode(claimId);
 
 	return {
-		/** Keyed digest of path and body. `contentType` contains a form's boundary. */
+		/** Digest of path and body. `contentType` contains a form's boundary. */
 		proof(path: string, body: Uint8Array, contentType: string | null = null) {
 			const hasher = new Bun.CryptoHasher("sha256", proofKey);
 			const pieces = formPieces(contentType, body);
@@ -67,10 +67,10 @@ export function claimIdOf(keyId: string, header: string): string {
 	return new Bun.CryptoHasher("sha256").update(`${keyId} ${header}`).digest("hex");
 }
 
-/** Forms with more pieces are compared byte by byte, since splitting them would block the event loop. */
+/** Forms with more pieces are compared byte by byte, because splitting them would block the event loop. */
 const PIECES_MAX = 1_000;
 
-/** Contents between a form's boundaries, so that a retry with another boundary is equal. Null if it is not a form. */
+/** Contents between a form's boundaries, so that a retry with another boundary is equal. Null if it is no form. */
 function formPieces(contentType: string | null, body: Uint8Array): readonly Uint8Array[] | null {
 	const [, quoted, plain] =
 		/^multipart\/form-data\b.*?;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType ?? "") ?? [];

@@ -12,7 +12,7 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 	const { balance, available, held, spent } = await queryDatabase(() => accountBalance(statements, accountId));
 	return {
 		data: {
-			/** Sums of all credit and all spending, US dollars as JSON numbers. */
+			/** OpenRouter's fields: sums of all credit and all spending, as JSON numbers. */
 			total_credits: jsonUsd(displaySum(balance, spent)),
 			total_usage: jsonUsd(spent),
 			/** Unspent credit: `available_usd` + `held_usd`. */

@@ -7,7 +7,7 @@ import { modelNotFound } from "../serve/model-for.ts";
 
 type Connected = (modelId: string) => boolean;
 
-/** GET /v1/models: the models that the key may use, connected or not. */
+/** GET /v1/models: the models that the key may use, even if no server is connected. */
 export function listModels(snapshot: CatalogSnapshot, key: AllowedModels, connected: Connected) {
 	const models = allowedOf([...snapshot.models.values()], key).map((model) => modelEntry(model, connected(model.id)));
 	const routes = [...snapshot.routes.values()].flatMap((route) => routeEntry(route, key, connected) ?? []);
@@ -64,7 +64,7 @@ function modelEntry(model: Model, connected: boolean) {
 	};
 }
 
-/** A route: a name for several models, with the maximum of limits and prices, and the common parameters, of the allowed. */
+/** A route, a name for several models: highest limits and prices and common parameters of the allowed ones. */
 function routeEntry(route: Route, key: AllowedModels, connected: Connected) {
 	const { id, name, by } = route;
 	const models = allowedOf(route.models, key);

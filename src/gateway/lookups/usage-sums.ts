@@ -19,10 +19,10 @@ interface Query {
 	readonly groups: ReadonlySet<Group>;
 	readonly model: string | null;
 	readonly key: string | null;
-	/** Empty: requests without a project. Null: all. */
+	/** Project's id; empty: requests without a project; null: all requests. */
 	readonly project: string | null;
 	readonly limit: number;
-	/** Row after which the page starts. */
+	/** Key of the row after which the page starts. */
 	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
 }
 
@@ -46,14 +46,14 @@ const DAYS_MAX = 400;
 const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
-/** Concurrent queries of a process: unlike other look-ups, their cost grows with the date range. */
+/** Concurrent queries per process. Their cost grows with the date range, unlike that of other look-ups. */
 const SUMS_MAX = 2;
 const SUMS_WAITING_MAX = 64;
 const SUMS_WAIT_MS_MAX = 30_000;
 
 /**
- * GET /v1/usage: grouped sums of the account's hours, at a cost that depends on the requested days only. Faults
- * invalid_request, overloaded, service_unavailable.
+ * GET /v1/usage: grouped sums of the account's usage. Cost depends on the requested days only. Faults invalid_request,
+ * overloaded, service_unavailable.
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
 	const { statements, clock } = deps;
@@ -77,7 +77,7 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 			return new Response(csvOf(shown, query), { headers });
 		}
 		const { from, to } = query;
-		// Read together with the rows, so it is null without any.
+		// Comes with the rows, so it is null if there are none.
 		const asOf = rows[0]?.as_of?.toISOString() ?? null;
 		const data = shown.map((row) => sumOf(row, query));
 		const answer = { object: "list", data, from, to, as_of: asOf, has_more: next !== null, next };
@@ -89,7 +89,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 	const { from, to, groups, model, key, project, limit } = query;
 	const isTold = groups.has("project") || project !== null;
 	const [day, afterModel, afterProject, afterKey] = query.after ?? [null, null, null, null];
-	// Grouped by day, the rows before the page are skipped by the index.
+	// If rows are grouped by day, the index skips the rows before the page.
 	const since = groups.has("day") && day !== null && day > from ? day : from;
 	return statements<Row>`
 		with sums as (
@@ -117,7 +117,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 function queryOf(given: URLSearchParams, nowMs: number): Query {
 	const values: Partial<Record<(typeof NAMES)[number], string>> = {};
 	for (const [param, value] of given) {
-		// Clients of other services write lists as `group_by[]`.
+		// Accepts `group_by[]` too, as clients of other services write lists.
 		const name = NAMES.find((known) => known === param || (known === "group_by" && param === "group_by[]"));
 		if (name === undefined) throw wrong(param, "Unknown query parameter.");
 		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "The value of this query parameter is too long.");
@@ -156,7 +156,7 @@ function groupsOf(text = "day,model"): ReadonlySet<Group> {
 function dayOf(text: string | undefined, param: string): string | undefined {
 	if (text === undefined) return undefined;
 	const atMs = DAY.test(text) && text >= "2000" ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-	// Refuses days that do not exist, which `Date` would move to another month.
+	// Refuses days that do not exist: `Date` would move them into the next month.
 	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "The value must be a date such as 2027-01-31.");
 	return text;
 }
@@ -176,7 +176,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 			if (day === "" || dayOf(day, "after") !== undefined) return [day, model, project, key];
 		}
 	} catch {
-		// Refused below, like any other wrong text.
+		// Falls through to the refusal below.
 	}
 	throw wrong("after", "`after` must be the `next` value of the previous page.");
 }

@@ -91,7 +91,7 @@ export const Model = exact({
 	architecture: exact({ modality: Text, ...each(Type.Array(Text), "input_modalities", "output_modalities") }),
 	pricing: Pricing,
 	batch_pricing: Type.Optional(Pricing),
-	/** Null for a route, whose models have their own. */
+	/** Null for a route; its models have their own rate cards. */
 	rate_card: orNull(Text),
 	expiration_date: orNull(
 		Type.String({ format: "date", description: "First day, in UTC, on which the model returns 404." }),

@@ -2,7 +2,7 @@
 import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
-/** Several fields with the same schema. */
+/** Gives several fields the same schema. */
 export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
 	Object.fromEntries(names.map((name) => [name, schema])) as { [Name in Names]: T };
 export const oneOf = <Values extends readonly string[]>(...values: Values) =>
@@ -53,7 +53,7 @@ const Annotation = Type.Union([
 ]);
 const text = Type.Optional(Text);
 const ExtraContent = Type.Record(Text, exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }));
-/** Members of a message or delta besides the text, some of which models expect back in the next turn. */
+/** Members of a message or delta besides the text. Some models expect them back in the next request. */
 const others = {
 	annotations: Type.Optional(Type.Array(Annotation)),
 	reasoning_details: Type.Optional(
@@ -72,7 +72,7 @@ const others = {
 	extra_content: Type.Optional(ExtraContent),
 	audio: Type.Optional(exact({ id: text, data: text, expires_at: Type.Optional(Seconds), transcript: text })),
 };
-/** Members of an answer and of each event. */
+/** Members of an answer and of each of its events. */
 const about = { service_tier: text };
 const sources = {
 	citations: Type.Optional(Type.Array(Text)),

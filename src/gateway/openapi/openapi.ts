@@ -51,7 +51,7 @@ const FORMS: readonly RequestName[] = ["TranscriptionRequest", "FileUpload"];
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof ANSWERS) => ({ "application/json": { schema: refOf(name) } });
 
-/** `x-event-schema` describes an event's JSON, for which OpenAPI 3.1 has no keyword. */
+/** `x-event-schema` is the JSON schema of an event; OpenAPI 3.1 has no keyword for it. */
 const events = (name: keyof typeof ANSWERS) => ({
 	"text/event-stream": {
 		schema: {
@@ -88,7 +88,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 
 export type Failures = (...statuses: readonly number[]) => Json;
 
-/** Part of the document for routes that other code serves. */
+/** Part of the document that describes routes outside this room. */
 export interface DocumentPart {
 	readonly paths: Readonly<Record<string, Json>>;
 	readonly securitySchemes: Json;
@@ -117,7 +117,7 @@ const IDEMPOTENCY_KEY = parameter(
 	KEY_SCHEMA,
 	"A repeated request with the same key and body returns the first answer without a charge, for 24 hours. Kept are answers with status 200 of up to 4 MB. A repetition waits while the first request runs.",
 );
-/** Batches and their idempotency keys are never deleted. */
+/** Batches are never deleted, so their idempotency keys do not expire. */
 const BATCH_IDEMPOTENCY_KEY = parameter(
 	"header",
 	"Idempotency-Key",

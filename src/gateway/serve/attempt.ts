@@ -13,8 +13,8 @@ import { streamAnswer } from "./stream-answer.ts";
 import type { LongBody } from "./unread-answers.ts";
 
 /**
- * Sends a request to a model and returns its answer. Without one it throws or rejects, and the admitted request is
- * settled without a charge. No async function gets the body as an argument, because it would keep it until the answer.
+ * Sends a request to a model and returns its answer. On failure it throws or rejects, and the request is settled
+ * without a charge. The body is no argument of an async function, which would keep it in memory until the answer.
  */
 export function attempt<
 	Body extends RequestBody,
@@ -36,7 +36,7 @@ export function attempt<
 		: answer(deps, endpoint, context, model, read);
 }
 
-/** A separate function, because a closure in `attempt` would keep its variables for every request. */
+/** A function of its own, because a closure in `attempt` would keep its variables for every request. */
 function answerLater<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -105,7 +105,7 @@ async function answer<
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
 		let body: string | LongBody = chunkedJsonBody(whole.write(exchange, reply, bill));
-		// A batch line reads its answer at once.
+		// Only clients read slowly; a batch line reads its answer at once.
 		if (typeof body !== "string" && connection.line === undefined) {
 			if (silence !== undefined) deps.clients.silentConnections.end(connection, silence);
 			silence = undefined;

@@ -8,12 +8,12 @@ import type { Keyring } from "../../keys/keyring.ts";
 import type { Digest, KeyDigest } from "../../keys/secret.ts";
 import type { Connection } from "../connection.ts";
 
-/** Returns the key of a request; a promise only for a key that is not in memory. */
+/** Returns a request's key; a promise only if the key is not in memory. */
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
 
 /**
- * Checks the checksum before the digest, which costs more. Failures are limited per address; valid keys never are.
- * Revoked or expired keys get a KeyFault before the body is read.
+ * Checks the secret's checksum before computing its digest, which costs more. Failures are limited per address; valid
+ * keys never are. Revoked or expired keys get a KeyFault before the body is read.
  */
 export function createAuthenticate(
 	deps: {
@@ -40,7 +40,7 @@ export function createAuthenticate(
 		return known(await keyLoadLimiter.find(found, connection.address), connection, use);
 	}
 
-	// The address is read only here, because determining it costs more than the rest.
+	// Reads the address only where it is needed: determining it costs more than the rest.
 	return (connection, use) => {
 		let found: KeyDigest;
 		try {
@@ -54,7 +54,7 @@ export function createAuthenticate(
 	};
 }
 
-/** Loads the key with this digest, for callers that have authorised its owner. */
+/** Loads the key with this digest for callers that have authorised its owner themselves. */
 export async function loadKey(keyring: Pick<Keyring, "load">, digest: KeyDigest, clock: Clock): Promise<KeyEntry> {
 	const entry = await keyring.load(digest);
 	if (entry === null) throw invalidApiKey();

@@ -24,7 +24,7 @@ import type { UnreadAnswers } from "./unread-answers.ts";
 export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: ServedModels;
-	/** Undefined for requests from within the process, whose `Idempotency-Key` is ignored. */
+	/** Undefined for requests of this process itself; their `Idempotency-Key` is ignored. */
 	readonly idempotency?: Idempotency;
 	readonly admission: Admission;
 	readonly upstreams: Upstreams;
@@ -33,7 +33,7 @@ export interface ServeDeps {
 	readonly clock: Clock;
 }
 
-/** The present catalogue, and the order of models in routes by speed. */
+/** The present catalogue, and models' speeds, by which routes order their models. */
 export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
 
 export interface ClientSide {
@@ -47,9 +47,8 @@ export interface ClientSide {
 export interface Telemetry {
 	readonly log: Log;
 	readonly traces?: Traces | undefined;
-	/** Counts requests refused before admission, and gaps in streams. */
+	/** Counts refused requests, and gaps in streams. */
 	readonly stats: Pick<RequestStats, "refuse" | "gap">;
-	/** The log of refusals, which the key's owner reads. */
 	readonly refusals: Pick<Refusals, "record">;
 }
 
@@ -59,15 +58,14 @@ export interface RequestContext {
 	readonly endpoint: Endpoint;
 	readonly uuid: string;
 	readonly requestId: string;
-	/** The UUID's 32 hex digits, for the answer's id. */
 	readonly hex: string;
 	/** Monotonic time of its start. */
 	readonly startedMs: number;
-	/** True if its attempts have consecutive ids, because an `Idempotency-Key` refers to the first. */
+	/** True if its attempts have consecutive ids: an `Idempotency-Key` refers only to the first. */
 	readonly isRepeatable: boolean;
-	/** True if an earlier model of its route admitted it, so that it already counts against the key's rate limits. */
+	/** True for a further model of a route: an earlier admission already counts against the key's rate limits. */
 	readonly isAgain: boolean;
-	/** True once it was admitted: then it will be settled and has a usage record. */
+	/** True once admitted: the request will be settled and have a usage record. */
 	isAdmitted: boolean;
 	key: KeyEntry | undefined;
 	modelName: string | undefined;
@@ -134,14 +132,14 @@ export function createContext(
 	};
 }
 
-/** Context of the same request for the route's next model, with another id, reservation and usage record. */
+/** Context for the same request to the route's next model, with its own id, reservation and usage record. */
 export function nextContext(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.isRepeatable ? nextAttemptUuid(context.uuid) : undefined;
 	const isAgain = context.isAgain || context.isAdmitted;
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }
 
-/** An id of which the next 255 are reserved for the request's further attempts, so that its usage is found. */
+/** An id whose next 255 ids are reserved for further attempts, so that their usage can be found. */
 export function firstAttemptUuid(): string {
 	return `${newUuid().slice(0, -2)}00`;
 }

@@ -4,7 +4,7 @@ import type { AnswerStream, OutputChunk } from "../../upstream/call/stream-wire.
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Relay } from "./endpoint.ts";
 
-/** Output between two journal records, in tokens, or in bytes without an upstream count. */
+/** Output between two journal records, in tokens; in bytes if the upstream does not count. */
 const PROGRESS_TOKENS = 64;
 const PROGRESS_BYTES = 256;
 
@@ -12,23 +12,23 @@ const PROGRESS_BYTES = 256;
 export class Delivery {
 	bytes = 0;
 	chunks = 0;
-	/** Estimated tokens, from finished streams of the replica; undefined if there are too few or the upstream counts. */
+	/** Tokens estimated from the replica's finished streams; undefined if there are too few or the upstream counts. */
 	tokensLikely: number | undefined = undefined;
 	isBroken = false;
 	usage: ReportedUsage | undefined = undefined;
 	/** Milliseconds from the request's start to the first chunk; null before it. */
 	firstMs: number | null = null;
-	/** Output above which another journal record is needed: tokens, or bytes without an upstream count. */
+	/** Output above which another journal record is needed, in tokens or bytes (see PROGRESS_TOKENS). */
 	recordAt = -1;
-	/** The upstream's prompt tokens at the last journal record; undefined without a count. */
+	/** Prompt tokens that the upstream had reported at the last journal record; undefined if none. */
 	recordedPrompt: number | undefined = undefined;
-	/** True once the journal refused a chunk: neither that one nor later ones are sent. */
+	/** True once the journal refused a chunk. Neither this chunk nor later ones are sent. */
 	isCut = false;
 }
 
 /**
- * Counts the chunks and journals an upper bound of their cost before they are sent. Throws without counting if the
- * journal refuses.
+ * Counts chunks before they are sent, and records an upper bound of their cost in the journal. Throws without counting
+ * if the journal refuses.
  */
 export function deliver<Chunk extends OutputChunk>(
 	delivery: Delivery,
@@ -56,7 +56,7 @@ export function deliver<Chunk extends OutputChunk>(
 	delivery.usage = usage;
 }
 
-/** Writes a journal record ahead if the last bound no longer covers the output. */
+/** Records the next bound if the last one no longer covers the output. */
 function record<Chunk>(
 	delivery: Delivery,
 	{ hold }: Admitted,

@@ -17,19 +17,19 @@ import type { Exchange } from "./context.ts";
 
 export interface RequestBody {
 	readonly value: Readonly<Record<string, unknown>>;
-	/** Set for a large body: measuring and sending it are further steps, between which other requests run. */
+	/** Time slice of a large body, if measuring and sending it are further steps, between which other requests run. */
 	readonly timeSlice?: TimeSlice | undefined;
 }
 
-/** Properties that a checked request of every endpoint has. */
+/** Properties that every endpoint's checked request has. */
 export interface EndpointInput {
 	readonly ignored: readonly string[];
 	readonly stream?: boolean;
-	/** Number of choices that share the prompt; default 1. */
+	/** Number of answers that share the prompt; default 1. */
 	readonly choices?: number;
 }
 
-/** An endpoint: data and small stateless functions, which `serve` calls in order. */
+/** An endpoint: data and small stateless functions that `serve` calls in order. */
 export interface InferenceEndpoint<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -38,13 +38,13 @@ export interface InferenceEndpoint<
 > {
 	readonly name: Endpoint;
 	readonly kind: ModelKind;
-	/** Endpoint of a chat model: chats or text completions. */
+	/** Set if the endpoint uses chat models: for chats or for text completions. */
 	readonly mode?: ChatMode;
-	/** Field to name if the prompt is too long. */
+	/** Field that an error names if the prompt is too long. */
 	readonly promptField: string;
 	/**
-	 * Reads the body; `bytes` if it was already read. Faults: unsupported_media_type, payload_too_large, request_timeout,
-	 * invalid_request.
+	 * Reads the body, or parses `bytes` if it was already read. Faults: unsupported_media_type, payload_too_large,
+	 * request_timeout, invalid_request.
 	 */
 	readBody(
 		connection: Connection,
@@ -55,9 +55,9 @@ export interface InferenceEndpoint<
 	): Promise<Body>;
 	/** Checks the request. Faults invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
-	/** Most that the request can use; the server gets this as a limit. */
+	/** The most that the request can use. Servers get it as their limit. */
 	upperBound(input: Input, model: Model): Quantities;
-	/** Requests with equal values share a replica's prefix cache. Called only if there are several replicas. */
+	/** Requests with equal values go to one replica, which has their beginning cached. Not called for one replica. */
 	affinityOf?(input: Input): string;
 	readonly whole: WholeAnswer<Input, Reply>;
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
@@ -65,10 +65,10 @@ export interface InferenceEndpoint<
 
 export interface WholeAnswer<Input, Reply extends CountedReply> {
 	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
-	/** Called once per admitted request when it was answered or failed: it will not be sent again. */
+	/** Called once per admitted request, when it will not be sent again. */
 	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
-	/** Body of the answer: JSON, or text, whole or in pieces. */
+	/** Body of the answer: an object to serialize, or text, complete or in pieces. */
 	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
 	contentType?(input: Input): string;
 }
@@ -79,13 +79,13 @@ export interface StreamedAnswer<Input, Chunk> {
 }
 
 export interface Relay<Chunk> {
-	/** The text of these chunks; empty if the client gets nothing of them. */
+	/** Text of these chunks; empty if none of them is for the client. */
 	chunks(chunks: readonly Chunk[]): string;
 	end(bill: Bill): string;
 	/** Last events of a failed stream: the error, then the charge. */
 	fail(fault: Fault, bill: Bill, language: Language | undefined): string;
-	/** Bill for the output so far; `finished` if it is complete. */
+	/** Bill for the output so far. `finished`: the output is complete. */
 	bill(usage: ReportedUsage | undefined, output: OutputSize, finished: boolean): Bill;
-	/** Most that delivering up to `output` tokens costs, or bytes without an upstream count. */
+	/** Upper bound of the cost of `output` tokens (bytes if the upstream does not count). */
 	costAt(now: Bill, output: number): NanoUsd;
 }

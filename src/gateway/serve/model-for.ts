@@ -7,11 +7,11 @@ export interface EndpointRequirement {
 	readonly mode?: ChatMode;
 }
 
-/** Fault service_unavailable if no model is of the endpoint's kind; never for chats. */
+/** Fault service_unavailable if no model serves this kind of endpoint. Chats always pass. */
 export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;
-	// With a retired model of this kind, a later check gives a more precise error.
+	// Passes if a retired model has this kind; a later check then gives a more precise error.
 	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
 	throw new Fault("service_unavailable", "No model for this endpoint is available.");
 }
@@ -34,7 +34,7 @@ export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 
-/** The model with its batch rates. Fault service_unavailable if it does not support batches. */
+/** The model with its batch rates. Fault service_unavailable if it has none. */
 export function pricedForBatches(model: Model): Model {
 	if (model.batch === undefined)
 		throw new Fault(

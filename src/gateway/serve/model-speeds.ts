@@ -11,9 +11,9 @@ interface Speed {
 }
 
 const WEIGHT = 0.2;
-/** Older measurements are ignored, so that the model is tried again. */
+/** Older measurements are ignored, so that a slow model is tried again. */
 const KNOWN_MS = 5 * 60_000;
-/** More models than any catalogue has; above it, all measurements are dropped. */
+/** More models than any catalogue has. Above it all measurements are dropped. */
 const MODELS_MAX = 2_000;
 
 /** Recent speed of each model on this instance. */
@@ -40,7 +40,7 @@ export function createModelSpeeds(deps: { clock: Clock }) {
 			if (speeds.size >= MODELS_MAX) speeds.clear();
 			speeds.set(model, { msEach: now, atMs });
 		},
-		/** Models without a measurement come first, to get one. */
+		/** Sorts models by speed. Models without a measurement come first, to get one. */
 		fastestFirst(models: readonly Model[]): readonly Model[] {
 			const nowMs = deps.clock.monotonicMs();
 			return models.toSorted((a, b) => msEach(a, nowMs) - msEach(b, nowMs));

@@ -2,11 +2,10 @@ import type { Clock } from "../../base/clock.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
 export interface OpenStream {
-	/** Called once a second: ends a stream that blocks a place, and writes a comment after silence. */
+	/** Called once a second: ends a stream that occupies a needed place, and writes a comment after silence. */
 	tick(nowMs: number): void;
-	/** Ends the stream after what was delivered, because the process stops. */
+	/** Ends the stream after what was delivered; called when the process stops. */
 	shutDown(): void;
-	/** Slot among the open streams; only `OpenStreams` sets it. */
 	slot: number;
 }
 
@@ -14,7 +13,7 @@ export type OpenStreams = ReturnType<typeof createOpenStreams>;
 
 const TICK_MS = 1_000;
 
-/** All open streams: one timer serves them, and stopping the process ends them. */
+/** All open streams: serves them by one timer, and ends them when the process stops. */
 export function createOpenStreams(deps: { clock: Clock }) {
 	const streams = new SlotPool<OpenStream>();
 	let isShut = false;
@@ -27,7 +26,7 @@ export function createOpenStreams(deps: { clock: Clock }) {
 	}
 
 	return {
-		/** After `shutDown` a stream is ended at once. */
+		/** Adds a stream; ends it at once after `shutDown`. */
 		add(stream: OpenStream) {
 			stream.slot = streams.take(stream);
 			if (isShut) stream.shutDown();

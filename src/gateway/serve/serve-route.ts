@@ -30,8 +30,8 @@ interface Failure {
 }
 
 /**
- * Sends a request to the models of its route in order until one answers. Each attempt is admitted at its model's rates;
- * a failed one is not charged. If all fail, returns the first temporary failure, or else the first.
+ * Sends a request to its route's models in order until one answers. Each attempt is admitted at its model's rates; a
+ * failed one costs nothing. If all fail, returns the first temporary failure, or else the first.
  */
 export async function serveRoute(
 	deps: ServeDeps,
@@ -68,7 +68,7 @@ export async function serveRoute(
 	return refuse(deps, failed, error, endpoint.promptField);
 }
 
-/** Puts models without a server last, so that their refusal does not delay the others. */
+/** Puts models without a connected server last: their refusal would delay the others. */
 function inOrder(
 	deps: ServeDeps,
 	route: Route,
@@ -87,7 +87,7 @@ function mayPass(error: unknown): boolean {
 	return statusOf(fault) >= 500 && !isFinal(fault);
 }
 
-/** Returns the error response, counts it and records it for the key's owner. `promptField`: as in the endpoint. */
+/** Returns the error response, counts the refusal and records it for the key's owner. `promptField`: see there. */
 export function refuse(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
@@ -102,7 +102,7 @@ export function refuse(
 	if (fault.code === "internal_error") log.error("a request failed", { ...logFields(context, key), error });
 	else if (fault.private !== undefined)
 		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
-	// The result of a batch line is in the batch's files.
+	// A batch line's result is in the batch's files instead.
 	const answer = errorResponse(fault, requestId, context.connection.language);
 	if (context.connection.line !== undefined) return answer;
 	// An admitted request has a usage record instead.
@@ -110,7 +110,7 @@ export function refuse(
 	return answer;
 }
 
-/** Names this endpoint's field if a server reports that the prompt is too long. */
+/** Replaces the field's name if a server reports that the prompt is too long. */
 function withPromptField(fault: Fault, param: string): Fault {
 	if (fault.code !== "context_length_exceeded" || fault.param === param) return fault;
 	const { code, texts, cause } = fault;

@@ -15,9 +15,9 @@ import { assertServed, modelFor } from "./model-for.ts";
 import { refuse, serveRoute } from "./serve-route.ts";
 
 /**
- * Serves all endpoints: authenticate → read → claim (with an `Idempotency-Key`) → admit (one synchronous block) → send
- * → relay → settle → refuse. Only a claim queries Postgres. A caller within the process passes its own `authenticate`
- * and must read or cancel the body, or abort. Never rejects.
+ * Serves all endpoints. Steps: authenticate → read → claim (with an `Idempotency-Key`) → admit (one synchronous block)
+ * → send → relay → settle, or refuse. Only a claim queries Postgres. A caller within the process passes its own
+ * `authenticate` and must read or cancel the answer's body, or abort. Never rejects.
  */
 export async function serve<
 	Body extends RequestBody,
@@ -43,7 +43,7 @@ export async function serve<
 
 		const { line } = connection;
 		if (header === null) {
-			// Checks that need no body run before it is read.
+			// Checks that need no body come first.
 			assertServed(catalog.current(), endpoint);
 			deps.admission.check(key, line !== undefined);
 		} else checkAccess(key, clock.wallMs());
@@ -65,7 +65,7 @@ export async function serve<
 				step?.bytes,
 			);
 			context.modelName = modelNameOf(body.value);
-			// A batch line names a single model, which was resolved when its batch was checked.
+			// A batch line names one model; its route was resolved when the batch was checked.
 			const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
 			response = await (route === undefined
 				? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint))
@@ -83,7 +83,7 @@ export async function serve<
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 
-/** A separate function, because a closure in `serve` would keep its variables for every request. */
+/** A function of its own, because a closure in `serve` would keep its variables for every request. */
 function attemptInTurn<
 	Body extends RequestBody,
 	Input extends EndpointInput,

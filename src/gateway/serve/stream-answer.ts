@@ -13,7 +13,7 @@ import { deliver } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
 import { Streaming } from "./streaming.ts";
 
-/** Streams an admitted request. Rejects, after settling, while the status can still change; later failures are sent. */
+/** Streams an admitted request. Rejects, after settling, until the status was sent; later failures are events. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "affinityOf">,
@@ -29,7 +29,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		streaming.listen();
 		stopIfSettled(streaming);
 		const { holdStatusMs } = streaming.limits;
-		// Before the first byte, only the upstream's deadlines limit the silence.
+		// Before the first byte only the upstream's deadlines limit the silence.
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
 		streaming.upstream = deps.upstreams.open(
 			exchange.model,
@@ -39,7 +39,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);
 		streaming.enter("streaming");
-		// The DOM's types, which apply here too, lack direct sources.
+		// The type of the runtime's direct streams is missing in the DOM's types, which apply here too.
 		const source = new EventsOut(streaming, arrived) as unknown as UnderlyingDefaultSource<Uint8Array>;
 		return new Response(new ReadableStream(source), {
 			status: 200,
@@ -53,12 +53,12 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 	}
 }
 
-/** Stops if the stream was settled while the status was held back. */
+/** Throws if the stream was settled while the status was held back. */
 function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
 	if (streaming.isOver) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
-/** Holds the status back until the first event, at most `limitMs`. Resolves with whether the event arrived. */
+/** Holds the status back until the first event, at most `limitMs`. Resolves with true if the event arrived. */
 function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): Promise<boolean> {
 	return new Promise((resolve, reject) => {
 		const cancel = clock.after(limitMs, () => resolve(false));
@@ -86,7 +86,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 		this.#arrived = arrived;
 	}
 
-	/** Called per read if the body is read in this process. Only `close` ends the body. */
+	/** Called per read if this process reads the body. Only `close` ends the body. */
 	pull(client: ReadableStreamDirectController): void {
 		const streaming = this.#streaming;
 		if (streaming.client !== undefined) return;
@@ -96,7 +96,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 			return;
 		}
 		if (!this.#arrived) {
-			// Writes at once: without a first byte the runtime sends only part of the headers, and the client waits.
+			// Without a first byte the runtime would send only part of the headers, and the client would wait.
 			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			void streaming.write(KEEP_ALIVE_COMMENT);
 		}
@@ -108,7 +108,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 	}
 }
 
-/** Turns each read of the upstream into one write, if it has text. Never rejects. */
+/** Writes once per read of the upstream, if there is text. Never rejects. */
 async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Promise<void> {
 	const { upstream, first, admitted } = streaming;
 	const { hold } = admitted;
@@ -127,16 +127,16 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 				if (text !== "") {
 					const taken = streaming.write(text);
 					streaming.countGap();
-					// Backpressure: the upstream waits until the client has read the text.
+					// Backpressure: stops reading the upstream until the client has read the text.
 					if (taken) await taken;
 					else streaming.readerTook(streaming.lastWriteMs);
 				}
 			}
-			// Drops the chunks, so that they can be collected during the next read.
+			// Drops the chunks, so that memory is freed during the next read.
 			next = undefined;
 			let arrived: Arrived;
 			try {
-				// The runtime's own promise, because another one in between would be one more per event.
+				// Awaits the runtime's own promise: a wrapper would be one more per event.
 				arrived = await upstream.arrives();
 			} catch (error) {
 				arrived = upstream.brokeOff(error);
@@ -148,7 +148,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 	}
 }
 
-/** Returns the text of the chunks, after counting them and recording their cost. */
+/** Counts the chunks, records their cost, and returns their text. */
 function take<Chunk extends OutputChunk>(
 	{ deps, context, admitted, relay, delivery }: Streaming<Chunk>,
 	upstream: AnswerStream<Chunk>,
@@ -159,7 +159,7 @@ function take<Chunk extends OutputChunk>(
 	return relay.chunks(chunks);
 }
 
-/** Ends a complete stream; the settlement is durable before the last bytes are sent. */
+/** Ends a complete stream. The settlement is durable before the last bytes are sent. */
 async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 	let ended: Promise<void> | undefined;
 	const settled = streaming.settle("finished", 200, (bill) => {
@@ -178,7 +178,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		if (recorded) await recorded;
 		streaming.close(text);
 	} catch (error) {
-		// No other code closes the stream after its settlement.
+		// Only this code closes the stream after its settlement.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
 		streaming.close(relay.fail(faultOf(error), bill, streaming.context.connection.language));
 	}

@@ -13,18 +13,18 @@ import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
-/** State of a streamed answer. States only follow each other in this order, so the first ending settles it, once. */
+/** States of a streamed answer, only in this order, so that the first ending settles the bill, once. */
 type StreamState =
-	/** The status is held back, so that a failure can still set it. */
+	/** No status was sent: a failure still sets it. */
 	| "opening"
-	/** The status was sent, so a failure is an event of the stream. */
+	/** The status was sent: a failure is an event of the stream. */
 	| "streaming"
-	/** The bill exceeds the reservation and credit is being drawn; only a stop of the process does not wait. */
+	/** The bill exceeds the reservation, and credit is being drawn. Only a stop of the process ends the wait. */
 	| "covering"
-	/** The bill is settled; later events change nothing. */
+	/** The bill is settled: later events change nothing. */
 	| "settled";
 
-/** Total time that a reader may stall a stream before a waiting request gets its place. */
+/** Total time that a client may not read before a waiting request gets the stream's place. */
 export const READER_STALL_MS = 5_000;
 
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
@@ -36,11 +36,11 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 
 const ONCE = { once: true } as const;
 
-/** A streamed answer, which also listens to the client's disconnect and the stop of the process. */
+/** A streamed answer. Also listens to the client's disconnect and to the stop of the process. */
 export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
-	/** Parts of its exchange that are needed until the end, without the request. */
+	/** The parts of an Exchange that are needed until the end, without the request. */
 	readonly context: RequestContext;
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
@@ -55,14 +55,14 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	/** Last text, if the stream ended before the runtime requested the body. */
 	unsent: string | undefined = undefined;
 	lastWriteMs: number;
-	/** Total time that the reader stalled, and start of the present stall; undefined while the reader keeps up. */
+	/** Total time in which the client did not read, and start of the present pause; undefined while it reads. */
 	stalledMs = 0;
 	stalledSinceMs: number | undefined = undefined;
-	/** When the reader took the last text; since then the stream waits for the upstream. */
+	/** When the client took the last text; the stream has waited for the upstream since. */
 	tookMs: number | undefined = undefined;
-	/** Why the service ended the stream, if it did. */
+	/** Why the gateway ended the stream, if it did. */
 	halted: Fault | undefined = undefined;
-	/** Settles the bill with this instance's credit; undefined outside `covering`. */
+	/** Settles the bill with the credit that this instance has; undefined outside `covering`. */
 	pay: (() => void) | undefined = undefined;
 	isListening = false;
 	slot = 0;
@@ -85,7 +85,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.leave();
 	}
 
-	/** Enters the next state. Asserts that the transition is allowed. */
+	/** Enters a state; asserts that it may follow the present one. */
 	enter(state: StreamState): void {
 		assert(NEXT[this.state].includes(state), "a stream is opened once and settled once");
 		this.state = state;
@@ -95,7 +95,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return this.state === "covering" || this.state === "settled";
 	}
 
-	/** From now until the settlement, a disconnecting client or the stop of the process ends the stream. */
+	/** From now until the settlement, a disconnect or the stop of the process ends the stream. */
 	listen(): void {
 		const { signal } = this.context.connection.request;
 		this.isListening = true;
@@ -111,8 +111,8 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	/**
-	 * Makes the bill, ends the hold, and calls `after` with the bill in the same turn. Returns a promise if it first
-	 * draws credit.
+	 * Makes the bill, ends the hold, and calls `after` with the bill in the same step. Returns a promise if it draws
+	 * credit first.
 	 */
 	settle(ending: Ending, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
 		const { deps, context, admitted, delivery, upstream } = this;
@@ -130,7 +130,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		const stopped = Promise.withResolvers<void>();
 		this.pay = () => {
 			pay();
-			// Resolved last, because the runtime writes nothing more of the stream while a caller waits in it.
+			// Resolved last: the runtime writes nothing more of the stream while a caller waits in it.
 			stopped.resolve();
 		};
 		const paid = covered.then(() => {
@@ -139,7 +139,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return Promise.race([paid, stopped.promise]);
 	}
 
-	/** If a bill cannot be made, the journal's bound is charged, as after a crash. */
+	/** Makes the bill. If that fails, the journal's bound is charged, as after a crash. */
 	#bill(ending: Ending): Bill {
 		const { deps, context, admitted, relay, delivery, upstream } = this;
 		delivery.isBroken = ending !== "finished" && ending !== "client_left";
@@ -151,7 +151,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		}
 	}
 
-	/** The signal and `cancel` may occur together or alone. */
+	/** The disconnect, of which the runtime reports the signal, `cancel` or both. */
 	leave(): void {
 		if (this.isOver) return;
 		this.#hangUp();
@@ -170,7 +170,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		else void this.settle("shutdown", statusOf(halted));
 	}
 
-	/** Ends a stream whose reader stalls while a request waits for its place. */
+	/** Ends a stream whose client does not read while a request waits for its place. */
 	#giveUpPlace(nowMs: number): void {
 		const { stalledSinceMs, stalledMs } = this;
 		if (stalledSinceMs === undefined || this.state !== "streaming") return;
@@ -185,10 +185,10 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.upstream?.close();
 	}
 
-	/** Ends a stream whose status was sent. Must not throw: the runtime would silently cut the connection. */
+	/** Ends a stream whose status was sent. Must not throw: the runtime would cut the connection without an error. */
 	fail(ending: Ending, fault: Fault): Promise<void> | undefined {
 		const { deps, context, admitted, relay } = this;
-		// The failure may be ours; otherwise the upstream would continue and keep its place.
+		// Ends the upstream call, which would else continue and keep its place if the failure is the gateway's.
 		this.#hangUp();
 		deps.telemetry.log.info("a stream ended early", {
 			...logFields(context),
@@ -202,7 +202,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		);
 	}
 
-	/** Returns a promise if the reader does not keep up, which resolves when the reader has taken the text. */
+	/** Writes text. Returns a promise if the client does not keep up; it resolves when the text was read. */
 	write(text: string): Promise<void> | undefined {
 		assert(this.client !== undefined, "nothing is written before the status is out");
 		const { clock } = this.deps;
@@ -213,7 +213,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return written.then(() => this.readerTook(clock.monotonicMs()));
 	}
 
-	/** Records how long the upstream kept the reader waiting; 0 for a slow reader. */
+	/** Records how long the client waited for the upstream; 0 if the client was slower. */
 	countGap(): void {
 		if (this.tookMs !== undefined) this.deps.telemetry.stats.gap(this.lastWriteMs - this.tookMs);
 	}
@@ -233,7 +233,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 			return;
 		}
 		try {
-			// For a slow reader, the runtime keeps the last text until it is read.
+			// The runtime keeps the last text until a slow client has read it.
 			void this.client.write(text);
 			this.client.close();
 		} catch {
@@ -244,7 +244,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	#keepAlive(nowMs: number): void {
 		const { client, lastWriteMs, stalledSinceMs, limits } = this;
 		if (client === undefined || this.isOver || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
-		// A stalled reader gets no comments, so that its connection times out.
+		// A client that does not read gets no comments, so that its connection times out.
 		if (stalledSinceMs === undefined) void this.write(KEEP_ALIVE_COMMENT);
 	}
 }

@@ -11,17 +11,17 @@ import { walkWebm } from "./recording/webm.ts";
  * refused, because decoders disagree about its length.
  */
 export interface AudioDuration {
-	/** Upper bound in whole seconds, which is reserved, and the most that is charged. */
+	/** Upper bound in whole seconds: reserved, and the most that is charged. */
 	readonly secondsMax: number;
-	/** Whole seconds of the frames, charged if the upstream does not count. */
+	/** Whole seconds of the frames: charged if the upstream does not count. */
 	readonly secondsLikely: number;
 }
 
 const SECONDS_MAX = 24 * 60 * 60;
-/** Least share of the measured length that headers may claim: encoders differ about padding and cut frames. */
+/** Least share of the measured length that headers may claim; encoders differ about padding and cut frames. */
 const SHARE_MIN = 0.9;
 const GRACE_S = 1;
-/** Most padding of the first and last frame; it is not charged if the headers claim a length without it. */
+/** Most padding of the first and last frame. Not charged if the headers claim a length without it. */
 const PADDING_S = 0.25;
 /** Tolerance for rounding in sums over many frames. */
 const ROUNDING_S = 1e-4;
@@ -41,7 +41,7 @@ export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	};
 }
 
-/** Measures a file. In every parser, reading beyond the end of a part throws a RangeError. */
+/** Measures a file. A parser that reads beyond the end of a part throws a RangeError. */
 async function measured(file: Blob): Promise<Measured> {
 	try {
 		return await runWalk(file, walkRecording(file.size));
@@ -59,7 +59,7 @@ function isFarLess(seconds: number, than: number): boolean {
 	return seconds < than * SHARE_MIN - GRACE_S;
 }
 
-/** Detects the format by the first bytes after tags, as decoders do. File name and content type are not trusted. */
+/** Detects the format by the first bytes after tags, as decoders do. Ignores file name and content type. */
 function* walkRecording(size: number): Walk {
 	let at = 0;
 	let head = yield at;
@@ -74,7 +74,7 @@ function* walkRecording(size: number): Walk {
 	if (text(0, 4) === "OggS") return yield* walkOgg(at, size);
 	if (text(4, 8) === "ftyp") return yield* walkMp4(at, size);
 	if (text(0, 4) === "\x1aE\xdf\xa3") return yield* walkWebm(at, size);
-	// MP3. Starts after the first tag only, because some decoders skip only one.
+	// MP3. Skips only the first tag, as some decoders do.
 	if (at > 0 || (head[0] === 0xff && ((head[1] ?? 0) & 0xe0) === 0xe0)) return yield* walkMp3(firstTag, size);
 	throw unsupported("it is not FLAC, MP3, MP4, M4A, Ogg, WAV or WebM");
 }

@@ -34,7 +34,7 @@ export interface TranscriptionInput extends TranscriptionRequest {
 
 const FIELDS_MAX = 64;
 
-/** Text fields by name, without empty ones; `[]` is removed from the names of lists. Fault invalid_request. */
+/** Text fields by name, without empty ones. Removes `[]` from names of lists. Fault invalid_request. */
 export function formFields(form: FormData): Record<string, string | string[]> {
 	const fields: Record<string, string | string[]> = Object.create(null);
 	let count = 0;
@@ -81,11 +81,11 @@ function safeName(name: string | undefined): string {
 	return plain === "" || plain.startsWith(".") ? `audio${plain}`.slice(0, 80) : plain.slice(-80);
 }
 
-/** Speech models process windows of half a minute: most tokens of a window, input and output. */
+/** Most input and output tokens of half a minute, the window of speech models. */
 const WINDOW_S = 30;
 const WINDOW_INPUT_TOKENS_MAX = 1_500;
 const WINDOW_OUTPUT_TOKENS_MAX = 448;
-/** Used for estimates if the upstream reports no tokens. */
+/** Estimate if the upstream reports no tokens. */
 export const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
 
 /** Upper bounds of tokens, for models that are charged by tokens. */

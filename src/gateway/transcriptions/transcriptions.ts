@@ -64,7 +64,7 @@ function isJson({ format }: TranscriptionRequest): boolean {
 	return format === "json" || format === "verbose_json";
 }
 
-/** Subtitles are written here from segments, because some servers do not support the formats. */
+/** Subtitles are written here, from segments, because some servers do not support their formats. */
 function requestOf({ input }: Exchange<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
 	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };
@@ -107,7 +107,7 @@ function* vttOf(cues: readonly Cue[]): Generator<string> {
 	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
 }
 
-/** Removes blank lines and arrows, which would end or start a cue. */
+/** Removes blank lines and arrows: subtitles separate their cues with them. */
 function lineOf(text: string): string {
 	return text
 		.trim()
@@ -126,7 +126,7 @@ function timeOf(seconds: number, point: string): string {
 const DONE = "data: [DONE]\n\n";
 const eventOf = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
 
-/** Writes and bills a streamed transcription, in OpenAI's events. */
+/** Writes a streamed transcription in OpenAI's events and computes its charge. */
 function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionInput>): Relay<TranscriptionChunk> {
 	const { duration } = input;
 	const { upperBound } = admitted.request;
@@ -148,7 +148,7 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
 			DONE,
 		bill: (usage, size, finished) => billOfAudio(model, duration, { seconds, usage }, size, upperBound, finished),
-		// Servers process the whole recording before its words are sent, so the bound has all its seconds.
+		// Servers process the whole recording before they send its words, so its full length is charged after a crash.
 		costAt(now, output) {
 			const usage = { ...now, completionTokens: output };
 			return billOfAudio(model, duration, { seconds, usage }, sizeOf(""), upperBound).cost;
@@ -160,11 +160,11 @@ function sizeOf(text: string): OutputSize {
 	return { bytes: Buffer.byteLength(text), chunks: 0 };
 }
 
-/** Speech has about fifteen bytes of text per second; a higher figure charges fewer seconds. */
+/** Speech has about fifteen bytes of text per second. A higher figure charges fewer seconds. */
 const TEXT_BYTES_PER_SECOND = 20;
 
 /**
- * A server that counts more seconds than the recording has is wrong. An interrupted transcription (not `isWhole`) is
+ * A server's count above the recording's length is not believed. An interrupted transcription (`isWhole` false) is
  * charged for the estimated seconds of its delivered words.
  */
 function billOfAudio(
@@ -200,7 +200,7 @@ function billOfAudio(
 	return unitBill(model, used, counted);
 }
 
-/** `usage` in one of OpenAI's two forms, depending on the model's rates, with the charge added. */
+/** `usage` in one of OpenAI's two forms, as the model's rates require, with the charge added. */
 function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
 	if (model.rateCard.audioSecond > 0) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };

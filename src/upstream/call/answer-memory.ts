@@ -15,13 +15,13 @@ export interface AnswerRead {
 	release(): void;
 }
 
-/** Longest wait without memory becoming free: a client may read nothing for so long. Batch lines wait without limit. */
+/** Longest wait without progress: a client may read nothing for so long. Batch lines wait without limit. */
 const WAIT_MS = 10_000;
-/** Share of the memory for answers being read: parsing takes several times their bytes, which are freed late. */
+/** Share of the memory for answers being read. Parsing takes several times their bytes, which are freed late. */
 const READ_SHARE = 1 / 8;
 const ANSWER_SHARE = 1 / 2;
 
-/** Equal shares of unread answers after which an account starts no new ones; started ones may exceed it once more. */
+/** Equal shares of unread answers with which an account may start another. Running ones may add one more. */
 const ACCOUNT_SHARES = 2;
 
 interface Waiting {
@@ -37,8 +37,8 @@ interface Reading {
 }
 
 /**
- * Limits memory for long unstreamed answers, from their first byte until the client has read them. Without room an
- * answer is not read further, so that its server waits.
+ * Limits the memory of long answers that are not streamed, from their first byte until the client has read them.
+ * Without room an answer is not read further, so that its server waits.
  */
 export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
@@ -58,7 +58,7 @@ export function createAnswerMemory(
 		const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = limits();
 		if (unread.of(accountId) > answerMemoryAccountBytesMax * ACCOUNT_SHARES) return false;
 		if (allUnread > 0 && allUnread + allRead + bytes > answerMemoryBytesMax) return false;
-		// The oldest answer never waits for others in progress; otherwise all could wait for each other.
+		// The oldest answer never waits for others: otherwise all could wait for each other.
 		return node?.before === undefined || allRead + bytes <= answerMemoryBytesMax * READ_SHARE;
 	}
 
@@ -68,12 +68,12 @@ export function createAnswerMemory(
 		assert(allRead >= 0, "a reading releases at most what it took");
 	}
 
-	/** Collects garbage after enough releases: the runtime's own collections come too late for a small container. */
+	/** Collects garbage after enough releases: in a small container the runtime collects too late. */
 	function left(bytes: number): void {
 		leftBytes += bytes;
 		if (leftBytes < limits().answerMemoryBytesMax * READ_SHARE) return;
 		leftBytes = 0;
-		// The stack still refers to the released bytes until the next turn.
+		// In the next turn, because the stack still refers to the released bytes now.
 		if (collect !== undefined) void nextTurn().then(collect);
 	}
 
@@ -105,7 +105,7 @@ export function createAnswerMemory(
 		let cancel: (() => void) | undefined;
 		const waitOn = (sinceMs: number) => {
 			cancel = clock.after(sinceMs + WAIT_MS - clock.monotonicMs(), () => {
-				// Other answers made progress, so memory will become free: waits again.
+				// Other answers made progress since, so memory will become free: waits again.
 				if (roomMs > sinceMs) return waitOn(roomMs);
 				end();
 				answer.reject(crowded("no memory became free for a long answer"));
@@ -139,7 +139,7 @@ export function createAnswerMemory(
 				},
 			};
 		},
-		/** Adds bytes that wait for the client; negative when they were read or dropped. */
+		/** Adds bytes that the client has not read; negative when they were read or dropped. */
 		addUnread(accountId: string, bytes: number) {
 			unread.add(accountId, bytes);
 			allUnread += bytes;

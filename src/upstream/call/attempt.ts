@@ -20,25 +20,25 @@ import {
 } from "./post.ts";
 
 export interface CallContext {
-	/** Aborts when the client disconnects. After its headers a stream is closed by its reader instead. */
+	/** Aborted when the client disconnects. After the headers of a stream its reader closes it instead. */
 	readonly signal: AbortSignal;
-	/** Requests with the same key prefer the same replica if its load allows; undefined: no preference. */
+	/** Requests with equal keys prefer the same replica while its load allows; undefined: no preference. */
 	readonly affinity: string | undefined;
 	readonly requestId: string;
-	/** The request id as a UUID, for servers that refuse any other id (llama-cpp-python). */
+	/** The request id as a UUID: llama-cpp-python refuses any other id. */
 	readonly uuid: string;
-	/** Account of the request: failures of a single account prove little about a replica. */
+	/** Account of the request. Failures of a single account prove little about a replica. */
 	readonly accountId: string;
-	/** True for a line of a managed batch: it takes spare places, waits without limit, and yields to other requests. */
+	/** True for a line of a managed batch: it uses spare places, waits without limit, and yields to other requests. */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
-	/** The checked request, which recognizes a repetition. */
+	/** The checked request. The same object is sent again in a repetition. */
 	readonly request: object;
 }
 
 /**
- * A call to a replica. Holds place and connection until the first of `succeed`, `fail` and `close`. A class, because a
- * closure per function costs more objects per request.
+ * A call to a replica. Holds a place and a connection until the first of `succeed`, `fail` and `close`. A class,
+ * because a closure per function costs more objects per request.
  */
 export class Attempt implements GuardOptions, Sender {
 	readonly replica: Replica;
@@ -48,7 +48,6 @@ export class Attempt implements GuardOptions, Sender {
 	clientSignal: AbortSignal | undefined;
 	readonly #deps: CallDeps;
 	readonly #ticket: Ticket;
-	/** Undefined after `handedOver`. */
 	#call: CallContext | undefined;
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
@@ -59,8 +58,8 @@ export class Attempt implements GuardOptions, Sender {
 	#sent: CallTrace | undefined;
 
 	/**
-	 * `startedMs`: start of the request, including earlier attempts. `asked` aborts when a waiting request needs the
-	 * place. Positional arguments, because an options object is one more allocation per request.
+	 * `startedMs`: start of the request, with earlier attempts. `asked` aborts when a waiting request needs the place.
+	 * Positional arguments save the allocation of an options object per request.
 	 */
 	constructor(
 		deps: CallDeps,
@@ -81,7 +80,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
 		this.guard = new CallGuard(deps, this);
-		// `asked` may have aborted while the call waited for its place; then no event follows.
+		// `asked` may have aborted while the call waited for its place; it then sends no event.
 		if (asked?.aborted) this.guard.abort();
 		else asked?.addEventListener("abort", this.guard, { once: true });
 	}
@@ -102,7 +101,7 @@ export class Attempt implements GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	/** Sends the request. Returns a promise if it is sent together with others of this event-loop turn. */
+	/** Sends the request. Returns a promise if it waits to be sent together with others of this event-loop turn. */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
@@ -110,22 +109,22 @@ export class Attempt implements GuardOptions, Sender {
 		return isSentTogether(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
-	/** Sends before it returns. Throws if the call was aborted since. The response must first go to `taken`. */
+	/** Sends in this step. Throws if the call was aborted since. Pass the response to `taken` first. */
 	send(): Promise<Response> {
 		const post = this.#post;
 		assert(post !== undefined, "a request is prepared before it is sent");
 		this.#post = undefined;
-		// If the client has disconnected since `post`, nothing is sent, and the trace must not contain a call.
+		// Sends nothing if the client has disconnected since `post`; the trace then contains no call.
 		if (this.clientSignal?.aborted) this.guard.abort();
 		this.guard.signal.throwIfAborted();
 		const { replica } = this;
-		// A request in several parts has a traced call for each.
+		// Each part of a request in several parts is a traced call.
 		this.#sent?.end(undefined, this.#status);
 		this.#sent = this.#asking().trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, this.#accept);
 	}
 
-	/** Accepts a response with status 200 or 201; for any other status throws, or rejects with, its failure. */
+	/** Accepts a response with status 200 or 201. For others throws the failure or rejects with it. */
 	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
 		this.#status = response.status;
@@ -133,7 +132,7 @@ export class Attempt implements GuardOptions, Sender {
 		return assertAnswered(response, this.replica);
 	}
 
-	/** The caller now reads the body and closes the call. Drops response and request, so that they can be collected. */
+	/** The caller now reads the body and closes the call. Drops response and request, to free their memory. */
 	handedOver(): void {
 		this.guard.callerCloses();
 		this.clientSignal = undefined;
@@ -141,7 +140,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.#call = undefined;
 	}
 
-	/** Reports an event from the replica, which proves that it answers. */
+	/** Call it for each event from the replica: it proves that the replica answers. */
 	answered(): void {
 		this.#ticket.answered();
 	}
@@ -153,7 +152,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.#ticket.release("ok");
 	}
 
-	/** Ends the call as failed: closes the connection and returns the error as a failure. */
+	/** Ends the call as failed: closes the connection and returns the error as an UpstreamFailure. */
 	fail(error: unknown): UpstreamFailure {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);

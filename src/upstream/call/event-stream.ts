@@ -8,16 +8,16 @@ import { beginsEvents, type OpenedBody, openBody, readText, sourceOf } from "./r
 import { SseReader } from "./sse-reader.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
-/** Time after the end marker in which the body must end, or the connection is closed. */
+/** Time after the end marker in which the body must end; else the connection is closed. */
 const DRAIN_MS = 1_000;
-/** Time that a finished answer waits for its end marker: with final usage, and without. */
+/** Time that a finished answer waits for its end marker: if its usage has arrived, and if not. */
 const COUNTED_WAIT_MS = 250;
 const UNCOUNTED_WAIT_MS = 3_000;
-/** Largest unstreamed answer to a request for a stream; it is passed on as one event. */
+/** Largest answer of a server that did not stream although it should; it is passed on as one event. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** Bytes parsed in one step, since much more may have arrived while the event loop was busy. */
+/** Bytes parsed in one step. Much more may have arrived while the event loop was busy. */
 const STEP_BYTES = 64 * 1024;
-/** Longest stream in bytes, comments and framing included; a longer one fails. */
+/** Longest stream in bytes, with comments and framing; a longer one fails. */
 const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
@@ -25,7 +25,7 @@ const NO_BYTES = new Uint8Array();
 const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
-/** "over": the upstream sent its end, the stream failed, or the gateway closed it. */
+/** "over": the upstream's answer has ended, failed, or was closed by the gateway. */
 type EventStreamState = "opening" | "streaming" | "over";
 
 const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]>> = {
@@ -34,10 +34,10 @@ const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]
 	over: [],
 };
 
-/** The parts of an attempt that its events need after the headers. */
+/** The parts of an attempt that its stream needs after the headers. */
 export type EventsOwner = Pick<Attempt, "replica" | "guard" | "answered" | "succeed" | "fail" | "close">;
 
-/** A class, because closures for its functions would be 15 more objects per open stream. */
+/** Events of a streamed answer. A class, because closures would be 15 more objects per open stream. */
 export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
 	readonly #clock: Clock;
 	readonly #attempt: EventsOwner;
@@ -46,7 +46,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	readonly #events = new SseReader();
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	#state: EventStreamState = "opening";
-	/** Set if the server answered without streaming; `usage` is undefined if the answer had none. */
+	/** Set if the server answered without streaming; its `usage` is undefined if the answer had none. */
 	#whole: { readonly usage: ReportedUsage | undefined } | undefined;
 	/** The failure, held back until the chunks before it are delivered. */
 	#failure: UpstreamFailure | undefined;
@@ -64,14 +64,14 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * Sends the request and returns the first chunks. After the headers, the caller closes the stream, not the client's
-	 * signal. Not an async function, which would keep the body.
+	 * Sends the request and returns the first chunks. After the headers the caller closes the stream; the client's signal
+	 * no longer does. Not an async function, which would keep the body in memory.
 	 */
 	send(attempt: Attempt, body: string | FormData): Promise<readonly Chunk[] | null> {
 		return this.#first(attempt, attempt.post({ path: this.#wire.path, body }, "text/event-stream"));
 	}
 
-	/** Reads an answer whose first bytes are read. */
+	/** Reads an answer of which the first bytes have been read. */
 	open({ source, first }: OpenedBody): void {
 		this.#source = source;
 		this.#waiting = first;
@@ -125,7 +125,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 			const payloads = done ? this.#events.end() : this.#events.push(this.#counted(value));
 			const anything = payloads.length > 0;
 			const chunks = anything ? this.#accept(payloads) : NOTHING;
-			// Drops the payloads, so that they can be collected during the next read.
+			// Drops the payloads, so that memory is freed during the next read.
 			payloads.length = 0;
 			if (this.#failure === undefined) {
 				if (this.#reader.ended() || (done && this.#reader.complete())) this.#finish(done);
@@ -167,7 +167,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
-	/** Returns the chunk of an unstreamed answer. Some servers label events as JSON, or JSON as text. */
+	/** Returns an answer that was not streamed as a chunk. Some servers label events as JSON, or JSON as text. */
 	async #answer(attempt: Attempt, turn: undefined | Promise<void>): Promise<Chunk | undefined> {
 		if (turn) await turn;
 		const response = await attempt.send();
@@ -224,14 +224,14 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (!bodyEnded) this.#drain();
 	}
 
-	/** Skipped for reasoning models: their tokens may be counted but not sent, so tokens per event would be wrong. */
+	/** Reasoning models are left out: their tokens may be counted but not sent, so tokens per event would be wrong. */
 	#learn(): void {
 		const { completionTokens, reasoningTokens } = this.#reader.usage() ?? {};
 		if (this.#reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
 			this.#attempt.replica.outputEstimator.learn(completionTokens, this.#size);
 	}
 
-	/** Reads the rest of the body in the background, so that the connection can be reused. */
+	/** Reads the rest of the body in the background, so that the connection can be used again. */
 	#drain(): void {
 		const { guard } = this.#attempt;
 		const cancel = this.#clock.after(DRAIN_MS, () => guard.abort());
@@ -245,8 +245,8 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * Decides whether an answer is complete without an end marker, which some servers never send. It is if it has its
-	 * finish and its usage, or its finish and then silence.
+	 * Decides whether an answer without an end marker is complete, since some servers never send one. It is complete if
+	 * it has its finish and its usage, or its finish and then silence.
 	 */
 	brokeOff(error: unknown): Arrived {
 		const { kind } = this.#attempt.guard.failureOf(error);

@@ -1,28 +1,28 @@
 import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
 
 export type UpstreamFailureKind =
-	/** The address accepts no connection, or the connection broke before a response. */
+	/** The address refused the connection, or the connection broke before a response. */
 	| "unreachable"
-	/** The response has another form than requested: not JSON, no choices. */
+	/** The response has a form that was not requested: not JSON, or without choices. */
 	| "unreadable"
-	/** A deadline passed: for connecting, the first event, silence, or the whole request. */
+	/** A deadline passed: that for connecting, for the first event, for silence, or for the whole request. */
 	| "timeout"
 	/** The server is overloaded or not ready (429, 503, 529). */
 	| "busy"
-	/** The server failed: a 5xx, an error event, or finish reason `abort`. */
+	/** The server failed: status 5xx, an error event, or finish reason `abort`. */
 	| "failed"
 	| "died"
 	/** The server refuses the request as wrong (4xx): the customer must change it. */
 	| "rejected"
 	/** The prompt exceeds the context length: the customer must change it. */
 	| "context_length"
-	/** Two replicas failed on this request twice although they answer others: the customer must change it. */
+	/** Two replicas failed on this request twice, although both answer others: the customer must change it. */
 	| "unanswerable"
-	/** The server refuses our key, our credit there is used up, or it does not know the model: the operator must act. */
+	/** The server refuses the gateway's key or credit, or does not know the model: the operator must act. */
 	| "misconfigured"
-	/** A batch line yielded its place to a waiting request; it is sent again later. */
+	/** A batch line gave its place to a waiting request; it is sent again later. */
 	| "yielded"
-	/** This process has no memory for such a long answer in addition to others. */
+	/** The gateway's memory for long answers is full. */
 	| "crowded"
 	| "stopping"
 	/** The client or the caller disconnected; no server is at fault. */
@@ -33,13 +33,13 @@ export class UpstreamFailure extends Error {
 	override readonly name = "UpstreamFailure" as const;
 	readonly kind: UpstreamFailureKind;
 	readonly status: number | undefined;
-	/** Request field that caused a `rejected`, if the upstream named a field that the client sent. */
+	/** Request field that the upstream named in a `rejected`, if the client sent that field. */
 	readonly param: string | null;
-	/** For the restricted log: may contain text from the upstream, cut to 500 characters. */
+	/** For the log that only operators read: may contain text of the upstream, cut to 500 characters. */
 	readonly private: string;
-	/** When a `busy` server asks for the next attempt, within bounds. */
+	/** Seconds after which a `busy` server wants the next attempt, within bounds. */
 	retryAfterS: number | undefined = undefined;
-	/** True for a `context_length` in which the server counts the output limit: without a limit the prompt may fit. */
+	/** True for a `context_length` that counts the output limit: without a limit the prompt may fit. */
 	countsLimit = false;
 
 	constructor(
@@ -54,7 +54,7 @@ export class UpstreamFailure extends Error {
 	}
 }
 
-/** Failure of a response that makes no sense; another replica may do better. */
+/** Failure for a response that cannot be read; another replica may do better. */
 export function unreadable(detail: string): UpstreamFailure {
 	return new UpstreamFailure("unreadable", { private: detail });
 }
@@ -63,12 +63,12 @@ export function died(detail: string): UpstreamFailure {
 	return new UpstreamFailure("died", { private: detail });
 }
 
-/** Failure of a response that reports an error or exceeds a limit. */
+/** Failure for a response that reports an error or exceeds a limit. */
 export function failed(detail: string): UpstreamFailure {
 	return new UpstreamFailure("failed", { private: detail });
 }
 
-/** Failure of a wait that ends because this process stops. */
+/** Failure for a wait that ends because this process stops. */
 export function stopping(cause?: unknown): UpstreamFailure {
 	return new UpstreamFailure("stopping", { private: "the process stops", cause });
 }
@@ -76,12 +76,12 @@ export function stopping(cause?: unknown): UpstreamFailure {
 interface UpstreamError {
 	readonly message: string;
 	readonly type: string;
-	/** Code as text, even if it was a number. */
+	/** The error's code as text; some servers send a number. */
 	readonly code: string;
 	readonly param: string | null;
 }
 
-/** Request fields that an error to the client may name. Other names would be internal to the server. */
+/** Request fields that an error may name to the client. Other names are internal to the server. */
 const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	(
 		"messages model frequency_penalty presence_penalty temperature top_p top_k min_p repetition_penalty seed stop n " +
@@ -91,7 +91,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	).split(" "),
 );
 
-/** Names inside these fields, so that an error can name the exact place. */
+/** Names of members of these fields, so that an error can name the exact place. */
 const MEMBERS: ReadonlySet<string> = new Set(
 	(
 		"role content type text name tool_calls tool_call_id function arguments description parameters properties required " +
@@ -102,14 +102,14 @@ const PLACE_STEPS_MAX = 12;
 
 const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error", "context_length_exceeded"]);
 
-/** Error texts of vLLM, SGLang, llama.cpp, Ollama, TGI and hosted services for a prompt above the context length. */
+/** Error texts for a prompt above the context length: vLLM, SGLang, llama.cpp, Ollama, TGI, hosted services. */
 const CONTEXT_TEXT =
 	/context.?(?:length|size|window)|maximum context|maximum (?:model|prompt|sequence) length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|too large to process|model token limit|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
 
-/** Words of vLLM, SGLang and hosted services for an output limit that does not fit next to the prompt. */
+/** Words for an output limit that does not fit next to the prompt: vLLM, SGLang and hosted services. */
 const LIMIT_TEXT = /(?:in|for) the completion|output tokens|max_(?:completion_)?tokens/i;
 
-/** Codes and types by which a provider says that the operator's credit is used up. */
+/** Codes and types by which a provider says that the operator has no credit left. */
 const CREDIT_TYPES: ReadonlySet<string> = new Set([
 	"insufficient_quota",
 	"insufficient_balance",
@@ -117,7 +117,7 @@ const CREDIT_TYPES: ReadonlySet<string> = new Set([
 	"billing_hard_limit_reached",
 	"billing_not_active",
 ]);
-/** The same as text of a 429. Other statuses may repeat the prompt. */
+/** Texts of a 429 that say the same. Texts of other statuses may repeat the prompt. */
 const CREDIT_TEXT =
 	/exceeded your current quota|insufficient (?:quota|balance|credit)|check your (?:plan and )?billing/i;
 
@@ -151,13 +151,13 @@ function errorOfDetails(details: readonly unknown[]): UpstreamError {
 	return { message: asText(first?.msg) ?? "", type: "", code: "", param: knownPlace(place.map(String)) };
 }
 
-/** Reads `messages[0].content` and `messages.0.content` alike. */
+/** A request field's path, written `messages[0].content` or `messages.0.content`. */
 function knownField(value: unknown): string | null {
 	const text = asText(value);
 	return text === undefined ? null : knownPlace(text.split(/[.[\]]+/, PLACE_STEPS_MAX));
 }
 
-/** Writes a path in OpenAI's notation, up to the first name that is not part of the interface. */
+/** Writes a path in OpenAI's notation, up to the first name that clients do not know. */
 function knownPlace([field, ...steps]: readonly string[]): string | null {
 	if (field === undefined || !REQUEST_FIELDS.has(field)) return null;
 	let place = field;
@@ -169,14 +169,14 @@ function knownPlace([field, ...steps]: readonly string[]): string | null {
 	return place;
 }
 
-/** Failure kind by an error's own words, whatever its status: the prompt's length, or the operator's credit. */
+/** The failure that an error's words show, whatever its status: too long a prompt, or no credit at the provider. */
 function kindOfWords({ type, code, message }: UpstreamError, status?: number): UpstreamFailureKind | undefined {
 	if (CONTEXT_TYPES.has(type) || CONTEXT_TYPES.has(code) || CONTEXT_TEXT.test(message)) return "context_length";
 	const isUnpaid = CREDIT_TYPES.has(type) || CREDIT_TYPES.has(code) || (status === 429 && CREDIT_TEXT.test(message));
 	return isUnpaid ? "misconfigured" : undefined;
 }
 
-/** Failure for a status, after the dialect's exceptions. `requestsFault`: texts of a 500 that blame the request. */
+/** The failure for a status, after the dialect's exceptions. `requestsFault`: texts of a 500 that blame the request. */
 export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
 	const detail = { status, private: `status ${status}: ${bodyText}` };
@@ -190,7 +190,7 @@ export function failureOfStatus(status: number, bodyText: string, requestsFault?
 
 function kindOfStatus(status: number): UpstreamFailureKind {
 	if (status === 429 || status === 503 || status === 529) return "busy";
-	// 402: the operator lacks credit at a provider. Redirects are not followed, because they would reveal prompt and key.
+	// 402: the operator lacks credit at the provider. Redirects are not followed: they would reveal prompt and key.
 	if (status === 401 || status === 402 || status === 403 || status === 404) return "misconfigured";
 	if (status >= 300 && status < 400) return "misconfigured";
 	if (status === 405 || status === 407) return "misconfigured";
@@ -198,7 +198,7 @@ function kindOfStatus(status: number): UpstreamFailureKind {
 	return status >= 400 ? "rejected" : "unreadable";
 }
 
-/** The status that a type or a code of an error inside an answer stands for. */
+/** Status for a type or code of an error inside an answer. */
 const STATUSES: Readonly<Record<string, number>> = {
 	invalid_request_error: 400,
 	BadRequestError: 400,
@@ -207,7 +207,7 @@ const STATUSES: Readonly<Record<string, number>> = {
 	overloaded_error: 529,
 };
 
-/** Failure for an `error` in a response with status 200: the server's fault unless its words, type or code differ. */
+/** The failure for an `error` in a response with status 200: `failed`, unless its words, type or code say otherwise. */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
 	const { code, type, param } = error;
@@ -219,8 +219,8 @@ export function failureOfError(value: unknown): UpstreamFailure {
 }
 
 /**
- * Whether the body is an error, nested or flat: `"object": "error"`, or a `message` without an answer. Some servers
- * send `"error": null`, `"error": ""` or `"message": "Success"` with each answer.
+ * True if the body is an error, nested or flat: `"object": "error"`, or a `message` without an answer. Some servers add
+ * `"error": null`, `"error": ""` or `"message": "Success"` to each answer.
  */
 export function isError(body: JsonObject): boolean {
 	if (body.error || body.object === "error") return true;
@@ -228,10 +228,10 @@ export function isError(body: JsonObject): boolean {
 	return typeof body.message === "string" && !isAnswer;
 }
 
-/** SDKs honour so many seconds. */
+/** SDKs wait at most so many seconds. */
 const RETRY_AFTER_S_MAX = 60;
 
-/** Reads `retry-after` in seconds or as a date, which counts from the server's own; undefined if there is none. */
+/** Seconds of `retry-after`, given as number or date (by the server's clock); undefined if there is none. */
 export function retryAfterOf(headers: Headers): number | undefined {
 	const said = headers.get("retry-after") ?? "";
 	const date = (Date.parse(said) - Date.parse(headers.get("date") ?? "")) / 1000;
@@ -241,7 +241,7 @@ export function retryAfterOf(headers: Headers): number | undefined {
 
 const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);
 
-/** Whether the connection was refused, because nothing listens at the address. */
+/** True if the connection was refused, because nothing listens at the address. */
 export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
 }

@@ -13,15 +13,15 @@ export interface GuardOptions {
 	/** Undefined once the caller closes the call itself. */
 	readonly clientSignal: AbortSignal | undefined;
 	/**
-	 * Tests the address with a second connection, once, after `connectMs` without headers, because the runtime does not
-	 * tell whether it is still connecting.
+	 * Tests the address with a second connection. Called once, after `connectMs` without headers, because the runtime
+	 * does not tell whether it is still connecting.
 	 */
 	reachable(): Promise<boolean>;
 }
 
 const ONCE = { once: true } as const;
 
-/** Why the call was aborted: a deadline, the caller, the stop of the process, or an unreachable address. */
+/** Why the call was aborted: by a deadline, the caller or the stop of the process, or an unreachable address. */
 type AbortCause = "first event" | "silence" | "total" | "aborted" | "stopping" | "unreachable";
 
 /** "abandoned": ended before the server responded. */
@@ -35,9 +35,9 @@ const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
 };
 
 /**
- * Aborts a call at its deadlines or when the client disconnects; `failureOf` converts the runtime's exception. Watches
- * only once the call has lasted a moment, or from `watch` on. A class, because closures would be ten more objects per
- * request.
+ * Aborts a call at its deadlines or when the client disconnects; `failureOf` converts the runtime's exception. Starts
+ * timers and listeners only once the call has lasted a moment, or from `watch` on. A class, because closures would be
+ * ten more objects per request.
  */
 export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #clock: Clock;
@@ -45,17 +45,17 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #options: GuardOptions;
 	readonly #controller = new AbortController();
 	readonly #totalAtMs: number;
-	/** Undefined while the reader waits for no event. An unstreamed answer has only the total deadline. */
+	/** Start of the wait for the next event; undefined while there is none. An answer in one piece has no such wait. */
 	#waitingSinceMs: number | undefined;
 	#silenceMs: number;
 	#first = true;
 	#state: GuardState = "connecting";
 	#cause: AbortCause | undefined;
 	#watched = false;
-	/** When to test the address; Infinity after the test. */
+	/** When to test the address. Infinity after the test. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
-	/** Number among calls that may last a moment; undefined if the client had disconnected before the call. */
+	/** Number of the call while it may still be short; undefined if the client had disconnected before it. */
 	#moment: number | undefined;
 	slot = -1;
 
@@ -71,7 +71,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		else this.#moment = openCalls.begin(this);
 	}
 
-	/** Watches client and deadlines from now on, even if the call ends soon. */
+	/** Watches client and deadlines from now on, even if the call may be short. */
 	watch(): void {
 		if (this.#watched) return;
 		this.#watched = true;
@@ -92,12 +92,12 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.abort();
 	}
 
-	/** The reader waits for the next event, so silence counts from now on, unless it already does. */
+	/** Call it when the reader waits for an event: silence counts from now on, unless it counts already. */
 	waitStarts(): void {
 		this.#waitingSinceMs ??= this.#clock.monotonicMs();
 	}
 
-	/** Like `waitStarts`, if the answer lacks nothing: it ends after `limitMs` of silence. */
+	/** Like `waitStarts`, for an answer that is complete: it ends after `limitMs` of silence. */
 	waitsForEnd(limitMs: number): void {
 		this.waitStarts();
 		if (limitMs >= this.#silenceMs) return;
@@ -106,12 +106,12 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#arm();
 	}
 
-	/** An event without content for the client arrived: silence counts from now on again. */
+	/** Call it for an event without content for the client: silence counts from zero again. */
 	waitGoesOn(): void {
 		this.#waitingSinceMs = this.#clock.monotonicMs();
 	}
 
-	/** An event arrived, or the reader is busy: silence does not count. */
+	/** Call it when an event arrived or the reader is busy: silence does not count. */
 	waitEnds(): void {
 		this.#waitingSinceMs = undefined;
 		this.#first = false;
@@ -145,7 +145,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.callerCloses();
 	}
 
-	/** Sets the only timer, at most the silence limit ahead. Events do not move it; when it fires, it checks silence. */
+	/** Sets the only timer, at most the silence limit ahead. Events do not move it; when it fires it checks silence. */
 	#arm(): void {
 		const now = this.#clock.monotonicMs();
 		const toTotal = this.#totalAtMs - now;
@@ -179,7 +179,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#state = state;
 	}
 
-	/** Converts an error to a failure. After `headersCame`, a broken connection counts as a broken answer. */
+	/** Converts an error to a failure. After `headersCame` a broken connection means a broken answer. */
 	failureOf(error: unknown): UpstreamFailure {
 		if (error instanceof UpstreamFailure) return error;
 		const cause = this.#cause;
@@ -204,10 +204,10 @@ export class CallGuard implements EventListenerObject, OpenCall {
 			case "crowded":
 				return "neutral";
 			case "busy":
-				// 429 and 529 mean load, and the next call may succeed; 503 means that the server is not ready.
+				// 429 and 529 mean load, so the next call may succeed. 503 means that the server is not ready.
 				return failure.status === 503 ? "suspect" : "neutral";
 			case "timeout":
-				// A long answer is not the server's fault.
+				// The total deadline ended a long answer, which is not the server's fault.
 				return this.#cause === "total" ? "neutral" : "suspect";
 			case "unreachable":
 				return this.#cause === "unreachable" || isRefused(failure.cause) ? "failed" : "suspect";
@@ -221,29 +221,28 @@ export interface OpenCall {
 	/** Called when the call has lasted a moment. */
 	watch(): void;
 	letGo(): void;
-	/** Slot among lasting calls; only the registry sets it. */
 	slot: number;
 }
 
 export type OpenCalls = ReturnType<typeof createOpenCalls>;
 
-/** Registry of running calls. A call that is answered at once needs no listener, timer or slot. */
+/** Registry of running calls. A call that is answered at once needs no listener, no timer and no slot. */
 export function createOpenCalls(clock: Clock) {
 	const young = createLongRunWatch<OpenCall>(clock, (call) => call.watch());
 	const lasting = new SlotPool<OpenCall>();
 	let areLetGo = false;
 	return {
-		/** Registers a call, whose `watch` is called if it lasts a moment. Returns the number for `end`. */
+		/** Registers a call; its `watch` is called if it lasts a moment. Returns a number for `end`. */
 		begin: young.begin,
 		end: young.end,
-		/** From now on `letGo` ends the call; at once if `letGo` was called before. */
+		/** Adds a call that lasts; `letGo` ends it, at once if `letGo` was called before. */
 		lasts(call: OpenCall) {
 			call.slot = lasting.take(call);
 			if (areLetGo) call.letGo();
 		},
-		/** Removes a call that has ended or that its caller closes. */
+		/** Removes a call that has ended, or that its caller closes. */
 		leaves: (call: OpenCall) => void lasting.release(call.slot, call),
-		/** Ends all lasting calls, and every call that becomes one later. */
+		/** Ends all lasting calls, and from now on each call that begins to last. */
 		letGo() {
 			areLetGo = true;
 			for (const call of [...lasting]) call.letGo();

@@ -24,9 +24,9 @@ export interface CallDeps {
 export interface UpstreamPost {
 	/** Path below the replica's base URL, such as `/chat/completions`. */
 	readonly path: string;
-	/** True: the path is at the server's root, outside `/v1`. */
+	/** True: the path is at the server's root instead of below `/v1`. */
 	readonly atRoot?: boolean | undefined;
-	/** JSON text, or a form, for which the runtime sets the content type with the boundary. */
+	/** JSON text; or a form, whose content type with boundary the runtime sets. */
 	readonly body: string | FormData;
 }
 
@@ -36,32 +36,32 @@ export interface Sender {
 	readonly replica: Replica;
 	readonly requestUuid: string;
 	readonly signal: AbortSignal;
-	/** Uses no kept-alive connection, because one has just broken. */
+	/** True: opens a new connection, because a kept-alive one has just broken. */
 	readonly freshConnection: boolean;
 	/** Headers for distributed tracing. */
 	readonly traceHeaders?: TraceHeaders | undefined;
 }
 
-/** Bytes of an error text that are read, since the reason is at its start. */
+/** Bytes that are read of an error's text; its reason is at the start. */
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Longer bodies are sent at once: if they waited for others, they would leave the processor's cache. */
+/** Longer bodies are sent at once: waiting for others would cost more processor time than it saves. */
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
-/** Whether the request is sent together with others of its event-loop turn. */
+/** True if the request waits for others of its event-loop turn and is sent with them. */
 export function isSentTogether({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 
 /**
- * Sends before it returns. Does not follow redirects, which would send prompt and key to another address. Ignores
- * proxies of the environment.
+ * Sends in this step. Does not follow redirects, which would send prompt and key to another address. Ignores the proxy
+ * settings of the environment.
  */
 export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost, accept: Accepted): Promise<Response> {
 	const spec = sender.replica.spec();
 	const common = commonHeaders(spec, accept);
 	const { traceHeaders } = sender;
 	const isPlain = typeof post.body === "string" && traceHeaders === undefined;
-	// The runtime copies headers before it returns, so nearly all requests of a replica share one object.
+	// The runtime copies headers, so nearly all requests of a replica can share one object.
 	const headers = isPlain ? common : new Headers(common);
 	headers.set("x-request-id", sender.requestUuid);
 	if (typeof post.body !== "string") headers.delete("content-type");
@@ -73,10 +73,10 @@ export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost,
 		signal: sender.signal,
 		redirect: "manual",
 		keepalive: spec.keepAlive && !sender.freshConnection,
-		// The guard has the deadlines; the runtime's own would end a slow prefill.
+		// The guard has the deadlines. The runtime's own would end the slow processing of a long prompt.
 		timeout: false,
 		proxy: false,
-		// No decompression, which was not requested: some hundred kilobytes can expand to a gigabyte.
+		// No decompression, because none was requested: some hundred kilobytes can expand to a gigabyte.
 		decompress: false,
 	});
 }
@@ -117,7 +117,7 @@ function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	return known[accept];
 }
 
-/** Whether the address accepts a TCP connection within the connect deadline. */
+/** True if the address accepts a TCP connection within the connect deadline. */
 export async function reachable(
 	deps: { clock: Clock },
 	replica: Replica,
@@ -143,7 +143,7 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws, or rejects with, the failure for a status other than 200 and 201 or for a content encoding. */
+/** Throws, or rejects with, the failure for a status other than 200 and 201 or for a compressed answer. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
 	if (response.status !== 200 && response.status !== 201) return failWithItsText(response, replica);
 	if (encodingOf(response) !== "identity") throw unreadable("an answer in an encoding that was not requested");
@@ -167,7 +167,7 @@ const UNPACK: Readonly<Record<string, typeof gunzipSync>> = {
 	br: brotliDecompressSync,
 };
 
-/** The text of an error, unpacked within the limit: proxies pack errors whatever was requested. */
+/** Text of an error. Decompresses it within the limit, because proxies compress errors unrequested. */
 async function errorTextOf(response: Response): Promise<string> {
 	const bytes = await readBytes(response, ERROR_BYTES_MAX);
 	const encoding = encodingOf(response);
@@ -175,7 +175,7 @@ async function errorTextOf(response: Response): Promise<string> {
 	return UNPACK[encoding]?.(bytes, { maxOutputLength: ERROR_BYTES_MAX }).toString() ?? "";
 }
 
-/** Cancels an unread body, which frees its connection and memory. */
+/** Cancels an unread body, to free its connection and memory. */
 export function discard(response: Response | undefined): void {
 	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
 }

@@ -4,21 +4,21 @@ import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
 
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Largest answer to a batch line, as large as a line, since both are processed as one text. */
+/** Largest answer to a batch line, equal to the largest line: both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Longer bodies are parsed in time slices. */
 export const SHORT_BYTES = 128 * 1024;
-/** Bytes of a long answer that arrive at once when reading starts. */
+/** First bytes of a long answer, which arrive together when reading starts. */
 const FIRST_BYTES = 512 * 1024;
 
-/** Whether the declared length allows reading and parsing in one step. */
+/** True if the declared length allows reading and parsing in one step. */
 export function hasShortBody(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 
 export interface OpenedBody {
 	readonly source: ReadableStreamDefaultReader<Uint8Array>;
-	/** Bytes that are read already. */
+	/** Bytes that were read to recognize the format. */
 	readonly first: Uint8Array | undefined;
 }
 
@@ -26,26 +26,26 @@ export function sourceOf(response: Response): OpenedBody["source"] {
 	return (response.body ?? new Blob().stream()).getReader() as OpenedBody["source"];
 }
 
-/** Reads the first bytes of a body, which show whether it has events. */
+/** Reads the first bytes of a body. They show whether it consists of events. */
 export async function openBody(response: Response): Promise<OpenedBody> {
 	const source = sourceOf(response);
 	const { value } = await source.read();
 	return { source, first: value };
 }
 
-/** First characters of the fields of events and of comments; no JSON text begins with them. */
+/** First characters of events' fields and comments. No JSON text begins with them. */
 const EVENTS_BEGIN = /^\s*[deir:]/;
 
 export function beginsEvents({ first }: OpenedBody): boolean {
 	return first !== undefined && EVENTS_BEGIN.test(new TextDecoder().decode(first.subarray(0, 64)));
 }
 
-/** Reserves memory for more bytes of an answer; returns a promise if they must wait. */
+/** Reserves memory for more bytes of an answer. Returns a promise if they must wait. */
 export type ReservesBytes = (bytes: number) => undefined | Promise<void>;
 
 /**
- * Returns the parsed JSON (undefined if invalid), and the body's length if it is long, else 0. Throws UpstreamFailure
- * `failed` above `bytesMax`. Calls `takes` for long bodies only.
+ * Returns the parsed JSON (undefined if invalid) and, if the body is long, its length, else 0. Throws UpstreamFailure
+ * `failed` above `bytesMax`. Calls `takes` only for long bodies.
  */
 export async function readLong(
 	response: Response,
@@ -77,7 +77,7 @@ export async function readBytes(
 	if (takes !== undefined && declaredBytes(response) > SHORT_BYTES) {
 		taken = Math.min(declaredBytes(response), FIRST_BYTES);
 		const room = takes(taken);
-		// Reading starts only after this wait: from then on the runtime buffers two megabytes.
+		// Must precede reading: once that starts, the runtime buffers two megabytes.
 		if (room) await room;
 	}
 	const source = opened?.source ?? sourceOf(response);
@@ -106,7 +106,7 @@ export async function readBytes(
 	return bytes;
 }
 
-/** Declared length; NaN next to `transfer-encoding`, where it does not apply. */
+/** Declared length; NaN with `transfer-encoding`, which overrides it. */
 function declaredBytes({ headers }: Response): number {
 	const length = headers.get("content-length");
 	return length !== null && /^\d+$/.test(length) && !headers.has("transfer-encoding") ? Number(length) : Number.NaN;

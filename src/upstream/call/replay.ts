@@ -6,12 +6,12 @@ import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
 import { connectionCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
-/** Replicas that may start to process one request, the first included. */
+/** Replicas that may begin to process one request, with the first one. */
 const ATTEMPTS_MAX = 3;
-/** Calls per request, including those that replicas refused at once. */
+/** Calls per request, with those that replicas refused at once. */
 const CALLS_MAX = 8;
 
-/** Times that a batch line yields its place; then it keeps it, so that it can finish. */
+/** After so many yields a batch line keeps its place, so that it can finish. */
 const YIELDS_MAX = 3;
 
 const NONE: ReadonlySet<Replica> = new Set();
@@ -21,15 +21,15 @@ export interface Tries<Came, Result = Came> {
 	/** Sends the request. May reject only if nothing was delivered. `asked` aborts when a request needs the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
 	came(came: Came): Result;
-	/** Drops the output limit for later sends. Returns whether there was one that the server does not need. */
+	/** Leaves out the output limit from now on. False if there was none, or if the server needs it. */
 	dropLimit?(): boolean;
-	/** Returns an error's UpstreamFailure after freeing the place, or an error that no replica caused. */
+	/** Frees the place and returns an error's UpstreamFailure, or the error if no replica caused it. */
 	failureOf(error: unknown): unknown;
 }
 
 /**
- * Sends a request to one replica after another until one delivers. Takes a free place before it first yields. If two
- * replicas fail on a request while they answer others, and again on its repetition, the request is at fault.
+ * Sends a request to one replica after another until one answers. Occupies a free place in its first step. If two
+ * replicas fail on a request although they answer others, and again on its repetition, the request is at fault.
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
@@ -48,7 +48,7 @@ export async function withReplays<Came, Result>(
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
 			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));
-			// Another replica answered the request, so the request did not cause the earlier failures.
+			// Another replica answered the request, so the earlier failures were their replicas' own.
 			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
 			return result;
 		} catch (thrown) {
@@ -63,7 +63,7 @@ export async function withReplays<Came, Result>(
 			}
 			const { replica } = ticket;
 			if (error.countsLimit && !signal.aborted && tries.dropLimit?.() === true) {
-				// With a longer context than this replica's, an answer without limit could cost more than is reserved.
+				// Without an output limit, a replica with a longer context could cost more than is reserved.
 				exclude = new Set(pool.replicas().filter((other) => other !== replica));
 				continue;
 			}
@@ -84,13 +84,13 @@ export async function withReplays<Came, Result>(
 				freshConnection = true;
 			else if (isRequestsFault(failed, pool.answeredAtMs()))
 				throw unanswerable(failed, error, await pool.failedRequests.isRepeated(context));
-			// Another server's failure may pass; the operator's trouble does not.
+			// Prefers the failure of a server, which may pass, to one that the operator must fix.
 			else throw failed.findLast(({ failure }) => failure.kind !== "misconfigured")?.failure ?? error;
 		}
 	}
 }
 
-/** Kinds of failure whose detail is text of this service. */
+/** Kinds of failure whose detail is this service's own text. */
 const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"timeout",
 	"unreachable",
@@ -101,7 +101,7 @@ const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"crowded",
 ]);
 
-/** Logs a failure without the server's text, which may repeat the prompt and is in the server's own log. */
+/** Logs a failure. Omits the server's text, which may repeat the prompt; the server's own log has it. */
 function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Replica, failure: UpstreamFailure): void {
 	const { kind, status } = failure;
 	const detail = status === undefined && OWN_TEXT.has(kind) ? { detail: failure.private } : {};
@@ -114,7 +114,7 @@ function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Re
 	else log.info("a call to a model server failed", fields);
 }
 
-/** A separate function, because a closure in the loop would keep the loop's variables in memory for each request. */
+/** A function of its own: a closure in the loop would keep the loop's variables for every request. */
 function abortOf(asking: AbortController): () => void {
 	return () => asking.abort();
 }
@@ -124,23 +124,23 @@ interface Failed {
 	readonly failure: UpstreamFailure;
 }
 
-/** Whether to try another replica. One that refused at once did no work, and says nothing about the others. */
+/** True if another replica should be tried. A replica that refused at once did no work. */
 function mayGoOn(failed: readonly Failed[]): boolean {
 	const taken = failed.filter(({ failure }) => !turnedAway(failure)).length;
 	return taken < ATTEMPTS_MAX && failed.length < CALLS_MAX;
 }
 
-/** The server is busy, refuses our credentials, or nothing listens there. */
+/** The server is busy or refuses the gateway's key, or nothing listens there. */
 function turnedAway({ kind, cause }: UpstreamFailure): boolean {
 	return kind === "busy" || kind === "misconfigured" || (kind === "unreachable" && isRefused(cause));
 }
 
-/** Failures that a request may cause: the server accepted it and failed later. */
+/** Failures that a request can cause: the server accepted it and failed later. */
 const BY_REQUEST: ReadonlySet<UpstreamFailureKind> = new Set(["failed", "unreadable", "died"]);
 
 /**
- * Whether two replicas failed after accepting the request, without another failure since their last answer. If there is
- * no further replica, an answer of any replica since (`answeredAtMs`) counts too.
+ * True if two replicas failed after they accepted the request, and have answered since their last failure. Without a
+ * further replica, an answer of any replica since (`answeredAtMs`) suffices.
  */
 function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATIVE_INFINITY): boolean {
 	const replicas = new Set<Replica>();
@@ -152,7 +152,7 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 	return replicas.size > 1;
 }
 
-/** No breaker counts the failures. Two servers may fail by chance once, so only a repetition blames the request. */
+/** No breaker counts these failures. Two servers may fail by chance once, so only a repetition blames the request. */
 function unanswerable(failed: readonly Failed[], cause: UpstreamFailure, isRepeated: boolean): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	if (!isRepeated) return cause;
@@ -173,12 +173,12 @@ function replayable(failure: UpstreamFailure): boolean {
 	}
 }
 
-/** True also for a kept-alive connection that the server had closed, which fails in the same way. */
+/** True also for a kept-alive connection that the server had closed: it fails in the same way. */
 function brokeBeforeAnswer(failure: UpstreamFailure): boolean {
 	return failure.kind === "unreachable" && connectionCode(failure.cause) === "ECONNRESET";
 }
 
-/** A client that disconnects in the queue causes `aborted`, as later. */
+/** A client that disconnects in the queue causes `aborted`, as one that does so later. */
 async function leaving(place: Promise<Ticket>, signal: AbortSignal): Promise<Ticket> {
 	try {
 		return await place;

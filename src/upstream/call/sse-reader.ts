@@ -1,4 +1,4 @@
-/** Parses server-sent events from an untrusted server. Works on bytes, so a split character does no harm. */
+/** Parses server-sent events from an untrusted server. Works on bytes, because a piece may end within a character. */
 import { asObject, hasTooMuch, type JsonObject, withExactArguments } from "../wire-value.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 
@@ -11,10 +11,10 @@ const COLON = 0x3a;
 const CARRY_BYTES_MIN = 1024;
 const NO_BYTES = Buffer.alloc(0);
 
-/** A class, because closures for its functions would be six more objects per open stream. */
+/** A class, because closures would be six more objects per open stream. */
 export class SseReader {
 	readonly #eventBytesMax: number;
-	/** The unfinished line, `carry[0, carried)`. Its buffer doubles, so that reading byte by byte stays linear. */
+	/** The unfinished line, `carry[0, carried)`. Its buffer doubles, so that the cost per byte stays constant. */
 	#carry: Buffer = NO_BYTES;
 	#carried = 0;
 	/** Data of the current event; undefined before its first data line. */
@@ -22,7 +22,7 @@ export class SseReader {
 	#dataBytes = 0;
 	#afterCr = false;
 	#atStart = true;
-	/** One list for all calls, which usually return a single event. */
+	/** Reused by all calls, which usually return a single event. */
 	readonly #events: string[] = [];
 
 	constructor(eventBytesMax = EVENT_BYTES_MAX) {
@@ -30,8 +30,8 @@ export class SseReader {
 	}
 
 	/**
-	 * Returns the `data` payloads of events completed by `bytes`, without comments and other fields. Throws
-	 * UpstreamFailure `failed` above the limit. All calls share a list, which the next call empties.
+	 * Returns the `data` of the events that `bytes` complete, without comments and other fields. Throws UpstreamFailure
+	 * `failed` above the limit. The next call empties the returned list.
 	 */
 	push(bytes: Uint8Array): string[] {
 		this.#events.length = 0;
@@ -42,7 +42,7 @@ export class SseReader {
 			this.#afterCr = false;
 			if (view[0] === LF) at = 1;
 		}
-		// JSON never contains a raw CR, so usually a native search for LF suffices.
+		// JSON contains no raw CR, so a fast native search for LF usually suffices.
 		const lfOnly = view.indexOf(CR, at) === -1;
 		while (at < end) {
 			const lineEnd = lfOnly ? view.indexOf(LF, at) : lineBreak(view, at);
@@ -60,7 +60,7 @@ export class SseReader {
 		return this.#events;
 	}
 
-	/** Returns the event that the stream ended before its blank line; its last line may be cut off. */
+	/** Returns an event that lacks its blank line because the stream ended; its last line may be cut off. */
 	end(): string[] {
 		this.#events.length = 0;
 		if (this.#carried > 0) this.#finishCarried(NO_BYTES, 0, 0);

@@ -19,7 +19,7 @@ export interface StreamCall<Chunk> {
 	body(replica: Replica): string | FormData;
 	/** See `Tries`. */
 	dropLimit?(): boolean;
-	/** Called once the answer starts or the request has failed: it will not be sent again. */
+	/** Called when the answer starts or the request has failed: it will not be sent again. */
 	over?(): void;
 }
 
@@ -30,7 +30,7 @@ interface AnswerStreamOptions<Chunk> {
 	readonly call: StreamCall<Chunk>;
 }
 
-/** Sends the request in this event-loop turn if a place is free. A class, because there is one per open stream. */
+/** Sends the request in this step if a place is free. A class, because there is one per open stream. */
 export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
 	readonly #deps: CallDeps;
 	/** Undefined once the answer has started: the request is not sent again. */
@@ -46,7 +46,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
 		this.#first = withReplays(options.pool, options.log, options.call.context, this);
-		// Handles the rejection too, because a caller may close the stream without calling `next`.
+		// Runs on rejection too: a caller may close the stream without calling `next`.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);
 	}
@@ -62,7 +62,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		this.#alias = replica.alias;
 		const body = call.body(replica);
 		const attempt = new Attempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
-		// Output for a client that disconnected is charged, so that must be noticed at once.
+		// Notices a disconnect at once, because output for a client that disconnected is charged.
 		attempt.guard.watch();
 		const events = new EventStream(this.#deps.clock, attempt, call.wire);
 		this.#events = events;
@@ -78,7 +78,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		return this.#options?.call.dropLimit?.() === true;
 	}
 
-	/** The event stream has already converted the error. */
+	/** The event stream has converted the error already. */
 	failureOf(error: unknown): unknown {
 		return error;
 	}

@@ -24,11 +24,11 @@ import type { Tries } from "./replay.ts";
 import type { Gathering } from "./stream-wire.ts";
 
 export interface UnaryPost<Answer> extends UpstreamPost {
-	/** Largest answer in bytes; default 64 MB, for batch lines at most 8 MB. */
+	/** Largest answer in bytes; default 64 MB. For batch lines at most 8 MB. */
 	readonly bytesMax?: number;
-	/** Reads parsed JSON that is not an error, large lists in time slices. UpstreamFailure if it makes no sense. */
+	/** Reads parsed JSON that is not an error, large lists in time slices. UpstreamFailure if it is no such answer. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
-	/** Reads an answer that comes as events. */
+	/** Reads an answer that arrives as events. */
 	readonly gather?: () => Gathering<Answer>;
 }
 
@@ -41,7 +41,7 @@ export interface CountedReply {
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** A request with an answer in one piece; `run` may send several posts to the replica. */
+/** A request whose answer comes in one piece; `run` may send several posts to the replica. */
 export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
 	run(ask: PostSender, replica: Replica): Promise<Reply>;
@@ -49,7 +49,7 @@ export interface UnaryCall<Reply extends CountedReply> {
 	dropLimit?(): boolean;
 }
 
-/** A reply, with the alias of its replica. */
+/** A reply and the name of its replica. */
 export interface ReplyOf<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
@@ -58,8 +58,8 @@ export interface ReplyOf<Reply> {
 }
 
 /**
- * Calls for one request; the total deadline starts now. As a PostSender it sends to the replica of the current attempt. A
- * class, because there is one per request.
+ * Calls for one request; the total deadline starts now. As a PostSender it sends to the replica of the present attempt.
+ * A class, because there is one per request.
  */
 export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, ReplyOf<Reply>>, PostSender {
 	readonly #deps: CallDeps;
@@ -68,7 +68,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 	readonly #startedMs: number;
 	#attempt: Attempt | undefined;
 	#longBytes = 0;
-	/** Undefined while all answers were short. */
+	/** Undefined if all answers were short. */
 	#read: AnswerRead | undefined;
 
 	constructor(deps: CallDeps, limits: () => ServiceLimits, call: UnaryCall<Reply>) {
@@ -80,7 +80,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Reply> {
 		const { context } = this.#call;
-		// A batch line may have waited for hours, so its deadline starts when it is sent.
+		// A batch line may have waited for hours, so its deadline starts now.
 		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#startedMs;
 		this.#attempt = undefined;
 		this.#attempt = new Attempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
@@ -90,7 +90,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 	came(reply: Reply): ReplyOf<Reply> {
 		const attempt = this.#underWay();
 		this.#release();
-		// A short call has no abort listener, so an abort is noticed only here.
+		// A short call has no listener for the abort, so it is noticed here.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed(reply.usage);
 		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
@@ -105,7 +105,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
-	/** Not an async function, which would keep its argument, with the prompt, until the answer arrives. */
+	/** Not async: an async function would keep its argument, with the prompt, until the answer arrives. */
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
 		const turn = attempt.post(post, "application/json");
@@ -124,7 +124,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
-		// Answers of one event-loop turn are read, settled and sent together.
+		// Reads, settles and sends all answers of one event-loop turn together.
 		await this.#deps.tickBarrier();
 		const bytesMax =
 			this.#call.context.patient === true ? Math.min(answerBytesMax, LINE_ANSWER_BYTES_MAX) : answerBytesMax;
@@ -196,7 +196,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 	}
 }
 
-/** The end of the events is not the end of the attempt. */
+/** The end of the events does not end the attempt, so that is left out. */
 const partOf = ({ replica, guard }: Attempt): EventsOwner => ({
 	replica,
 	guard,
@@ -206,7 +206,7 @@ const partOf = ({ replica, guard }: Attempt): EventsOwner => ({
 	close() {},
 });
 
-/** Thrown for a client that disconnected: the answer then costs nothing, whenever that was noticed. */
+/** Thrown if the client disconnected. The answer then costs nothing, whenever that was noticed. */
 function leftBefore(): UpstreamFailure {
 	return new UpstreamFailure("aborted", { private: "the caller left before the answer came" });
 }

@@ -1,4 +1,4 @@
-/** Fields of chat answers that are passed on; `test/wire/withheld-fields.ts` gives reasons for the others. */
+/** Fields of chat answers that clients get; `test/wire/withheld-fields.ts` gives reasons for the others. */
 
 import { filledText, type JsonObject } from "../wire-value.ts";
 import {
@@ -17,23 +17,24 @@ import type { AnswerFields } from "./chat-answer.ts";
 /** Copies a value member by member; undefined if it is dropped. */
 type Read = (value: unknown) => unknown;
 
-/** Fields that other code handles. */
+/** Fields that other functions copy. */
 const own = (names: string): Record<string, null> => Object.fromEntries(names.split(" ").map((name) => [name, null]));
 
 export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall", Record<string, Read | null>>> = {
 	answer: {
 		...own("choices usage"),
 		service_tier: serviceTier,
-		// Tells customers that the same seed may give another answer. Forms with versions, files or machines are dropped.
+		// By it customers see why the same seed gave another answer. Values with versions, files or machines are dropped.
 		system_fingerprint: fingerprint,
 		citations,
 		search_results: searchResults,
 	},
 	choice: own("index message delta logprobs finish_reason"),
 	message: {
-		// `reasoning` is sent as `reasoning_content`, the name that most clients read.
+		// `reasoning` is renamed to `reasoning_content`, which most clients read.
 		...own("role content refusal tool_calls function_call reasoning_content reasoning"),
-		// Clients send these three back in the next turn: some reasoning models reject tool calls without their signatures.
+		// Clients send these three back in the next request. Some reasoning models refuse tool calls without their
+		// signatures.
 		reasoning_details: reasoningDetails,
 		thinking_blocks: thinkingBlocks,
 		extra_content: extraContent,
@@ -50,16 +51,16 @@ function readersOf(
 	return names.flatMap((name) => (fields[name] ? [[name, fields[name]] as const] : []));
 }
 
-/** Lists of sources, sent once, at the end of a stream. */
+/** Lists of sources. They are sent once, at the end of a stream. */
 const SOURCES = ["citations", "search_results"];
 const ABOUT_READERS = readersOf(PASSED.answer, ["service_tier", "system_fingerprint"]);
 const SOURCE_READERS = readersOf(PASSED.answer, SOURCES);
 export const MESSAGE_READERS = readersOf(PASSED.message);
 export const TOOL_CALL_READERS = readersOf(PASSED.toolCall);
 
-/** Fields other than the choices in a stream's events so far. */
+/** Fields besides the choices in the events of a stream so far. */
 export interface OtherFields {
-	/** Undefined if there were none; the same object until a field changes. */
+	/** Undefined if there were none. The same object until a field changes. */
 	about: AnswerFields | undefined;
 	sources: AnswerFields | undefined;
 }
@@ -68,7 +69,7 @@ export function newOtherFields(): OtherFields {
 	return { about: undefined, sources: undefined };
 }
 
-/** Reads the fields of an event or a whole answer. Returns whether `sources` changed. */
+/** Reads the fields of an event or of a complete answer. True if `sources` changed. */
 export function noteAbout(soFar: OtherFields, event: JsonObject): boolean {
 	for (const [name, read] of ABOUT_READERS) {
 		const raw = event[name];

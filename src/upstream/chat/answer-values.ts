@@ -1,7 +1,7 @@
-/** Copies values of an answer other than its text, member by member; undefined if nothing remains. */
+/** Copies values of an answer besides its text, member by member; undefined if nothing remains. */
 import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 
-/** Limits for one answer; the rest is dropped. */
+/** Limits per answer; what exceeds them is dropped. */
 const ITEMS_MAX = 256;
 const PARTS_MAX = 4_096;
 const SHORT_CHARS_MAX = 256;
@@ -69,7 +69,7 @@ export function extraContent(value: unknown): JsonObject | undefined {
 	return vendors.length === 0 ? undefined : Object.fromEntries(vendors);
 }
 
-/** Cited pages, files that the model read, and references to retrieved documents. */
+/** Copies cited pages, files that the model read, and references to retrieved documents. */
 export function annotations(value: unknown): JsonObject[] | undefined {
 	return listOf(value, (item) => {
 		if (item.type === "file") return fileAnnotation(asObject(item.file));
@@ -141,7 +141,7 @@ function short(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" && value.length <= SHORT_CHARS_MAX ? value : undefined;
 }
 
-/** URL of a web page. Drops files of the server and addresses without a host. */
+/** URL of a web page. Drops files of the server, and addresses without a host. */
 function address(value: unknown): string | undefined {
 	return typeof value === "string" && value.length <= ADDRESS_CHARS_MAX && /^https?:\/\//i.test(value)
 		? value

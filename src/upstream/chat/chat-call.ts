@@ -32,7 +32,7 @@ const wireOf = (choices: number): StreamWire<ChatChunk> =>
 	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => new ChatReader(dialect, choices) };
 
 const gatherOne = () => gatherText(WIRE, choiceOfChunks);
-/** A separate function, since a closure in the caller would cost an object per request. */
+/** A function of its own: a closure in the caller would cost an object per request. */
 const gatherOf = (n: number) => (n === 1 ? gatherOne : gatherSeveral(n));
 const gatherSeveral = (n: number) => () => gatherText(wireOf(n), choiceOfChunks);
 
@@ -88,7 +88,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		return hadLimit;
 	}
 
-	/** Usage of this dialect covers only the first choice, so each choice is requested separately. */
+	/** Requests each choice separately, because this dialect's usage covers only the first choice. */
 	async #oneByOne(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {

@@ -1,4 +1,4 @@
-/** Copies the choices of a chat answer by an allow-list. Drops rendered prompts, token ids and paths. */
+/** Copies the choices of a chat answer by a list of allowed fields. Drops rendered prompts, token ids and paths. */
 import { failed, unreadable } from "../call/failure.ts";
 import { asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
 import { MESSAGE_READERS } from "./answer-fields.ts";
@@ -14,7 +14,7 @@ export const CHOICES_MAX = 128;
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
-	/** Finish reason of a choice with calls, in their form; undefined without calls. */
+	/** Finish reason that fits the choice's calls; undefined if it has none. */
 	calls: "tool_calls" | "function_call" | undefined;
 	/** Tool calls of a stream; undefined before the first one. */
 	toolCalls: ToolCalls | undefined;
@@ -26,8 +26,8 @@ export function newChoiceProgress(): ChoiceProgress {
 }
 
 /**
- * Copies a streamed choice; undefined without content. A role is not content, so the first event has the first token;
- * until then another replica can take over.
+ * Copies a streamed choice; undefined if it has no content. A role is no content: until the first token another replica
+ * can take over.
  */
 export function rebuildChunkChoice(
 	raw: JsonObject,
@@ -35,7 +35,7 @@ export function rebuildChunkChoice(
 	progress: ChoiceProgress,
 ): ChatChunkChoice | undefined {
 	const reason = finishReason(raw.finish_reason);
-	// Some servers send the whole answer in one event.
+	// The whole message, if a server sends the answer as one event.
 	const whole = reason === null || progress.started ? undefined : asObject(raw.message);
 	let delta = rebuildDelta(asObject(raw.delta) ?? whole, progress);
 	if (reason === null && delta === undefined) return undefined;
@@ -46,7 +46,7 @@ export function rebuildChunkChoice(
 	return logprobs === null ? choice : { index, delta: choice.delta, logprobs, finish_reason: finish };
 }
 
-/** Copies a choice and adds it to `progress`. `counted`: there is usage, so a missing finish reason was omitted. */
+/** Copies a choice and adds it to `progress`. `counted`: with usage, a missing finish reason was omitted. */
 export function rebuildChoice(
 	raw: unknown,
 	place: number,
@@ -78,13 +78,13 @@ export function rebuildChoice(
 	};
 }
 
-/** Null while the choice continues. Throws UpstreamFailure for errors reported as finish reasons. */
+/** Null while the choice continues. Throws UpstreamFailure for a finish reason that reports an error. */
 export function finishReason(value: unknown): FinishReason | null {
 	const reason = typeof value === "string" ? value.toLowerCase() : value;
 	switch (reason) {
 		case undefined:
 		case null:
-		// Some servers send an empty reason on events before the end.
+		// Some servers send an empty reason before the end.
 		case "":
 			return null;
 		case "stop":
@@ -112,8 +112,8 @@ export function finishReason(value: unknown): FinishReason | null {
 }
 
 /**
- * Names an ordinary end after what the choice has. Some agents run no calls after `stop`; others repeat a request
- * endlessly if `tool_calls` came without calls.
+ * Makes the reason for an ordinary end fit the choice's content. Some agents run no calls after `stop`; others repeat a
+ * request for ever after `tool_calls` without calls.
  */
 function agreeing<Reason extends FinishReason | null>(reason: Reason, { calls }: ChoiceProgress) {
 	return reason === "stop" || reason === "tool_calls" || reason === "function_call" ? (calls ?? "stop") : reason;
@@ -141,7 +141,7 @@ function lastDelta(delta: Record<string, unknown>, progress: ChoiceProgress): Re
 	return delta;
 }
 
-/** Adds role and `content` to a choice's first delta, as OpenAI does. */
+/** Adds role and `content` to the first delta of a choice, as OpenAI does. */
 function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Record<string, unknown> {
 	if (progress.started) return delta;
 	progress.started = true;
@@ -149,7 +149,7 @@ function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Recor
 	return { role: "assistant", ...delta, content };
 }
 
-/** Adds content, refusal and reasoning, except empty ones. */
+/** Adds content, refusal and reasoning unless they are empty. */
 function addTexts(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
 	const { content } = source;
 	let text = asText(content);
@@ -182,7 +182,7 @@ function addOthers(target: Record<string, unknown>, source: JsonObject, progress
 	}
 	const { audio, reasoning_details: details, reasoning_content: reasoning } = target;
 	progress.outputBytes = before + bytesOf(asText(asObject(audio)?.transcript));
-	// Otherwise the plain text usually contains the same reasoning.
+	// With a text the details usually repeat it, so only details without a text count as output.
 	if (reasoning === undefined && details !== undefined)
 		for (const detail of asObjects(details))
 			progress.outputBytes += bytesOf(asText(detail.text) ?? asText(detail.summary));

@@ -32,7 +32,7 @@ export function readChatReply(
 	return { choices, usage: partial ? undefined : usage, outputBytes, ...aboutOf(body) };
 }
 
-/** Like `readChatReply`, for answers that may be large: copies `logprobs` in time slices. */
+/** Like `readChatReply`, for large answers: copies `logprobs` in time slices. */
 export function readChatReplyInTurns(parsed: unknown, dialect: Dialect): ChatReply | Promise<ChatReply> {
 	const choices = asArray(asObject(parsed)?.choices) ?? NO_CHOICES;
 	for (const choice of choices)
@@ -51,7 +51,7 @@ async function readInTurns(parsed: unknown, dialect: Dialect, choices: readonly 
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** Converts a whole answer to a streamed event, for servers that ignore `stream: true`. */
+/** Converts a complete answer to a streamed event, for servers that ignore `stream: true`. */
 export function chunkOfReply(reply: ChatReply): ChatChunk {
 	const choices = reply.choices.map(({ index, message, logprobs, finish_reason }) => ({
 		index,
@@ -68,7 +68,7 @@ export function chunkOfReply(reply: ChatReply): ChatChunk {
 	};
 }
 
-/** Returns a choice of a whole answer from its merged chunks, for servers that stream without being asked. */
+/** A choice of a complete answer from its merged chunks, for servers that stream without being asked. */
 export function choiceOfChunks({ index, delta, logprobs, finish_reason }: ChatChunkChoice): ChatChoice {
 	const { content = null, refusal = null, tool_calls: calls, ...others } = delta;
 	const whole = asArray(calls)?.map((call) => ({ ...asObject(call), index: undefined }));

@@ -6,7 +6,7 @@ import { TOOL_CALL_READERS } from "./answer-fields.ts";
 
 const CALLS_MAX = 1_024;
 const INDEX_MAX = 2 ** 31 - 1;
-/** Arguments of a call without any, because SDKs parse them as JSON. */
+/** Arguments of a call that has none. SDKs parse arguments as JSON. */
 const NO_ARGUMENTS = "{}";
 
 const QUOTE = 0x22;
@@ -18,15 +18,15 @@ interface OutputCount {
 	outputBytes: number;
 }
 
-/** A tool call of a stream, to which later fragments are added. */
+/** A tool call of a stream; later fragments are added to it. */
 class StreamedCall {
-	/** Index and id from the server, which may repeat. */
+	/** Index and id from the server. Both may repeat. */
 	readonly index: number | undefined;
 	readonly id: string | undefined;
 	readonly kind: "function" | "custom";
 	name = "";
 	hasArguments = false;
-	/** True once the JSON object of the arguments is closed. */
+	/** True once the arguments' JSON object is closed. */
 	isComplete = false;
 	#depth = 0;
 	#inText = false;
@@ -60,10 +60,10 @@ class StreamedCall {
  */
 export class ToolCalls {
 	readonly #calls: StreamedCall[] = [];
-	/** Call in the deprecated form, which allows one. */
+	/** The call in the deprecated form, which allows only one. */
 	#function: StreamedCall | undefined;
 
-	/** Adds a fragment to the event's calls. The first of a call has id, type and name, later ones only what is new. */
+	/** Adds a fragment to the event's calls. A call's first has id, type and name, later ones only what is new. */
 	add(raw: JsonObject, event: JsonObject[], count: OutputCount): void {
 		const index = asCount(raw.index, INDEX_MAX);
 		const id = filledText(raw.id);
@@ -89,7 +89,7 @@ export class ToolCalls {
 		return partOf(raw, this.#function, count);
 	}
 
-	/** At the end of the choice, adds empty arguments to calls that got none. */
+	/** Adds empty arguments to the calls that got none. Call it at the end of the choice. */
 	end(delta: Record<string, unknown>): void {
 		for (const [place, call] of this.#calls.entries()) {
 			if (call.kind === "custom" || call.hasArguments) continue;
@@ -103,15 +103,15 @@ export class ToolCalls {
 		delta.function_call = { ...asObject(delta.function_call), arguments: NO_ARGUMENTS };
 	}
 
-	/** Last call with this id, or else with this index. */
+	/** The last call with this id, or else with this index. */
 	#known(index: number | undefined, id: string | undefined): StreamedCall | undefined {
 		const ofId = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
 		return ofId ?? (index === undefined ? undefined : this.#calls.findLast((call) => call.index === index));
 	}
 
 	/**
-	 * Whether a fragment starts a call. Without a name it continues a known call, because vLLM 0.6 gives each fragment a
-	 * new id. With a name it starts one if its id is new or the known call is complete.
+	 * True if a fragment starts a call. Without a name it continues a known one, because vLLM 0.6 gives each fragment a
+	 * new id. With a name it starts a call if its id is new or the known call is complete.
 	 */
 	#opens(
 		known: StreamedCall | undefined,
@@ -126,7 +126,7 @@ export class ToolCalls {
 	}
 }
 
-/** New part of a call, without a name that it already has. */
+/** The new part of a call, without a name that the call already has. */
 function partOf(body: JsonObject, call: StreamedCall, count: OutputCount): JsonObject {
 	const isCustom = call.kind === "custom";
 	const text = (isCustom ? asText(body.input) : argumentsText(body.arguments)) ?? "";
@@ -137,7 +137,7 @@ function partOf(body: JsonObject, call: StreamedCall, count: OutputCount): JsonO
 	return { ...(name === undefined ? {} : { name }), [isCustom ? "input" : "arguments"]: text };
 }
 
-/** Merges fragments of a call: SDKs expect each call once in the first event. */
+/** Joins an event's fragments of one call: SDKs expect each call only once in the first event. */
 function append(
 	event: JsonObject[],
 	index: number,
@@ -156,7 +156,7 @@ function append(
 	event[at] = { ...before, [kind]: body, ...others };
 }
 
-/** Copies a tool call of an unstreamed answer. */
+/** Copies a tool call of an answer that was not streamed. */
 export function rebuildToolCall(raw: JsonObject, count: OutputCount): JsonObject {
 	const id = filledText(raw.id) ?? newId("call");
 	const custom = raw.type === "custom" ? asObject(raw.custom) : undefined;
@@ -187,7 +187,7 @@ function othersOfCall(raw: JsonObject): JsonObject | undefined {
 	return others;
 }
 
-/** Arguments as JSON text; some servers send an object. */
+/** Arguments as JSON text. Some servers send an object. */
 function argumentsText(value: unknown): string | undefined {
 	if (typeof value === "string") return value;
 	return typeof value === "object" && value !== null ? JSON.stringify(value) : undefined;

@@ -5,10 +5,10 @@ import { type CallOutcome, createCallOutcomes, isProved, type Outcome } from "./
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** A call, to be passed with its outcome. */
+/** A call; it must be passed with its outcome. */
 export interface BreakerCall {
 	readonly accountId: string;
-	/** Number of state changes before the call; after a further one its outcome is ignored. */
+	/** Number of state changes before the call. After another change its outcome is ignored. */
 	readonly generation: number;
 	failure?: Outcome;
 }
@@ -18,9 +18,9 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
-/** This many failing accounts, with no answer, prove the replica's fault: each has paid. Fewer are remembered by id. */
+/** So many failing accounts without any answer prove the replica's fault. Fewer are remembered by id. */
 const FAILING_ACCOUNTS_MAX = 64;
-/** This many accounts that fail here and are answered elsewhere prove the replica's fault. */
+/** So many accounts that fail here and are answered by other replicas prove the replica's fault. */
 const PROVING_ACCOUNTS = 5;
 /** Milliseconds after which a second trial may run next to the first. By default requests wait longer for a place. */
 const TRIAL_ALONE_MS = 5_000;
@@ -48,9 +48,9 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	const states = createStates(TRANSITIONS, "closed");
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
-	/** End of the cool-down, for all accounts if open, else for those in `resting`. */
+	/** End of the cool-down: for all accounts if open, else for those in `resting`. */
 	let coolUntilMs = 0;
-	/** Accounts kept away while no other account failed; fewer than FAILING_ACCOUNTS_MAX. */
+	/** Accounts that are kept away because no other account failed; fewer than FAILING_ACCOUNTS_MAX. */
 	const resting = new Set<string>();
 	/** No further trial starts before this time. */
 	let triedUntilMs = 0;
@@ -83,7 +83,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		return resting.has(accountId) && isCooling();
 	}
 
-	/** Keeps these accounts away while the replica's fault is unproved; other accounts are tried one at a time. */
+	/** Keeps these accounts away while the fault may be theirs. Other accounts are tried one at a time. */
 	function rest(accounts: ReadonlySet<string>): void {
 		if (!isCooling()) resting.clear();
 		const known = [...resting, ...accounts];
@@ -96,7 +96,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		if (states.is("half_open")) {
 			change("closed");
 			coolMs = limits().breakerCoolMs;
-			// Counted, because otherwise earlier failures would make the next call a trial.
+			// Recorded, because otherwise earlier failures would make the next call a trial.
 			outcomes.answered(call.accountId);
 		} else if (states.is("closed")) {
 			outcomes.answered(call.accountId);
@@ -106,7 +106,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		}
 	}
 
-	/** Whether requests may still be at fault: of two healthy servers, one may fail on what the other answers. */
+	/** True while a few accounts may be at fault: a healthy server may fail on a request that another answers. */
 	function isOfFew(proved: readonly Outcome[]): boolean {
 		if (proved.some(({ judged }) => !judged)) return false;
 		const accounts = new Set(proved.map(({ accountId }) => accountId));
@@ -115,13 +115,13 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
-		// Remembers failures of at least two accounts, and some that are later judged neutral.
+		// Remembers the failures of at least two accounts, and some more that may be judged neutral later.
 		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
 		triedUntilMs = 0;
 		weigh(call.accountId);
 	}
 
-	/** Keeps accounts away if the known failures suffice. */
+	/** Keeps accounts away if the known failures suffice for that. */
 	function weigh(accountId: string): void {
 		const trial = states.is("half_open");
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
@@ -144,25 +144,25 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	return {
-		/** State for an account without failures. */
+		/** State as it applies to an account without failures. */
 		state(): BreakerState {
 			settle();
 			return states.now();
 		},
-		/** Also open if every account that called recently failed and none was answered since, or during an early trial. */
+		/** State for display. Also open in an early trial, and if every account that called recently failed. */
 		shown(): BreakerState {
 			settle();
 			return states.is("half_open") && isCooling() ? "open" : states.now();
 		},
-		/** Whether a call of this account may start now. */
+		/** True if a call of this account may start now. */
 		allows(accountId: string): boolean {
 			settle();
 			if (states.is("closed")) return !rests(accountId);
 			return states.is("half_open") && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
-		/** Registers a call. A last resort (`LastResort`) may start one that `allows` forbids. */
+		/** Registers a call. A last resort (`LastResort`) may start one although `allows` is false. */
 		begin(accountId: string): BreakerCall {
-			// A call that is the last resort starts the trial before the cool-down ends.
+			// A call as last resort starts the trial before the cool-down ends.
 			if (states.is("open")) change("half_open");
 			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
@@ -173,7 +173,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			else if (outcome === "neutral") triedUntilMs = 0;
 			else if (!states.is("open")) noteFailure(call, outcome);
 		},
-		/** Judges a suspect failure: `failed` if another replica answered the request, `neutral` if it failed there. */
+		/** Judges a suspect failure: `failed` if another replica answered the request, `neutral` if that failed too. */
 		judge(call: BreakerCall, verdict: "failed" | "neutral") {
 			const { failure } = call;
 			if (failure === undefined || call.generation !== generation) return;

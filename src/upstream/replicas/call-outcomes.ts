@@ -11,26 +11,26 @@ export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
 export interface Outcome {
 	readonly accountId: string;
 	readonly atMs: number;
-	/** Changed when a suspect failure is judged. */
+	/** Changes when a suspect failure is judged. */
 	verdict: CallOutcome;
 	/** True if it is known how another replica handled the same request. */
 	judged: boolean;
 }
 
-/** Number of last calls over which the share of failures is computed. */
+/** Number of latest calls of which the share of failures is computed. */
 const WINDOW_CALLS = 20;
-/** Time for which an answer to other accounts counts in favour of a replica. */
+/** Time for which an answer to other accounts speaks for a replica. */
 const ANSWER_SPEAKS_MS = 10_000;
 /** Accounts whose last answer is remembered: enough to have others besides a few failing ones. */
 const ANSWERED_ACCOUNTS_MAX = 8;
 
 /** Outcomes of a replica's last calls. */
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
-	/** Failures since the last answer, regardless of fault; the oldest are dropped. */
+	/** Failures since the last answer, of any fault; the oldest are dropped. */
 	let inRow: Outcome[] = [];
 	let window: Outcome[] = [];
 	let next = 0;
-	/** Last answer per account. Not in the window, which failures fill, and not in a Map, which leaves garbage. */
+	/** Last answer per account. Not in the window, which failures fill. Not in a Map, which leaves garbage. */
 	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
@@ -40,7 +40,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		return outcome;
 	}
 
-	/** Whether the health check succeeds and an account without failures was answered recently. */
+	/** True if the health check succeeds and an account without failures was answered recently. */
 	function othersAnswered(failures: readonly Outcome[]): boolean {
 		if (!healthy()) return false;
 		const failing = new Set(failures.map(({ accountId }) => accountId));
@@ -76,7 +76,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			noteAnswer(accountId, keep(accountId, "ok").atMs);
 			if (inRow.length > 0) inRow = [];
 		},
-		/** Records a failure; keeps at most `inRowMax` in a row. */
+		/** Records a failure; keeps at most `inRowMax` failures in a row. */
 		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {
 			const failure = keep(accountId, verdict);
 			inRow.push(failure);
@@ -84,12 +84,12 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** The replica's own failures if they reach this share of a full window; else none. */
+		/** The replica's own failures, if they are at least this share of a full window; else none. */
 		provedMostly(share: number): readonly Outcome[] {
 			const proved = failuresFrom(share).filter(isProved);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
-		/** Failures of a full window if they reach this share and come from several accounts; else none. */
+		/** All failures of a full window, if they are at least this share and several accounts have some; else none. */
 		suspectsMostly(share: number): readonly Outcome[] {
 			const failures = failuresFrom(share);
 			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];

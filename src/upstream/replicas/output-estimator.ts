@@ -3,19 +3,19 @@ interface OutputSize {
 	readonly bytes: number;
 }
 
-/** Least known tokens for an estimate, since a single stream may be an exception. */
+/** Tokens that must be known before anything is estimated, since a single stream may be an exception. */
 const TOKENS_KNOWN_MIN = 64;
 const STREAMS_KNOWN_MIN = 3;
-/** Weight that earlier streams keep after another one: about thirty streams count. */
+/** Weight that earlier streams keep after another one, so that about thirty streams count. */
 const KEPT_SHARE = 0.97;
-/** Longer streams count like one of this many events. */
+/** Longer streams count as if they had so many events. */
 const EVENTS_WEIGHED_MAX = 512;
-/** A stream further from the estimate than by this factor counts as this far. */
+/** A stream that differs from the estimate by more than this factor counts as if it differed by this factor. */
 const OUTLIER_FACTOR = 4;
 /** Compensates rounding errors, so that whole numbers stay whole. */
 const ROUNDING = 1e-6;
 
-/** Tokens per event or per byte, with the accumulated error. */
+/** Tokens per event or per byte, and their sums. */
 interface Measure {
 	tokens: number;
 	amount: number;
@@ -23,7 +23,7 @@ interface Measure {
 }
 
 /**
- * Learns from finished streams of a replica how many tokens an event and a byte have, to estimate those of unfinished
+ * Learns from a replica's finished streams how many tokens an event and a byte have, to estimate those of unfinished
  * streams. A stream's own count always has priority.
  */
 export function createOutputEstimator() {
@@ -45,7 +45,7 @@ export function createOutputEstimator() {
 		/** Learns from a finished stream that has the server's count. */
 		learn(told: number, { events, bytes }: OutputSize) {
 			if (events === 0 || bytes === 0 || told === 0) return;
-			// The last token may be an end token without event. There cannot be more tokens than bytes.
+			// The last token may be an end token without an event. A token has at least one byte.
 			const tokens = Math.min(told === events + 1 ? events : told, bytes);
 			const weight = Math.min(1, EVENTS_WEIGHED_MAX / events);
 			note(byEvents, tokens * weight, events * weight);

@@ -9,10 +9,10 @@ export interface PlaceWatcher {
 	refuse(fault: Error): void;
 }
 
-/** Share of a replica's places that batch lines leave free, if it has more than one. */
+/** Share of a replica's places that batch lines leave free, if it has more than one place. */
 const RESERVE_SHARE = 1 / 8;
 
-/** Batch lines at a model's replicas: they take spare places, and yield them when other requests wait. */
+/** Batch lines at a model's replicas. They use spare places, and yield them when other requests wait. */
 export function createPatientCalls() {
 	const calls = new SlotPool<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
@@ -31,10 +31,10 @@ export function createPatientCalls() {
 			}
 			return best;
 		},
-		/** Whether any replica has a spare place, for any account. */
+		/** True if any replica has a spare place, for any account. */
 		hasRoom: (replicas: readonly Replica[]): boolean =>
 			replicas.some((replica) => replica.takesCalls() && roomAt(replica) > 0),
-		/** Number of places for batch lines, including those in use. */
+		/** Number of places for batch lines; occupied ones count too. */
 		places(replicas: readonly Replica[]): number {
 			let places = calls.size;
 			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));
@@ -46,7 +46,7 @@ export function createPatientCalls() {
 			const slot = calls.take(call);
 			return { end: () => void calls.release(slot, call) };
 		},
-		/** Asks one call at any of these replicas to yield; false if there is none. */
+		/** Asks one call at any of these replicas to yield its place; false if there is none. */
 		askOne(replicas: readonly Replica[]): boolean {
 			for (const call of calls) {
 				if (call.ask === undefined || !replicas.includes(call.replica)) continue;
@@ -57,7 +57,7 @@ export function createPatientCalls() {
 			}
 			return false;
 		},
-		/** Waiting batch lines, in order, after all other requests. */
+		/** Waiting batch lines in order; they come after all other requests. */
 		waiting: new LinkedQueue<Waiter>(),
 		/** Waiting callers of `room`. */
 		watching: new LinkedQueue<PlaceWatcher>(),

@@ -28,15 +28,15 @@ const LOOK_MS = 1_000;
 
 /**
  * Replicas of a model, and the requests that wait for a place. Serves the account with the fewest places first; an
- * account has at most its `account_share`. When the queue is full, the longest of the accounts' lines loses its last
- * request to a shorter one.
+ * account has at most its `account_share`. If the queue is full, the account with the most waiting requests loses its
+ * last one to an account with fewer.
  */
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
 	const { clock } = deps;
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
-	/** Places in use by account. */
+	/** Occupied places per account. */
 	const held = new CounterMap();
 	const lines = createFairLines<Waiter>(
 		({ options }) => options.accountId,
@@ -44,7 +44,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	);
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
-	/** Index at which the search for the least busy replica starts, so that equal replicas take turns. */
+	/** Index at which the search for the least busy replica starts, so that equally busy ones take turns. */
 	let turn = 0;
 	let looksAgain = false;
 
@@ -53,10 +53,10 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	/**
 	 * Returns a free place, or a promise for one. Fault `service_unavailable` if no replica is usable; `overloaded` if
-	 * too many requests wait or for too long; the signal's reason if the client disconnects.
+	 * too many requests wait, or this one too long; the signal's reason if the client disconnects.
 	 */
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
-		// Serves waiting requests first: a place that is still free suits none of them.
+		// Serves waiting requests first. A place that is still free afterwards suits none of them.
 		wake();
 		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
@@ -74,7 +74,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return wait(wanted);
 	}
 
-	/** A doubtful replica is better than a refusal; batch lines wait until it is healthy. */
+	/** A doubtful replica is better than a refusal. Batch lines wait until it is healthy. */
 	function lastResort({ exclude, patient: isLine = false }: Asking): Replica | undefined {
 		return isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
 	}
@@ -84,7 +84,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);
 	}
 
-	/** Whether the account has its full share of all places. */
+	/** True if the account has its full share of all places. */
 	function hasItsShare(accountId: string): boolean {
 		const { accountShare } = limits();
 		const places = held.of(accountId);
@@ -98,7 +98,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return chooseReplica(replicas, turn, wanted);
 	}
 
-	/** Places of batch lines do not count for their account, because they yield to any waiting request. */
+	/** Counts an account's places. Those of batch lines do not count, because they yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
 		lines.goBehind(accountId);
@@ -116,7 +116,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		else line.end();
 	}
 
-	/** Checks again later: places become free without an event when a breaker cools down. */
+	/** Checks again later: a breaker that cools down frees places without an event. */
 	function lookAgain(): void {
 		if (looksAgain) return;
 		looksAgain = true;
@@ -137,19 +137,19 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return waited;
 	}
 
-	/** Asks a batch line, whose place this request could use, to yield it. */
+	/** Asks a batch line to yield its place, if this request could use it. */
 	function askForPlace({ exclude, accountId }: AcquireOptions): void {
 		patient.askOne(replicas.filter((replica) => !exclude.has(replica) && replica.usable(accountId)));
 	}
 
-	/** Gives free places one at a time, because each changes the order of accounts. */
+	/** Gives away free places one at a time, because each changes which account is next. */
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
 		if (patient.waiting.size > 0) servePatient();
 		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
-	/** An account's further lines are skipped if it cannot use the replicas with room. */
+	/** Skips an account's further lines if it cannot use the replicas with room. */
 	function servePatient(): void {
 		const passed = new Set<string>();
 		for (const waiter of patient.waiting) {
@@ -164,7 +164,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		}
 	}
 
-	/** Returns whether a request was served. Visits waiting accounts only if a place is free or a server fails. */
+	/** Serves one waiting request; false if none could be. Visits accounts only if a place is free or a server fails. */
 	function serveNext(): boolean {
 		if (areAllTaken(replicas)) return false;
 		for (const line of lines.inTurn())
@@ -176,7 +176,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 					return true;
 				}
 				if (!hasUsable(options)) sendAway(waiter);
-				// No place for this account, so the rest of its queue is skipped.
+				// No free place suits this account, so the rest of its queue is skipped.
 				else if (options.exclude.size === 0) break;
 			}
 		return false;
@@ -184,15 +184,15 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	return {
 		acquire,
-		/** Whether a replica outside `exclude` may take calls of the account, even if full now, or is a last resort. */
+		/** True if a replica outside `exclude` may serve the account, even if it is full now, or is a last resort. */
 		hasNext: (wanted: Asking): boolean => hasUsable(wanted) || lastResort(wanted) !== undefined,
-		/** Monotonic time of the last answer of any replica; undefined without one. */
+		/** Monotonic time of any replica's last answer; undefined without one. */
 		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
 		failedRequests: createFailedRequests(clock),
 		replicas: (): readonly Replica[] => replicas,
-		/** Drained replicas with running calls. If its address returns to the pool, the replica returns with its calls. */
+		/** Removed replicas with running calls. If its address returns, a replica continues with its calls. */
 		leaving: (): readonly Replica[] => leaving,
-		/** Sets the replicas; those that are missing are drained. */
+		/** Sets the replicas; missing ones are drained. */
 		replace(next: readonly Replica[]) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
 			for (const replica of leaving) if (next.includes(replica)) replica.takeBack();
@@ -204,15 +204,15 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		waiting: lines.size,
 		/**
 		 * Resolves with the number of places for batch lines beyond `taken`, once there is one. Rejects when `signal`
-		 * aborts, or with Fault service_unavailable when the pool closes.
+		 * aborts; Fault service_unavailable when the pool closes.
 		 */
 		room(taken: () => number, signal: AbortSignal): Promise<number> {
 			lookAgain();
 			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
 		},
-		/** Whether requests wait because all places are in use. */
+		/** True if requests wait because all places are occupied. */
 		contended: (): boolean => lines.size() > 0 && areAllTaken(replicas),
-		/** Refuses all waiting requests with `why`; by default, that no replica is available. */
+		/** Refuses all waiting requests with `why`; by default because no replica is available. */
 		close(why: Error = noneUsable([])) {
 			replicas = [];
 			for (const line of lines.inTurn()) for (const waiter of line) waiter.refuse(why);
@@ -222,7 +222,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	};
 }
 
-/** Waits in the queue until the request is served, refused or aborted. `end` may refuse it as well. */
+/** Waits in the queue until the request is served, refused or aborted; `end` refuses it. */
 function ticketLater(
 	wanted: AcquireOptions,
 	others: { add(waiter: Waiter): QueueNode<Waiter>; delete(node: QueueNode<Waiter>): void },
@@ -254,7 +254,7 @@ function ticketLater(
 	});
 }
 
-/** Resolves with the number of places once there are any; checks whenever the watchers are woken. */
+/** Resolves with the number of places once there are any; checks when the watchers are woken. */
 function whenRoom(watching: LinkedQueue<PlaceWatcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
 		const watcher: PlaceWatcher = {

@@ -8,7 +8,7 @@ type Asked = Pick<AcquireOptions, "exclude" | "accountId" | "affinity">;
 const AFFINITY_SLACK_SHARE = 0.25;
 export const RETRY_AFTER_S_MIN = 1;
 
-/** The least busy replica with a free place, searched from index `turn`, or the conversation's preferred one. */
+/** The conversation's preferred replica, or the least busy one with a free place, searched from index `turn`. */
 export function chooseReplica(
 	replicas: readonly Replica[],
 	turn: number,
@@ -36,12 +36,12 @@ export function chooseReplica(
 	return loadOf(preferred) <= leastLoad + AFFINITY_SLACK_SHARE ? preferred : least;
 }
 
-/** Share of the capacity in use after one more call. */
+/** Share of the capacity that is occupied after one more call. */
 function loadOf(replica: Replica): number {
 	return (replica.inFlight() + 1) / replica.capacity();
 }
 
-/** Rendezvous hashing: a changed replica moves only its own conversations. */
+/** Rendezvous hashing: if a replica changes, only its own conversations move. */
 function preferredOf(
 	affinity: string,
 	replicas: readonly Replica[],
@@ -60,14 +60,14 @@ function preferredOf(
 	return best;
 }
 
-/** Number of places, including those in use. */
+/** Number of places, free or occupied. */
 export function placesOf(replicas: readonly Replica[]): number {
 	let all = 0;
 	for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
 	return all;
 }
 
-/** Whether there are usable replicas, but none with a free place. */
+/** True if there are usable replicas, but none has a free place. */
 export function areAllTaken(replicas: readonly Replica[]): boolean {
 	let some = false;
 	for (const replica of replicas) {
@@ -78,13 +78,13 @@ export function areAllTaken(replicas: readonly Replica[]): boolean {
 	return some;
 }
 
-/** Whether a replica outside `exclude` may take calls of this account, even if full now. */
+/** True if a replica outside `exclude` may serve this account, even if it is full now. */
 export function isAnyUsable(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): boolean {
 	for (const replica of replicas) if (!exclude.has(replica) && replica.usable(accountId)) return true;
 	return false;
 }
 
-/** Fault with the time until this account may use one of them again. */
+/** Fault with the time until this account may use a replica again. */
 export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault {
 	let coolMs = Number.POSITIVE_INFINITY;
 	for (const replica of replicas) {
@@ -97,7 +97,7 @@ export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault 
 	return new Fault("service_unavailable", "No server for this model is available at the moment.", { retryAfterS });
 }
 
-/** Time of the last answer; undefined without one. */
+/** Time of the latest answer; undefined without one. */
 export function lastAnswerAtMs(replicas: readonly Replica[]): number | undefined {
 	const times = replicas.flatMap((replica) => replica.answeredAtMs() ?? []);
 	return times.length === 0 ? undefined : Math.max(...times);

@@ -15,7 +15,7 @@ export type Replica = ReturnType<typeof createReplica>;
 export interface ReplicaView {
 	readonly alias: string;
 	readonly modelId: string;
-	/** Shown to operators only. */
+	/** Address of the server; only operators see it. */
 	readonly url: string;
 	readonly dialect: DialectName;
 	readonly health: ReplicaHealth;
@@ -23,13 +23,13 @@ export interface ReplicaView {
 	readonly inFlight: number;
 	readonly maxConcurrency: number;
 	readonly draining: boolean;
-	/** Calls since the start that it refused because of the gateway's key, credit or model name. */
+	/** Calls since the start that the server refused because of the gateway's key, credit or model name. */
 	readonly refused: number;
 	/** Answers since the start whose usage contradicts itself. */
 	readonly contradictions: number;
 }
 
-/** Whether requests are answered there, as customers see it. */
+/** True if requests are answered there, as customers see it. */
 export function takesCalls({
 	health,
 	breaker,
@@ -38,7 +38,7 @@ export function takesCalls({
 	return !draining && health !== "down" && breaker !== "open";
 }
 
-/** A model server for one model: its load, health and breaker. */
+/** A model server for one model, with its load, health and breaker. */
 export function createReplica(
 	deps: { clock: Clock },
 	options: { modelId: string; alias: string; spec: UpstreamSpec; limits: () => ServiceLimits },
@@ -48,7 +48,7 @@ export function createReplica(
 	let server = { spec: options.spec, dialect: dialectOf(options.spec) };
 	const counts = { refused: 0, contradictions: 0 };
 	let inFlight = 0;
-	/** "declared_down": the replica reports itself down. */
+	/** "declared_down": the replica says itself that it is down. */
 	let health: ReplicaHealth | "declared_down" = "unknown";
 	const isDown = () => health === "down" || health === "declared_down";
 	let answeredAtMs: number | undefined;
@@ -61,7 +61,7 @@ export function createReplica(
 	const takes = () => !draining && !isDown() && breaker.state() !== "open";
 	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
 
-	/** `speaks`: the replica reported itself down, which an answer to a request disproves. */
+	/** Sets the health. `speaks`: the replica says so itself; an answer to a request disproves that. */
 	function setHealth(next: "up" | "down", speaks = false): void {
 		if (next === "down" && !isDown()) lastResort.doubted();
 		health = next === "down" && speaks ? "declared_down" : next;
@@ -73,26 +73,26 @@ export function createReplica(
 	}
 
 	return {
-		/** `<model id>#<index in the list>`: name in logs and metrics, which does not reveal the address. */
+		/** Name in logs and metrics, `<model id>#<index in the list>`, which does not reveal the address. */
 		alias,
 		get dialect() {
 			return server.dialect;
 		},
 		spec: (): UpstreamSpec => server.spec,
-		/** Applies changed settings of the same address. */
+		/** Applies changed settings; the address is the same. */
 		configure(changed: UpstreamSpec) {
 			server = { spec: changed, dialect: dialectOf(changed) };
 		},
-		/** Whether it takes calls of any account, even if full now. */
+		/** True if it serves some account, even if it is full now. */
 		takesCalls: takes,
-		/** Whether it may take calls of this account, even if full now. */
+		/** True if it may serve this account, even if it is full now. */
 		usable: (accountId: string): boolean => takes() && breaker.coolMsLeft(accountId) === 0,
-		/** Whether it may take one more call of this account now. */
+		/** True if it may get one more call of this account now. */
 		hasPlace: (accountId: string): boolean => !draining && allows(accountId) && inFlight < capacity(),
-		/** Whether it may get one more call despite its state, if no other replica is available. */
+		/** True if it may get one more call despite its state, because no other replica is available. */
 		isLastResort: (): boolean => !draining && health !== "down" && inFlight < capacity() && lastResort.isDue(),
 		inFlight: (): number => inFlight,
-		/** Limit of concurrent calls; `hasPlace` limits trials of the breaker. */
+		/** Limit of concurrent calls. While the breaker tries the replica, `hasPlace` allows fewer. */
 		capacity,
 		/** Adds a call. Pass the result to the functions below. */
 		begin(accountId: string): BreakerCall {
@@ -100,12 +100,12 @@ export function createReplica(
 			if (!allows(accountId)) lastResort.begun();
 			return breaker.begin(accountId);
 		},
-		/** Reports events of a call; the first one closes a half-open breaker. */
+		/** Call it for each event of a call; the first one closes a half-open breaker. */
 		answered(call: BreakerCall) {
 			noteAnswer();
 			if (breaker.state() === "half_open") breaker.end(call, "ok");
 		},
-		/** Removes the call; exactly once per call. */
+		/** Removes a call; exactly once per call. */
 		end(call: BreakerCall, outcome: CallOutcome) {
 			inFlight -= 1;
 			if (outcome === "ok") noteAnswer();
@@ -113,7 +113,7 @@ export function createReplica(
 			else lastResort.doubted();
 			breaker.end(call, outcome);
 		},
-		/** Counts a refusal on which the operator must act. */
+		/** Counts a refusal that the operator must fix. */
 		noteRefusal() {
 			counts.refused += 1;
 		},
@@ -129,11 +129,11 @@ export function createReplica(
 		outputEstimator: createOutputEstimator(),
 		health: shownHealth,
 		setHealth,
-		/** Removed from the catalogue: running calls continue, new ones are refused. */
+		/** Removes it from the catalogue: running calls continue, new ones are refused. */
 		drain() {
 			draining = true;
 		},
-		/** In the catalogue again, with its running calls. */
+		/** It is in the catalogue again, with its running calls. */
 		takeBack() {
 			draining = false;
 		},
@@ -157,21 +157,21 @@ export function createReplica(
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
-/** Paces calls to a doubtful replica if no other is available, so that a recovering server is not flooded. */
+/** Spaces calls to a doubtful replica if no other is available, so that a recovering server is not flooded. */
 function createLastResort(clock: Clock) {
 	let dueAtMs = 0;
 	return {
-		/** A failure, or the health check, made the replica doubtful. */
+		/** Call it when a failure or the health check makes the replica doubtful. */
 		doubted() {
 			dueAtMs = clock.monotonicMs() + PAUSE_MS;
 		},
 		isDue: (): boolean => clock.monotonicMs() >= dueAtMs,
-		/** A call started: the next one waits for its end, or for ALONE_MS. */
+		/** Call it when a call starts: the next one waits for its end, or for ALONE_MS. */
 		begun() {
 			dueAtMs = clock.monotonicMs() + ALONE_MS;
 		},
-		// Never moves the time back: clients that disconnect repeatedly would otherwise block all others.
-		/** A call ended without a verdict, because its client disconnected. */
+		// Never moves the time back: clients that disconnect repeatedly would block all others.
+		/** Call it when a call ends without a verdict, because its client disconnected. */
 		left() {
 			dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);
 		},

@@ -3,15 +3,15 @@ import type { CallOutcome } from "./call-outcomes.ts";
 import type { Replica } from "./replica.ts";
 
 export interface AcquireOptions {
-	/** Requests with the same key prefer the same replica, whose cache has their prefix. */
+	/** Requests with equal keys prefer the same replica, which has their beginning cached. */
 	readonly affinity: string | undefined;
 	/** Replicas on which this request has failed. */
 	readonly exclude: ReadonlySet<Replica>;
 	readonly signal: AbortSignal;
 	readonly accountId: string;
-	/** True for a batch line: it takes spare places after all waiting requests, and waits without limit. */
+	/** True for a batch line: it uses spare places after all waiting requests, and waits without limit. */
 	readonly patient?: boolean;
-	/** Called at most once, for `patient` only, to yield the place to a waiting request. */
+	/** Called at most once, only if `patient`: the line should yield its place to a waiting request. */
 	readonly onAsked?: (() => void) | undefined;
 }
 
@@ -27,15 +27,15 @@ export interface PatientCall {
 	end(): void;
 }
 
-/** Functions of the pool that a ticket uses. */
+/** Functions of the pool that a ticket calls. */
 export interface TicketOwner {
-	/** Removes the call from its account's places, or from the batch lines. */
+	/** Subtracts the call from its account's places or from the batch lines. */
 	giveBack(call: BreakerCall, line: PatientCall | undefined): void;
 	/** Called when a place may be free for a waiting request. */
 	wake(): void;
 }
 
-/** A place at a replica, in use until `release`. A class, because closures would be six more objects per request. */
+/** A place at a replica, occupied until `release`. A class, because closures would be six more objects per request. */
 export class Ticket {
 	readonly replica: Replica;
 	readonly #owner: TicketOwner;
@@ -50,12 +50,12 @@ export class Ticket {
 		this.#line = line;
 	}
 
-	/** Reports an event of the replica, the first or a further one. */
+	/** Call it for each event of the replica. */
 	answered(): void {
 		if (this.#isHeld) this.replica.answered(this.#call);
 	}
 
-	/** Frees the place and passes the outcome to the breaker. Only the first call counts. */
+	/** Frees the place and passes the outcome to the breaker. Only the first call has an effect. */
 	release(outcome: CallOutcome): void {
 		if (!this.#isHeld) return;
 		this.#isHeld = false;
@@ -64,7 +64,7 @@ export class Ticket {
 		this.#owner.wake();
 	}
 
-	/** Judges a release as `suspect` once it is known who was at fault. */
+	/** Judges a call that was released as `suspect`, once it is known who was at fault. */
 	judge(verdict: "failed" | "neutral"): void {
 		this.replica.judge(this.#call, verdict);
 	}

@@ -5,7 +5,7 @@ import { Reading } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
 import { language, rich, t } from "../texts.tsx";
 
-/** The fields of the service's OpenAPI document that the page shows. */
+/** Fields of the OpenAPI document that the page shows. */
 interface Schema {
 	readonly type?: string;
 	readonly description?: string;
@@ -43,7 +43,7 @@ interface Document {
 
 type Resolve = (schema: Schema | undefined) => Schema;
 
-/** Depth at which schemas are cut, since they may be recursive. */
+/** Depth at which schemas are cut: they may be recursive. */
 const DEPTH_MAX = 5;
 
 export function ApiReference() {
@@ -137,7 +137,6 @@ function SchemaView(props: { schema: Schema | undefined; resolve: Resolve; depth
 	);
 }
 
-/** Removes code marks, the only Markdown in descriptions. */
 const plain = (text: string): string => text.replaceAll("`", "");
 
 function typeText(schema: Schema, resolve: Resolve): string {

@@ -25,7 +25,7 @@ export type DocsNode =
 			readonly props: { readonly children?: readonly DocsNode[]; readonly href?: string; readonly language?: string };
 	  };
 
-/** Splits a page into passages, one per heading; text before the first heading belongs to the page's title. */
+/** Splits a page into passages, one per heading. Text before the first heading belongs to the title. */
 export function passagesOf(nodes: readonly DocsNode[], to: string, title: string) {
 	const passages = [{ to, heading: title, text: title }];
 	for (const node of nodes) {
@@ -42,7 +42,7 @@ const anchorOf = (heading: string): string => heading.toLowerCase().replace(/[^a
 const textOf = (node: DocsNode): string =>
 	typeof node === "string" ? node : (node.props.children ?? []).map(textOf).join("");
 
-/** Draws a page. `{{name}}` becomes a value of this service; a code block of language `show` names a component. */
+/** Draws a page. `{{name}}` becomes a value of this service. A code block of language `show` names a component. */
 export function DocsText({ nodes }: { nodes: readonly DocsNode[] }) {
 	const { config } = useSession();
 	const values: Readonly<Record<string, string>> = {
@@ -69,7 +69,7 @@ function draw(node: Exclude<DocsNode, string>, fill: Fill, key: number): ReactNo
 		return Shown ? <Shown key={key} /> : <CodeBlock key={key} code={text} />;
 	}
 	const inner = drawAll(children, fill);
-	// The status page is not part of the console, so it is loaded as a new document.
+	// Not a page of the console, so a full page load.
 	if (type === "a" && href.startsWith("/") && href !== "/status")
 		return (
 			<Link key={key} to={href}>
@@ -134,7 +134,7 @@ function AllTools() {
 const ROWS = Object.entries(RIGHTS).map(([id, { roles }]) => ({ id, roles }));
 const CELLS = { all: t("yes"), own: t("own") } as const;
 
-/** Drawn from the table of rights that the routes check. */
+/** The table of rights that the routes check. */
 function RoleTable() {
 	return (
 		<DataTable

@@ -26,7 +26,7 @@ const SECTIONS = Object.keys(TITLES).filter(isSection);
 type Texts = Readonly<Record<Exclude<Section, "api">, readonly DocsNode[]>>;
 const pathOf = (id: Section): string => (id === "quick-start" ? "/docs" : `/docs/${id}`);
 
-/** Makes the docs page for one language. Its API reference is drawn from the OpenAPI document. */
+/** The docs page for one language. The OpenAPI document gives its API reference. */
 export const createDocsPage =
 	(texts: Texts) =>
 	({ section }: { section: string }) => {

@@ -26,7 +26,7 @@ export function AccountPage({ id }: { id: string }) {
 	const [usd, setUsd] = useState("");
 	const [isPromotion, setIsPromotion] = useState(false);
 	const [lastDay, setLastDay] = useState("");
-	// Kept outside the dialog: reopening it after a lost response still adjusts the credit once.
+	// Outside the dialog, so that reopening it after a lost response adjusts the credit only once.
 	const attempt = useAttempt();
 	const data = detail.data;
 	const isSuspended = data?.account.state === "suspended";

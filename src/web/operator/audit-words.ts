@@ -68,7 +68,7 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 /** Actors that are not people. */
 const ACTORS: Readonly<Record<string, string>> = { cli: t("Command line"), stripe: "Stripe" };
 
-/** Text of an audited action; an unknown one, from another version, is shown as stored. */
+/** Text of an audited action. An action of another version is shown as its code. */
 export const actText = (action: string): string =>
 	(AUDIT_WORDS as Readonly<Record<string, string | undefined>>)[action] ?? action;
 

@@ -86,7 +86,6 @@ const ACTIONS = Object.entries(AUDIT_WORDS)
 	.map(([value, label]) => ({ value, label }))
 	.sort((a, b) => a.label.localeCompare(b.label));
 
-/** A long id is shortened; the tooltip has the whole id. */
 function ShortId({ value }: { value: string }) {
 	const short = value.length > 20 ? `${value.slice(0, 8)}…${value.slice(-6)}` : value;
 	return (

@@ -14,13 +14,13 @@ interface Decision {
 	readonly act: string;
 	readonly danger?: boolean;
 	readonly field?: Omit<Parameters<typeof TextField>[0], "value" | "onChange">;
-	/** Runs the decision. A returned text is shown in the dialog, for decisions that a second operator must confirm. */
+	/** Runs the decision. A returned text is shown, for decisions that a second operator must confirm. */
 	readonly run: (text: string) => Promise<string | undefined>;
 }
 
 /**
- * Returns a dialog for an operator's decision and a function that opens it. `onClosed` also runs after Cancel: a
- * decision whose response was lost may have taken effect.
+ * A dialog for an operator's decision, and the function that opens it. `onClosed` also runs after Cancel: a decision
+ * whose response was lost may have taken effect.
  */
 export function useDecision<Choice>(decisionOf: (choice: Choice) => Decision, onClosed: () => void) {
 	const [choice, choose] = useState<Choice>();
@@ -84,7 +84,7 @@ export const reviewColumn = <Row,>(
 		),
 });
 
-/** Column with a row's account, shown by its email if known. */
+/** Column with the row's account, shown by its address if known. */
 export const ACCOUNT_COLUMN: Column<{ readonly accountId: string | null; readonly accountEmail?: string }> = {
 	label: t("Account"),
 	render: ({ accountId, accountEmail }) =>

@@ -22,7 +22,7 @@ const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" }
 export function ManagementKeysPage() {
 	const list = useList("operator-management-keys", operatorApi.managementKeys);
 	const [creating, setCreating] = useState(false);
-	// Kept outside the dialog: reopening it after a lost response does not create a second key.
+	// Outside the dialog, so that reopening it after a lost response creates no second key.
 	const attempt = useAttempt();
 	const [dialog, revoke] = useDecision<ManagementKeyRow>(
 		({ id, name }) => ({

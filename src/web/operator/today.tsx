@@ -17,7 +17,7 @@ import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
 
-/** Shows everything that needs an operator's attention now. */
+/** Everything that needs an operator's attention now. */
 export function TodayPage() {
 	const summary = useResource(KEY, operatorApi.summary);
 	const live = useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
@@ -117,7 +117,7 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 	);
 }
 
-/** Shows the result of a single check of the ledger, or of a run of all checks. */
+/** Result of one check of the books, or of all. */
 export const CheckState = ({ ok }: { ok: boolean }) => (
 	<State value={ok ? "ok" : "failed"} label={ok ? t("Passed") : t("Failed")} />
 );
@@ -176,7 +176,7 @@ const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	undecided: t("Awaiting decision"),
 };
 
-/** Payments on which Stripe and the ledger disagree, listed until an operator closes them. */
+/** Payments about which Stripe and the books disagree, until an operator closes them. */
 function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onClosed: () => void }) {
 	const [dialog, choose] = useDecision<PaymentFinding>(
 		({ id, reason }) => ({

@@ -19,7 +19,7 @@ interface BatchFile {
 	readonly endpoint: string;
 }
 
-/** Reads the first line. Undefined if the file is unreadable or the line no request. The service checks all lines. */
+/** Reads the first line; undefined if it is no request or not readable. The service checks all lines. */
 async function readBatch(file: File): Promise<BatchFile | undefined> {
 	try {
 		const lines = (await file.text()).split("\n").filter((line) => line.trim() !== "");
@@ -30,7 +30,7 @@ async function readBatch(file: File): Promise<BatchFile | undefined> {
 	}
 }
 
-/** Shows what the file contains before it is uploaded and charged to a key. */
+/** Shows what the file contains, before it is uploaded and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
 	attempt: Attempt;
@@ -47,7 +47,7 @@ export function BatchStartDialog(props: {
 	const start = useAction(async () => {
 		if (file === null || keyId === null || !check) return;
 		const asked = { key: keyId, endpoint: check.endpoint, file };
-		// The same file and key give the same token, so that repeated clicks start one batch.
+		// Same file and key, same token: repeated clicks start one batch.
 		const { name, size, lastModified } = file;
 		const begun = await props.attempt.send({ ...asked, file: [name, size, lastModified] }, (token) =>
 			api.startBatch(account.id, { ...asked, token }),
@@ -59,7 +59,7 @@ export function BatchStartDialog(props: {
 	useEffect(() => {
 		setCheck(undefined);
 		if (file === null || isTooLarge) return;
-		// Reading a large file takes time, and the user may choose another file in between: an outdated result is ignored.
+		// A slow read is ignored if the user has chosen another file since.
 		let isShown = true;
 		void readBatch(file).then((found) => isShown && setCheck(found ?? null));
 		return () => {

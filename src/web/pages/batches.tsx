@@ -60,7 +60,7 @@ function BatchProgress({ item }: { item: BatchView }) {
 	);
 }
 
-/** Estimated end, if the batch continues at its mean speed. */
+/** Estimated end, at the batch's mean speed so far. */
 function ExpectedEnd({ item }: { item: BatchView }) {
 	const now = useNow(POLL_MS);
 	const done = item.completed + item.failed;
@@ -89,7 +89,6 @@ const COLUMNS: readonly Column<BatchView>[] = [
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];
 
-/** Shows the list of batches, or the batch with this id. */
 export default function BatchPages({ id }: { id: string }) {
 	return id === "" ? <BatchList /> : <BatchPage id={id} />;
 }
@@ -97,7 +96,7 @@ export default function BatchPages({ id }: { id: string }) {
 function BatchList() {
 	const account = useAccount();
 	const [starting, setStarting] = useState<{ readonly dropped: File | null }>();
-	// Kept outside the dialog: reopening it after a lost response does not start a second batch.
+	// Outside the dialog, so that reopening it after a lost response starts no second batch.
 	const attempt = useAttempt();
 	const list = useList(
 		`batches ${account.id}`,

@@ -17,7 +17,7 @@ import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { AutoTopUpView } from "../views.ts";
 
-/** After the return from Stripe's page: how long, and how often, the page polls for the saved card. */
+/** Time for which, and interval at which, the page polls for a card that was saved on Stripe's page. */
 const AWAIT_MS = 60_000;
 const POLL_CARD_MS = 2_000;
 const POLL_MS = 4_000;
@@ -27,7 +27,6 @@ const STATES = {
 	needs_owner: { label: t("Action required"), tone: "warn" },
 } as const;
 
-/** The saved card, the settings of automatic top-ups and the last attempts. */
 export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	const may = useMay();
 	const { data } = view;
@@ -52,10 +51,10 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	);
 }
 
-/** Polls while an owner must act: a declined card moves no credit, so the live feed does not report it. */
+/** Polls while an owner must act: a declined card changes no credit, so the live feed is silent. */
 export const pollOfAutomatic = (data: AutoTopUpView | undefined) => data?.autoTopUp?.state === "on" && POLL_MS;
 
-/** Says why automatic top-ups are stopped and how to resume them. */
+/** Why automatic top-ups are stopped, and how to resume them. */
 function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onChanged: () => void }) {
 	const account = useAccount();
 	const may = useMay();
@@ -127,7 +126,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	);
 }
 
-/** True while a card saved on Stripe's page is not stored here yet, for at most a minute. Calls `reload` until then. */
+/** True while a card saved on Stripe's page is not stored here yet, at most a minute. Calls `reload` until then. */
 function useAwaitedCard(savedAtMs: number, reload: () => Promise<void>): boolean {
 	const [query, change] = useQueryState();
 	const [before] = useState(savedAtMs);

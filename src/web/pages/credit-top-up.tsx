@@ -16,7 +16,7 @@ import { useAttempt } from "../token.ts";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
-/** The form is usable again after this time, if the redirect to the payment page failed. */
+/** Time after which the form can be used again, if the redirect to the payment page failed. */
 const LEAVING_MS = 15_000;
 
 /** A bank transfer that the customer must make, with the bank details. */
@@ -37,7 +37,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		if (method === "card") {
 			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
 			location.assign(url);
-			// Stays busy until the browser leaves the page: a second click would create a second top-up.
+			// Stays busy until the browser leaves the page, because a second click would create another top-up.
 			await left();
 			return;
 		}
@@ -50,7 +50,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 
 	function submit() {
 		const { topUpMinNanoUsd: least } = config;
-		// The field accepts digits only, so a text that does not parse is empty or too large.
+		// The field accepts only digits, so a text that is no amount is empty or too large.
 		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
 		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
 		else if (amount > most) setOutside(t("A top-up is at most {most}.", { most: showUsd(most) }));
@@ -164,7 +164,7 @@ function TransferDetails({ details }: { details: string | null }) {
 	);
 }
 
-/** Resolves when the browser shows this page again from its back-forward cache, or after `LEAVING_MS`. */
+/** Resolves when the browser shows this page again from its history, or after `LEAVING_MS`. */
 function left(): Promise<void> {
 	return new Promise((resolve) => {
 		const timer = setTimeout(resolve, LEAVING_MS);

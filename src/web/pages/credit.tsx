@@ -34,7 +34,7 @@ export default function CreditPage() {
 		for (const { reload } of [credit, topUps, ledger, automatic]) void reload();
 	}
 
-	// The live feed reports credit and decided top-ups. A declined attempt moves no credit, so the page polls for it.
+	// The live feed reports credit and decided top-ups. A declined attempt changes no credit, so the page polls for it.
 	const [news, setNews] = useState<OverviewLive>();
 	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (latest) => {
 		setNews(latest);
@@ -46,7 +46,7 @@ export default function CreditPage() {
 		[news.balance.balanceNanoUsd + news.balance.spentNanoUsd, news.pendingTopUps, attempt?.id, attempt?.state].join();
 	// biome-ignore lint/correctness/useExhaustiveDependencies: only a change reloads
 	useEffect(() => {
-		// The first message also reloads: a top-up may be decided between loading the lists and opening the feed.
+		// The first event reloads too: a top-up may be decided between loading the lists and opening the feed.
 		if (change !== undefined) reloadAll();
 	}, [change]);
 
@@ -135,7 +135,6 @@ const STATES: Readonly<Record<StatementMonth["state"], { label: string; tone: "o
 };
 const MONTH = new Intl.DateTimeFormat(locale, { year: "numeric", month: "long", timeZone: "UTC" });
 
-/** Monthly statements for the customer's bookkeeping. */
 function StatementsPanel({ accountId }: { accountId: string }) {
 	const months = useResource(`statements ${accountId}`, () => api.statements(accountId));
 	const file = (month: string, kind: "pdf" | "csv") => (
@@ -181,8 +180,8 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 }
 
 /**
- * Result of a payment after the return from the payment page. It comes from the top-up's state, not from the address.
- * `wantsKey`: the account has no key, and creating one is the next step.
+ * Result of a payment after the return from the payment page, by the top-up's state. `wantsKey`: the account has no
+ * key, so creating one is the next step.
  */
 function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | undefined; wantsKey: boolean }) {
 	const [query, change] = useQueryState();

@@ -15,7 +15,7 @@ import { useAttempt } from "../token.ts";
 import type { KeyView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf, useProjectChoice } from "./key-form.tsx";
 
-/** Creates a key, then shows its secret once. */
+/** Creates a key and shows its secret once. */
 export function KeyCreateDialog(props: {
 	open: boolean;
 	onClose: () => void;
@@ -74,8 +74,8 @@ export function KeyCreateDialog(props: {
 }
 
 /**
- * Shows a secret. Closes only after the user confirms that it is stored: Escape, outside clicks and the back button do
- * nothing.
+ * Shows a secret. Closes only after the user has confirmed to have stored it; Escape, outside clicks and the back
+ * button do nothing.
  */
 export function SecretDialog(props: {
 	secret: string;

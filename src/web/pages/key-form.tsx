@@ -11,7 +11,7 @@ import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { Fence, KeyView, ProjectView } from "../views.ts";
 
-/** Fields of the form as typed text, so that no input is lost by parsing. */
+/** Fields of the form as typed, so that parsing loses no input. */
 export interface KeyDraft {
 	readonly name: string;
 	readonly capUsd: string;
@@ -52,7 +52,7 @@ export function draftOf(
 	};
 }
 
-/** Settings to send. An empty field is omitted for a new key, and null for an existing one to remove the setting. */
+/** Settings to send. An empty field is omitted for a new key, and null (no setting) for an existing one. */
 export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySettingsInput {
 	const number = (text: string) => (text === "" ? null : Number(text));
 	const settings = {
@@ -70,7 +70,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 	return Object.fromEntries(given) as unknown as KeySettingsInput;
 }
 
-/** Only the changed settings: an untouched field is not sent, since rounding for display would change its value. */
+/** Only the changed settings. An untouched amount may be rounded for display, so sending it would change it. */
 function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
 	const old: Readonly<Record<string, unknown>> = { ...settingsOf(before, "edit") };
 	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
@@ -84,7 +84,7 @@ const PERIODS: { value: CapPeriod; label: string }[] = [
 	{ value: "month", label: t("Monthly") },
 ];
 
-/** Properties of a group of fields. `wrong` returns the service's error for a field. */
+/** Properties of a group of fields. `wrong` returns the error of a field. */
 interface Part {
 	readonly draft: KeyDraft;
 	wrong(param: string): string | undefined;
@@ -96,9 +96,9 @@ export function KeyFields(props: {
 	draft: KeyDraft;
 	onChange: (draft: KeyDraft) => void;
 	error?: { param: string | null; message: string } | undefined;
-	/** True: the key cannot spend, so only its name and end are shown. */
+	/** True: the key cannot spend, so only its name and expiry are shown. */
 	readsOnly?: boolean;
-	/** True: fields of a project. It has no end or parent project, and its limits apply to all its keys together. */
+	/** True for a project's form. A project has no expiry, and its limits apply to all of its keys together. */
 	ofProject?: boolean;
 	projects?: readonly ProjectView[] | undefined;
 }) {
@@ -137,7 +137,7 @@ export function KeyFields(props: {
 					label={t("Expires")}
 					description={t("Optional, in your local time")}
 					type="datetime-local"
-					// Later years have five digits, which browsers accept but cannot parse: the key would never expire.
+					// A later year has five digits. Browsers accept it but cannot parse it, so the key would never expire.
 					max="9999-12-31T23:59"
 					value={draft.expires}
 					error={wrong("expiresAtMs")}
@@ -228,7 +228,7 @@ function localInput(atMs: number): string {
 	return local.toISOString().slice(0, 16);
 }
 
-/** Active projects to choose from; undefined while loading or if `wanted` is false. */
+/** Active projects; undefined while loading, or if `wanted` is false. */
 export function useProjectChoice(wanted: boolean): readonly ProjectView[] | undefined {
 	const account = useAccount();
 	const may = useMay();
@@ -237,7 +237,7 @@ export function useProjectChoice(wanted: boolean): readonly ProjectView[] | unde
 	return data?.items.filter(({ state }) => state === "active");
 }
 
-/** Edits a key or project, then shows when all instances have applied the change. */
+/** Edits a key or project, and shows when all instances have applied the change. */
 export function SettingsDialog(props: {
 	title: string;
 	item: Parameters<typeof draftOf>[0];

@@ -27,7 +27,6 @@ import { SettingsDialog, useProjectChoice } from "./key-form.tsx";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Shows the list of keys, or the key with this id. */
 export default function KeyPages({ id }: { id: string }) {
 	return id === "" ? <KeyList /> : <KeyPage id={id} />;
 }
@@ -212,7 +211,7 @@ function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void })
 	const account = useAccount();
 	const [grace, setGrace] = useState(String(DAY_MS));
 	const [made, setMade] = useState<{ id: string; secret: string }>();
-	// One token per dialog: a retry after a lost response returns the same secret.
+	// A retry after a lost response sends the same token, and so gets the same secret.
 	const [token] = useState(newToken);
 	const rotate = useAction(async () => {
 		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);

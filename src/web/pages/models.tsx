@@ -45,7 +45,7 @@ const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: Mod
 		name: { label: t("Name"), compare: (one, other) => one.name.localeCompare(other.name) },
 	};
 
-/** Shows the list of models, or the model with this id. Filters are in the address, so that a view can be shared. */
+/** The list of models, or the model with this id. Filters are in the address, so that a view can be shared. */
 export default function ModelPages({ id }: { id: string }) {
 	return id === "" ? <ModelList /> : <ModelPage id={id} />;
 }
@@ -224,7 +224,6 @@ function Detail({ item }: { item: ModelDetail }) {
 
 const tokensText = (count: number) => (count > 0 ? t("{count} tokens", { count: formatCount(count) }) : "–");
 
-/** Shows the measured speed and how it was measured. */
 function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 	return (
 		<Panel title={t("Speed")}>

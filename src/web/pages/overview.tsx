@@ -154,7 +154,6 @@ function TopModels({ data }: { data: Overview | undefined }) {
 	);
 }
 
-/** Steps to the first request, each with its link; updated live. */
 function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
 	const { config } = useSession();
 	const may = useMay();

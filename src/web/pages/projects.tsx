@@ -19,7 +19,6 @@ import { KeyCreateDialog } from "./key-create.tsx";
 import { EMPTY_DRAFT, KeyFields, SettingsDialog, settingsOf } from "./key-form.tsx";
 import { KEY_COLUMNS, limitsText } from "./keys.tsx";
 
-/** Shows the list of projects, or the project with this id. */
 export default function ProjectPages({ id }: { id: string }) {
 	return id === "" ? <ProjectList /> : <ProjectPage id={id} />;
 }
@@ -259,7 +258,7 @@ function ProjectList() {
 	const account = useAccount();
 	const may = useMay();
 	const [isOpen, setOpen] = useCreating();
-	// Kept outside the dialog: reopening it after a lost response does not create a second project.
+	// Outside the dialog, so that reopening it after a lost response creates no second project.
 	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (

@@ -23,7 +23,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 	);
 }
 
-/** Shown if the company requires its own sign-in and the session is another one. */
+/** For a session that began without the company's sign-in, although the company requires it. */
 export function ClosedPage() {
 	const account = useAccount();
 	const { signOut } = useSession();
@@ -47,7 +47,7 @@ export function ClosedPage() {
 	);
 }
 
-/** Shown to a signed-in user without an account: an operator, or a removed member. */
+/** For a user without an account: an operator, or a removed member. */
 export function NoAccountPage() {
 	const { me } = useSession();
 	return (

@@ -140,7 +140,7 @@ function speedText(row: RequestDetail): string {
 
 type Shortage = NonNullable<RefusedDetail["shortage"]>;
 
-/** Details of a refused request, with its reason and the remedy. */
+/** A refused request, with reason and remedy. */
 function RefusedRequest({ row }: { row: RefusedDetail }) {
 	return (
 		<>

@@ -27,7 +27,7 @@ export default function RequestsPage() {
 	const batch = query.get("batch");
 	function renew() {
 		setNowMs(Date.now());
-		// Reloads explicitly: most relative ranges start at midnight, so their filter does not change.
+		// Reloads itself: most relative ranges start at midnight, so their filter does not change.
 		void list.reload();
 	}
 
@@ -78,10 +78,10 @@ function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
 	const { bucket: _, ...settled } = filterOf(query, nowMs);
 	const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
 	const batch = query.get("batch");
-	// For a batch, all its lines are shown unless the address names a time.
+	// Shows all lines of a batch unless the address names a time.
 	if (batch !== null && !["range", "from"].some((name) => query.has(name)))
 		return { ...filter, batch, from: null, to: null };
-	// Leaves the end open, so that a reload shows new requests.
+	// Without an end, so that a reload shows new requests.
 	return query.has("to") ? { ...filter, batch } : { ...filter, batch, to: null };
 }
 

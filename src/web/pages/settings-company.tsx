@@ -189,7 +189,7 @@ function textOf(values: Readonly<Record<string, string>>): string {
 		.join("\n");
 }
 
-/** Parses lines of value and role; ignores lines without a valid role. */
+/** Parses lines of value and role. Ignores lines without a valid role. */
 function valuesOf(text: string): Record<string, CompanyRole> {
 	const pairs = text.split("\n").flatMap((line) => {
 		const at = line.lastIndexOf("=");

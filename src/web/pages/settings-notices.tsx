@@ -59,7 +59,7 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 export function NoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
 	const { data } = notices;
-	// Kept outside the form, which is recreated when saved settings are reloaded.
+	// Outside the form, which is created again when saved settings are reloaded.
 	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notifications")}>
@@ -191,7 +191,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 							item.type !== null ? (
 								(EVENT_NAMES[item.type] ?? item.type)
 							) : (
-								// Shows the end of an id, because ids begin with the time and are alike on one day.
+								// The end of the id: ids begin with the time, so those of one day are alike.
 								<Link to={`/batches/${item.batchId}`} title={item.batchId}>
 									…{item.batchId.slice(-12)}
 								</Link>

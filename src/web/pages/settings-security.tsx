@@ -53,8 +53,8 @@ export function PasswordPanel() {
 }
 
 /**
- * Second factor: one-time codes besides the password. It is switched on by a first correct code, so that a broken
- * set-up locks no user out.
+ * Second factor: one-time codes besides the password. Only a first correct code switches it on, so that a broken set-up
+ * locks no user out.
  */
 export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
@@ -108,7 +108,7 @@ export function TwoFactorPanel() {
 	);
 }
 
-/** Width of the quiet zone in modules; scanners need it. */
+/** Modules of white margin, which scanners need. */
 const BORDER = 2;
 
 /** Black on white in both colour schemes, as scanners expect. */

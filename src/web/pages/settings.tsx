@@ -23,7 +23,7 @@ import { PasskeysPanel, PasswordPanel, SessionsPanel, TwoFactorPanel } from "./s
 export default function SettingsPage() {
 	const { me } = useSession();
 	const account = me?.account;
-	// For users of a company sign-in, the company manages name, password and sessions.
+	// False for a company's users: it manages their name, password and sessions.
 	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title={t("Settings")}>
@@ -101,7 +101,6 @@ function ProfilePanel() {
 	);
 }
 
-/** Name of the account, and the time zone of its periodic caps. */
 function AccountPanel({ account }: { account: AccountView }) {
 	const { refresh } = useSession();
 	const [name, setName] = useState(account.name);
@@ -141,7 +140,6 @@ function AccountPanel({ account }: { account: AccountView }) {
 	);
 }
 
-/** Name and address on receipts and statements. */
 function BillingPanel({ account }: { account: AccountView }) {
 	const key = `billing-details ${account.id}`;
 	const details = useResource(key, () => api.billingDetails(account.id));
@@ -162,7 +160,7 @@ function BillingForm(props: {
 }) {
 	const { account, details, onSaved } = props;
 	const mayChange = may(account.role, "billing.change");
-	// Edited fields only. Saving sends all three, with loaded values for the others.
+	// Only the edited fields; the others are sent as loaded.
 	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
 	const given = { ...details, ...typed };
 	const [saved, setSaved] = useState(false);

@@ -15,7 +15,7 @@ import { Link, linkTo, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-/** Pages that links in mails lead to: verify an address, reset a password, accept an invitation. */
+/** Pages of mailed links: to verify an address, reset a password, accept an invitation. */
 
 function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; to?: string; children?: ReactNode }) {
 	return (
@@ -29,7 +29,7 @@ function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; t
 	);
 }
 
-/** Opening the link changes nothing, since mail scanners open links too. The user must press the button. */
+/** The link alone changes nothing, because mail scanners open links too: the user must press the button. */
 export function VerifyPage() {
 	const { me, refresh } = useSession();
 	const { query } = usePlace();
@@ -84,7 +84,7 @@ export function VerifyPage() {
 	);
 }
 
-/** Asks for a new password: the sign-up came from another browser, perhaps a stranger's, with another password. */
+/** Asks for a new password: another browser signed up, perhaps a stranger's, with a password of its own. */
 function FirstPassword({ confirm }: { confirm: Action<[chosen?: { name: string; newPassword: string }], void> }) {
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");

@@ -10,7 +10,7 @@ import { Link, linkTo, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-/** Page to open after signing in, from the address. A viewer who is signed in is redirected there. */
+/** Page after the sign-in, from the address. Redirects a viewer who is signed in already. */
 export function useNext() {
 	const { me } = useSession();
 	const { query } = usePlace();
@@ -56,7 +56,7 @@ export function SignInPage() {
 	);
 }
 
-/** Passkey button, shown if the browser supports passkeys. The browser lists those of this site. */
+/** Button for passkeys, if the browser supports them. The browser lists those of this site. */
 function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	const signIn = useAction(async () => {
 		const { startAuthentication } = await import("@simplewebauthn/browser");
@@ -89,7 +89,7 @@ const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 	no_role: t("Your company has assigned you no role in its account."),
 };
 
-/** Sign-in through a company, which is found by the address's domain. */
+/** Sign-in through a company, found by the address's domain. */
 function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 	const [email, setEmail] = useState("");
 	const begin = useAction(async () => {
@@ -141,7 +141,7 @@ function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }
 const PROVIDERS = { github: t("Continue with GitHub"), google: t("Continue with Google") };
 type Provider = keyof typeof PROVIDERS;
 
-/** Buttons for signing in through GitHub and Google, where configured. */
+/** Buttons for GitHub and Google, if configured. */
 export function Providers({ next }: { next: string }) {
 	const { config } = useSession();
 	const go = useAction(async (provider: Provider) => {

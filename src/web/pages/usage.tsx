@@ -36,7 +36,7 @@ export default function UsagePage() {
 	const group = grouping.value;
 	const measured = MEASURES.find(({ value }) => value === query.get("show")) ?? MEASURES[0];
 	const measure = measured.value;
-	// Fixed while the page is open: a new value on each render would reload for ever.
+	// Fixed while the page is open: a new value at each render would reload without end.
 	const [nowMs] = useState(() => Date.now());
 	const filter = useMemo(() => ({ ...filterOf(query, nowMs), group }), [query, nowMs, group]);
 	const usage = useResource(`usage ${account.id} ${JSON.stringify(filter)}`, () => api.usage(account.id, filter));

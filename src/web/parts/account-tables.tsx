@@ -27,7 +27,7 @@ export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 	},
 	{
 		label: t("Time"),
-		// Usage rows show a day, because usage is summed by UTC day.
+		// A day, because usage is summed by UTC day.
 		render: ({ kind, atMs }) => (kind === "usage" ? <Day atMs={atMs} /> : <Moment atMs={atMs} />),
 	},
 	{ label: t("Note"), render: noteOf },

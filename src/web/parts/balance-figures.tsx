@@ -6,7 +6,7 @@ import type { Balance, CreditView } from "../views.ts";
 import { Stat } from "./page.tsx";
 import { Amount, Day } from "./text.tsx";
 
-/** Shows `children` below the held amount. */
+/** `children` are shown below the held amount. */
 export function BalanceFigures(props: {
 	balance: Balance | undefined;
 	promotions: CreditView["promotions"] | undefined;

@@ -1,6 +1,6 @@
 import { AreaChart, BarChart } from "@mantine/charts";
 
-/** A series of the chart. `name` must be a plain word: the library reads dots as paths. */
+/** A series of the chart. Its `name` must contain no dots, which the library reads as paths. */
 export interface ChartSeries {
 	readonly name: string;
 	readonly label: string;
@@ -16,7 +16,7 @@ export interface ChartProps {
 	readonly formatValue: (value: number) => string;
 }
 
-/** Draws the chart. A separate chunk, because its library is as large as all other code. */
+/** A chunk of its own, because the chart's library is as large as all other code. */
 export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {
 	const shared = {
 		h: 240,

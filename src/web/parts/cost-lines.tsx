@@ -22,7 +22,6 @@ const UNITS: Readonly<Record<string, string>> = {
 	search: t("per search"),
 };
 
-/** Itemized cost of a request, as computed by the server. */
 export function CostLines({ lines }: Pick<RequestDetail, "lines">) {
 	return (
 		<DataTable

@@ -9,7 +9,7 @@ import { TextField } from "./fields.tsx";
 import { Form, otherError } from "./form.tsx";
 import { Notice } from "./problem.tsx";
 
-/** Reports to the enclosing dialog whether its form is being submitted. */
+/** Tells the dialog around a form that the form is being submitted. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
 
 type DialogProps = Omit<ModalProps, "opened"> & { opened?: boolean; held?: boolean };
@@ -89,7 +89,6 @@ export function ActDialog(
 	);
 }
 
-/** Shows an action's result with a close button. */
 export function DialogDone({ onClose, children }: { onClose: () => void; children: ReactNode }) {
 	return (
 		<Stack gap={14}>
@@ -125,7 +124,7 @@ export function FencedDialog(props: {
 	);
 }
 
-/** Says whether, and when, every instance has applied a change. */
+/** Whether every instance has applied a change, and if not, when. */
 export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	const { effective, known, pendingInstances: count } = fence;
 	if (effective)
@@ -199,7 +198,7 @@ export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	);
 }
 
-/** Whether the typed text equals the displayed name: repeated spaces count as one, invisible characters not. */
+/** True if the typed text equals the displayed name. Repeated blanks count as one, invisible characters not at all. */
 export const isTypedName = (typed: string, name: string): boolean => asTyped(typed) === asTyped(name);
 
 const asTyped = (text: string): string =>

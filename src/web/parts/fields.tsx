@@ -46,7 +46,7 @@ export function PasswordField({ onChange, ...rest }: Omit<PasswordInputProps, "o
 	);
 }
 
-/** Browsers fill in name, email and password by these `autoComplete` values. */
+/** Browsers fill in name, address and password by these `autoComplete` values. */
 export function NameField(field: Field) {
 	return (
 		<TextField
@@ -76,12 +76,12 @@ export function NewPasswordField(field: Parameters<typeof PasswordField>[0]) {
 	);
 }
 
-/** Search field of a page; the `/` key focuses it (`shortcuts.tsx`). */
+/** Search field of a page. The key `/` focuses it (`shortcuts.tsx`). */
 export function SearchField({ label, ...rest }: Parameters<typeof TextField>[0] & { label: string }) {
 	return <TextField required={false} size="xs" aria-label={label} data-search {...rest} />;
 }
 
-/** Amount in dollars and cents as typed. `onChange` runs only for changes by the user. */
+/** Amount in dollars and cents as typed. `onChange` runs only when the user changes it. */
 export function UsdField({
 	onChange,
 	...rest

@@ -49,7 +49,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const [query, change] = useQueryState();
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
-	// Lists archived projects too, since their usage stays visible.
+	// Archived projects too, because their usage stays visible.
 	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
 		api.projects(account.id),
 	);

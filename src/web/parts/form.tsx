@@ -9,11 +9,11 @@ import { Problem } from "./problem.tsx";
 export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
 	error?.param === field ? error.message : undefined;
 
-/** The form's error, unless it concerns one of `fields`, which shows it itself. */
+/** The form's error, unless it concerns one of `fields`: that field shows it. */
 export const otherError = ({ error }: { error: ApiError | undefined }, ...fields: string[]): ApiError | undefined =>
 	fields.some((field) => field === error?.param) ? undefined : error;
 
-/** A form that scripts submit, by button or Enter. Its error is shown above the buttons. */
+/** A form that a script submits, by button or Enter. Its error is above the buttons. */
 export function Form(props: {
 	onSubmit: () => void;
 	error?: ApiError | undefined;
@@ -54,7 +54,7 @@ export function PanelForm(
 		readonly fields?: readonly string[];
 		/** Text above the buttons, such as "Saved". */
 		readonly notice?: ReactNode;
-		/** Replaces the buttons by the reason why the form cannot be submitted. */
+		/** Reason why the form cannot be submitted; shown instead of the buttons. */
 		readonly denied?: string | false;
 	},
 ) {
@@ -127,7 +127,7 @@ const LOOKS = {
 	main: { variant: "filled" },
 	plain: { variant: "default" },
 	danger: { variant: "light", color: "red" },
-	/** Style of a dialog's button that rejects or ends something. */
+	/** Style of buttons that reject or end something. */
 	final: { variant: "filled", color: "red" },
 	text: { variant: "subtle" },
 } as const satisfies Record<string, ButtonProps>;
@@ -185,7 +185,6 @@ export function LinkButton({
 	);
 }
 
-/** Downloads all rows of the page's list as a CSV file. */
 export function CsvButton({ href }: { href: string }) {
 	return (
 		<Button component="a" href={href} download size="xs" variant="default" leftSection={<Icon name="download" />}>

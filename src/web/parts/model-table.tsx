@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 			</div>
 		),
 	},
-	// `num` keeps the word on one line even if the next column has a long id.
+	// `num` keeps the word on one line next to a long id.
 	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
 	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
 	{ label: t("Context"), figure: ({ contextLength }) => contextLength > 0 && formatCompact(contextLength) },
@@ -88,7 +88,7 @@ export function ModelTable(props: {
 	);
 }
 
-/** Medians of the last day, measured by the service. */
+/** Medians of the last day, as the service measured them. */
 function ModelSpeed({ speed }: { speed: NonNullable<ModelView["speed"]> }) {
 	const { firstTokenMs, tokensPerSecond } = speed;
 	const first = t("{time} to first token", { time: formatDuration(firstTokenMs) });
@@ -101,7 +101,7 @@ function ModelSpeed({ speed }: { speed: NonNullable<ModelView["speed"]> }) {
 	);
 }
 
-/** Says how the speeds were measured; empty if no model has enough requests. */
+/** How the speeds were measured; nothing if no model has enough requests. */
 function SpeedNote({ models }: { models: readonly ModelView[] | undefined }) {
 	if (!models?.some(({ speed }) => speed !== null)) return null;
 	return (

@@ -25,7 +25,7 @@ export function Page(props: {
 	);
 }
 
-/** `flush` lets a table reach the panel's edges. */
+/** `flush`: a table reaches the panel's edges. */
 export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: ReactNode; flush?: boolean }) {
 	const id = useId();
 	return (
@@ -41,7 +41,7 @@ export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: R
 	);
 }
 
-/** A figure with its label; `children` are shown below it in small type. */
+/** A figure with its label. `children` are below it, in small type. */
 export function Stat({ label, value, children }: { label: string; value: ReactNode; children?: ReactNode }) {
 	return (
 		<div className="stat">

@@ -10,7 +10,7 @@ import type { ModelView } from "../views.ts";
 import { Empty } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
-/** A typical request; `cached` tokens are part of the input. */
+/** A typical request. `cached` tokens are part of the input. */
 export interface Workload {
 	readonly input: number;
 	readonly cached: number;
@@ -34,7 +34,7 @@ const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; 
 	{ name: "requests", label: t("Requests per month"), max: REQUESTS_MAX },
 ];
 
-/** Compares the cost of the same requests on each model, cheapest first, computed like real charges. */
+/** Cost of the same requests on each model, cheapest first, computed like a charge. */
 export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	const [work, setWork] = useState<Workload>(WORKLOADS[0] as Workload);
 	const priced = models

@@ -12,7 +12,7 @@ import { Amount } from "./text.tsx";
 /** A column of a table; it has `render`, `figure` or `amount`. */
 export interface Column<T> {
 	readonly label: string;
-	/** Content of a cell. An empty cell shows a dash, except in a column of buttons. */
+	/** Content of a cell. An empty cell has a dash, except in a column of buttons. */
 	readonly render?: (row: T) => ReactNode;
 	/** A formatted number, right-aligned. */
 	readonly figure?: (row: T) => ReactNode;
@@ -21,13 +21,13 @@ export interface Column<T> {
 	/** Shows a plus sign before positive amounts. */
 	readonly sign?: boolean;
 	readonly right?: boolean;
-	/** The column becomes the card's heading in the narrow layout; one per table. */
+	/** Becomes the card's heading in the narrow layout; one per table. */
 	readonly lead?: boolean;
-	/** The column is drawn in the card's corner without its label; one per table. */
+	/** Is in the card's corner, without its label; one per table. */
 	readonly corner?: boolean;
-	/** Column of buttons, right-aligned; only screen readers read its label. */
+	/** Column of buttons, right-aligned. Only screen readers read its label. */
 	readonly act?: boolean;
-	/** A long name is truncated if figures need the space. */
+	/** A long name is cut off if figures need the space. */
 	readonly clip?: boolean;
 	readonly long?: boolean;
 }
@@ -44,13 +44,13 @@ export interface DataTableProps<T> {
 	readonly more?: Action<[], void> | undefined;
 }
 
-/** Explicit ARIA role, because the narrow layout's block display removes table semantics. */
+/** An explicit role, because the narrow layout's block display removes the table's meaning for screen readers. */
 const role = (name: string) => ({ role: name });
 
 const CARDS_FROM_COLUMNS = 4;
 const SKELETON_ROWS = ["1", "2", "3"];
 
-/** A table. In the narrow layout, each row of a wide table becomes a card. */
+/** A table. In the narrow layout each row becomes a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows, more } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
@@ -117,7 +117,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 export function TablePanel<T>(
 	props: Omit<DataTableProps<T>, "label"> & {
 		title: string;
-		/** The table's name for screen readers, if the title does not suffice. */
+		/** Name for screen readers, if the title does not suffice. */
 		label?: string;
 		aside?: ReactNode;
 		children?: ReactNode;

@@ -22,7 +22,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 	);
 }
 
-/** A long name, truncated if figures need the space; shown in full on hover and in the narrow layout. */
+/** A long name, cut off if figures need the space. Complete on hover and in the narrow layout. */
 export function Truncated({ text, title = text }: { text: string; title?: string }) {
 	return (
 		<span className="clip" title={title}>
@@ -74,7 +74,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	}
 	const said = outcome === undefined ? label : OUTCOMES[outcome].says;
 	return (
-		// A failed copy is shown without hovering too.
+		// A failed copy is visible without hovering.
 		<Tooltip label={said} withArrow openDelay={300} {...(outcome === "refused" ? { opened: true } : {})}>
 			<ActionIcon variant="subtle" color="gray" size="sm" aria-label={said} onClick={() => void copy()}>
 				<Icon name={outcome === undefined ? "copy" : OUTCOMES[outcome].icon} />
@@ -92,10 +92,7 @@ export function Id({ value, label = t("Copy") }: { value: string; label?: string
 	);
 }
 
-/**
- * Returns whether the text was copied. The clipboard needs a secure context and may be denied; copying a selection is
- * the fallback.
- */
+/** True if the text was copied. The clipboard needs a secure context and may be denied; then copies a selection. */
 async function copyText(text: string): Promise<boolean> {
 	const isWritten = await navigator.clipboard?.writeText(text).then(
 		() => true,

@@ -17,10 +17,10 @@ const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CH
 const COLORS = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
 const OTHER = "#8a939b";
 const STATUS_COLORS: Readonly<Record<string, string>> = { ok: "#009e73", failed: "#c04f15", left: "#d98200" };
-/** Number of groups with a series of their own; the rest is combined. */
+/** Groups that have a series of their own; the rest is one series. */
 const SERIES_MAX = COLORS.length;
 
-/** Returns a group's colour, the same in chart and table: by position, except for statuses. */
+/** A group's colour, the same in chart and table: by position, except for statuses. */
 export function seriesColors(groups: readonly { readonly id: string }[] = []): (id: string) => string {
 	const places = new Map(groups.map(({ id }, place) => [id, place]));
 	return (id) => STATUS_COLORS[id] ?? COLORS[places.get(id) ?? SERIES_MAX] ?? OTHER;
@@ -57,7 +57,7 @@ export function UsageChart(props: { series: UsageSeries | undefined; measure: Me
 
 function shape(series: UsageSeries, measure: Measure) {
 	const color = seriesColors(series.groups);
-	// Series are named by position: ids may contain dots, and two keys may have the same name.
+	// Series are named by position, because ids may contain dots, and two keys may have one name.
 	const drawn: ChartSeries[] = series.groups
 		.slice(0, SERIES_MAX)
 		.map((group, place) => ({ name: `g${place}`, label: groupLabel(group), color: color(group.id) }));
@@ -77,7 +77,7 @@ function shape(series: UsageSeries, measure: Measure) {
 	return { rows: [...rows.values()], series: drawn };
 }
 
-/** Name of a group; usage without a project has a group without a name. */
+/** Name of a group. Usage outside projects is a group without a name. */
 export const groupLabel = ({ id, label }: { id: string; label: string }): string =>
 	id === "" ? t("No project") : label;
 
@@ -95,5 +95,5 @@ const hour = new Intl.DateTimeFormat(locale, {
 	minute: "2-digit",
 	hourCycle: "h23",
 });
-/** Labels days in UTC, by which the service sums usage. */
+/** Days are in UTC, by which the service sums usage. */
 const bucketLabel = (atMs: number, byDay: boolean): string => (byDay ? day : hour).format(atMs);

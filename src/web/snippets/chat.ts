@@ -1,10 +1,10 @@
 import { brand } from "../brand.ts";
 import type { Snippet } from "../parts/code.tsx";
 
-/** Environment variable of the key, named after the service, since users may have keys of several services. */
+/** Environment variable of the key. It has the service's name, because users may have keys of several services. */
 export const KEY_VARIABLE = keyVariableOf(brand.name);
 
-/** Names the variable. A leading digit is avoided, since shells refuse it. */
+/** Name of the variable. It never begins with a digit, which shells refuse. */
 export function keyVariableOf(name: string): string {
 	return `${name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`.replace(/^(?=\d)/, "_");
 }

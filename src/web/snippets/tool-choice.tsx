@@ -11,7 +11,7 @@ import { packageLine, TOOLS, type Tool, type ToolFacts, type ToolStep } from "./
 
 const remembered = createRemembered("tollgate-tool");
 
-/** Steps for the tool that the user selected last. Without `apiKey` they contain a placeholder. */
+/** Steps for the tool that the user chose last. Without `apiKey` they contain a placeholder. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
 	const facts = useToolFacts(apiKey, models);
 	const chosen = TOOLS.find(({ id }) => id === remembered.read());

@@ -12,7 +12,7 @@ import openaiGo from "./openai.go" with { type: "text" };
 
 /** A tool that works with the service, with the steps to a first answer, ready to paste. */
 export interface Tool {
-	/** Used in addresses, browser storage and the table of results. */
+	/** Used in addresses, in the browser's storage and in the table of results. */
 	readonly id: string;
 	readonly name: string;
 	/** What must be installed first. */
@@ -23,7 +23,7 @@ export interface Tool {
 export interface ToolFacts {
 	readonly baseUrl: string;
 	readonly model: string;
-	/** The key's secret just after its creation, otherwise a placeholder. */
+	/** The secret of a key that was just created; otherwise a placeholder. */
 	readonly apiKey: string;
 	readonly serviceName: string;
 	readonly question: string;
@@ -31,13 +31,13 @@ export interface ToolFacts {
 
 export type ToolStep =
 	| PackageStep
-	/** Lines for the shell; all steps share one shell. */
+	/** Lines for the shell. All steps share one shell. */
 	| { readonly does: "shell"; readonly say: string; readonly code: string }
 	| { readonly does: "file"; readonly path: string; readonly code: string }
-	/** Where to enter `code` in a graphical program. */
+	/** A place in a graphical program, and the text to enter there. */
 	| { readonly does: "place"; readonly say: string; readonly code?: string };
 
-/** The command that installs packages; a separate step, so that tests can pin versions. */
+/** Installs packages. A separate step, so that tests can pin versions. */
 export interface PackageStep {
 	readonly does: "packages";
 	readonly by: keyof typeof INSTALLERS;
@@ -50,7 +50,7 @@ const INSTALLERS = {
 	go: (packages: string) => `go mod init chat && go get ${packages}`,
 };
 
-/** `pinned` adds a version to a package's name, in the installer's syntax. */
+/** Command line that installs the packages. `pinned` adds a version to a name, as the installer writes it. */
 export function packageLine({ by, packages }: PackageStep, pinned: (name: string) => string = (name) => name): string {
 	return INSTALLERS[by](packages.map(pinned).join(" "));
 }
@@ -114,7 +114,7 @@ const chat = ({ baseUrl, model, question }: ToolFacts) => ({
 	stream: true,
 });
 
-/** Tools in display order; `bun run snippets` tests them. */
+/** Tools in the order of display; `bun run snippets` tests them. */
 export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "curl",

@@ -4,7 +4,7 @@ import { inconsistent, type Walk } from "./walk.ts";
 const HEADER_BYTES_MAX = 16;
 const RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
 
-/** CRC-8 with x^8 + x^2 + x + 1, which tells headers from audio data that looks like one. */
+/** CRC-8 with the polynomial x^8 + x^2 + x + 1. It tells headers from audio data that looks like one. */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 	let crc = byte;
 	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc & 0x80 ? 0x107 : 0);
@@ -12,8 +12,9 @@ const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * FLAC (RFC 9639): sums frames found by their checked headers. Frames numbered consecutively are the recording; any
- * other header counts only for the most that a decoder might find. The header's `totalSamples` is the claimed length.
+ * FLAC (RFC 9639): sums the frames whose headers have a right checksum. Frames with consecutive numbers are the
+ * recording; others count only for the most that a decoder might find. The header's `totalSamples` is the claimed
+ * length.
  */
 export function* walkFlac(start: number, size: number): Walk {
 	let at = start + 4;

@@ -10,16 +10,16 @@ const KBITS: Readonly<Record<string, readonly number[]>> = {
 	"2-3": [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 };
 const RATES = [44_100, 48_000, 32_000];
-/** Longest frame; so many bytes are needed where a frame may start. */
+/** Longest frame. So many bytes are read where a frame may start. */
 const FRAME_BYTES_MAX = 2_900;
-/** Most bytes between frames, such as a partial frame at the start of a stream. Zeros and tags do not count. */
+/** Most bytes between frames, such as part of a frame at a stream's start. Zeros and tags do not count. */
 const JUNK_BYTES_MAX = 64 * 1024;
-/** Lowest bit rate, 8 kbit/s: converts unknown bytes to the most seconds that a decoder could find in them. */
+/** Lowest bit rate (8 kbit/s): bounds the seconds that a decoder could find in unknown bytes. */
 const BYTES_PER_SECOND_MIN = 1_000;
 
 /**
- * Sums all frames. The number of frames stated in the first one is ignored, because it is wrong in joined and cut
- * files, which are common.
+ * Sums all frames. Ignores the number of frames in the first one: it is wrong in joined and cut files, which are
+ * common.
  */
 export function* walkMp3(start: number, size: number): Walk {
 	let at = start;
@@ -45,7 +45,7 @@ export function* walkMp3(start: number, size: number): Walk {
 			continue;
 		}
 		kind = undefined;
-		// A tag does not count as unknown bytes, but is searched for frames, as decoders do after the first frame.
+		// A tag is no unknown data. It is still searched for frames, as decoders do after the first frame.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
 		if (junk > JUNK_BYTES_MAX) throw inconsistent("it has too many bytes between its frames");
@@ -55,7 +55,7 @@ export function* walkMp3(start: number, size: number): Walk {
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
-/** Whether the next frame has the same kind, or a tag or the end follows: else a change of kind is not believed. */
+/** True if a frame of the same kind, a tag or the end follows. A lone change of kind is not believed. */
 function isFollowed(window: Buffer, here: number, frame: Frame, windowAt: number, size: number): boolean {
 	const next = here + frame.bytes;
 	if (windowAt + next + 4 > size) return true;

@@ -1,15 +1,15 @@
 import { aacConfig, aacFrameSeconds } from "./aac.ts";
 import { inconsistent, type Measured, unsupported, type Walk } from "./walk.ts";
 
-/** Boxes that contain boxes which are read here. */
+/** Boxes whose child boxes are read. */
 const HOLDERS = new Set(["trak", "mdia", "minf", "stbl", "edts", "mvex", "traf"]);
 const DEPTH_MAX = 8;
-/** Boxes that a track may have only once, because decoders differ in which of two they use. */
+/** Boxes that a track may have only once: decoders differ in which of two they use. */
 const ONCE = new Set(["mdhd", "stsd", "stts", "stsz", "elst"]);
 const TRACKS_MAX = 64;
 /** Largest tables, enough for a day of audio. */
 const TABLES_BYTES_MAX = 8 * 1024 * 1024;
-/** Rounding by which an edit list may exceed the audio. */
+/** Seconds by which an edit list may exceed the audio, as rounding does. */
 const EDIT_GRACE_S = 1;
 
 class Track {
@@ -20,10 +20,10 @@ class Track {
 	frames = 0;
 	frameBytesDefault = 0;
 	timescale = 0;
-	/** Length in ticks of `timescale`, by the track's header and by its table of times; 0 if unknown. */
+	/** Length in ticks of `timescale`: by the track's header, and by its table of times; 0 if unknown. */
 	duration = 0;
 	timesTotal = 0;
-	/** Ticks of the movie: audio that the edit list plays, and silence in between. */
+	/** Ticks that the edit list plays, and ticks of silence in between. */
 	edited = 0;
 	silence = 0;
 }
@@ -178,7 +178,7 @@ function readTimes(body: Buffer): { timescale: number; duration: number } {
 	return { timescale, duration: isUnknown ? 0 : duration };
 }
 
-/** Length of the longest audio track, because it is unknown which one a decoder uses. */
+/** Length of the longest audio track, because decoders may use any. */
 function measure(movie: Movie, size: number): Measured {
 	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
 	if (sounds.length === 0) throw unsupported("it has no audio track");

@@ -12,13 +12,13 @@ const PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
 const STREAMS_MAX = 64;
 /** Longest header packet; the largest is Vorbis' setup. */
 const HEADER_BYTES_MAX = 128 * 1024;
-/** Flags of a page: its first packet started on the previous page; it starts its stream. */
+/** Flags of a page: its first packet started on the previous page; it is the first of its stream. */
 const CONTINUES = 1;
 const BEGINS = 2;
-/** Position of a page on which no packet ends. */
+/** Position on a page where no packet ends. */
 const NO_POSITION = 2n ** 64n - 1n;
 
-/** How to measure the packets of a codec. */
+/** How to measure a codec's packets. */
 export interface Codec {
 	/** Samples per second in page positions, and number of first samples that are not played. */
 	readonly rate: number;
@@ -28,7 +28,7 @@ export interface Codec {
 }
 
 class Stream {
-	/** Complete header packets, until the codec is known. */
+	/** Header packets, collected until the codec is known. */
 	readonly headers: Buffer[] = [];
 	codec: Codec | undefined = undefined;
 	length = 0;
@@ -61,7 +61,7 @@ export function* walkOgg(start: number, size: number): Walk {
 	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
 	if (heard.length === 0) throw unsupported("it has no Opus or Vorbis stream");
 	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
-	// A recording that starts in the middle of a broadcast has a large first position, so only too small a claim counts.
+	// Recordings from the middle of a broadcast start at a large position, so only a claim that is too small counts.
 	const claimed = sum(({ codec, position }) =>
 		codec === undefined ? 0 : Math.max(0, Number(position) - codec.skipped) / codec.rate,
 	);
@@ -99,7 +99,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	let at = body;
 	for (let segment = 27; segment < body; segment += 1) {
 		const length = page[segment] as number;
-		// A packet's first bytes are in its first segment; a continued one already has 255 bytes.
+		// A packet's first bytes are in its first segment. A packet from the previous page already has 255.
 		if (stream.length === 0) {
 			stream.first = length > 0 ? (page[at] as number) : 0;
 			stream.second = length > 1 ? (page[at + 1] as number) : 0;
@@ -127,7 +127,7 @@ function endPacket(stream: Stream): void {
 	stream.pieces = [];
 }
 
-/** Codec of a stream; undefined while headers are missing. Other streams are refused: a decoder might play them. */
+/** Codec of a stream; undefined while headers are missing. Refuses other streams: a decoder might play them. */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
@@ -154,7 +154,7 @@ export function vorbis(modes: VorbisModes): Codec {
 		rate: modes.rate,
 		skipped: 0,
 		seconds(length, first) {
-			// An empty packet, or another header.
+			// An empty packet or another header plays nothing.
 			if (length === 0 || first % 2 === 1) return { likely: 0, max: 0 };
 			const { samples, block } = vorbisSamples(modes, first, before);
 			before = block;
@@ -163,14 +163,14 @@ export function vorbis(modes: VorbisModes): Codec {
 	};
 }
 
-/** Whether bytes after the last page are harmless: zeros, or an ID3v1 tag. */
+/** True if the bytes after the last page are harmless: zeros, or an ID3v1 tag. */
 function isPadding(rest: Buffer): boolean {
 	return rest.every((byte) => byte === 0) || (rest.length === 128 && rest.toString("latin1", 0, 3) === "TAG");
 }
 
 /** Sample rate of Opus (RFC 6716). */
 const RATE = 48_000;
-/** Longest Opus packet; an empty one counts at most so long: it is a lost one, for which decoders make up sound. */
+/** Longest Opus packet, and the most for an empty one: it stands for a lost packet, which decoders fill. */
 const OPUS_PACKET_SECONDS_MAX = 0.12;
 
 /** Seconds of a packet, by its first two bytes. */

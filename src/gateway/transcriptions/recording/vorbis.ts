@@ -10,9 +10,9 @@ export interface VorbisModes {
 }
 
 const MODES_MAX = 64;
-/** Bits of a mode: flag, window, transform, mapping. */
+/** Bits of a mode in the setup header: flag, window, transform, mapping. */
 const MODE_BITS = 1 + 16 + 16 + 8;
-/** Bits of the number of modes, which precedes the first mode; before any other are the 41 bits of a mode. */
+/** Bits of the number of modes. It is before the first mode; before each other mode are the 41 bits of a mode. */
 const COUNT_BITS = 6;
 
 export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
@@ -25,9 +25,7 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
 }
 
-/**
- * Samples that a packet adds: a quarter of the previous block plus a quarter of its own. The first packet adds none.
- */
+/** Samples that a packet adds: a quarter of the previous block plus a quarter of its own. The first adds none. */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
 	if (block === undefined) throw inconsistent("a Vorbis packet has an unknown mode");
@@ -35,8 +33,8 @@ export function vorbisSamples(modes: VorbisModes, first: number, before: number)
 }
 
 /**
- * For each mode, whether its blocks are long. The modes are at the header's end and are read backwards: two of their
- * fields are zero, and their number is before the first.
+ * For each mode, whether its blocks are long. Modes are at the header's end, so they are read backwards: two of their
+ * fields are zero, and their number comes before the first.
  */
 function modeFlags(setup: Buffer): boolean[] {
 	const bitAt = (place: number) => ((setup[place >> 3] as number) >> (place & 7)) & 1;

@@ -1,6 +1,6 @@
 import { inconsistent, unsupported, type Walk } from "./walk.ts";
 
-/** Samples per channel and byte, at most, of compressed formats with a fixed rate, by the format's number. */
+/** Most samples per channel and byte, of compressed formats with a fixed rate; by format number. */
 const SAMPLES_PER_BYTE: Readonly<Record<number, number>> = { 2: 2, 17: 2, 49: 320 / 65 };
 /** Uncompressed formats: integers, floats, A-law, µ-law. */
 const PLAIN = new Set([1, 3, 6, 7]);
@@ -10,8 +10,8 @@ const UNKNOWN_LENGTHS = new Set([0, 0xffffffff]);
 const CHUNKS_MAX = 10_000;
 
 /**
- * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): sums the chunks of samples. The most is everything after
- * the start of the first one, for decoders that ignore sizes.
+ * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): sums the chunks of samples. The most is everything from
+ * the first chunk to the file's end, for decoders that ignore sizes.
  */
 export function* walkWav(start: number, size: number): Walk {
 	let at = start + 12;

@@ -3,7 +3,7 @@ import { type Codec, opus, vorbis } from "./ogg.ts";
 import { vorbisModes } from "./vorbis.ts";
 import { inconsistent, type Measured, unsupported, type Walk } from "./walk.ts";
 
-/** Ids of the elements that are read (RFC 9559), including the length marker. */
+/** Ids of the elements that are read (RFC 9559), with their length marker. */
 const ID = {
 	ebml: 0x1a45dfa3,
 	segment: 0x18538067,
@@ -24,7 +24,7 @@ const FACTS: ReadonlySet<number> = new Set([ID.trackNumber, ID.trackType, ID.cod
 const DEPTH_MAX = 8;
 const TRACKS_MAX = 64;
 const SOUND = 2;
-/** Largest element that must be read whole; only blocks of pictures may be larger. */
+/** Largest element that is read completely; only blocks of pictures may be larger. */
 const ELEMENT_BYTES_MAX = 48 * 1024;
 const LACED_MAX = 256;
 
@@ -40,8 +40,8 @@ class Track {
 }
 
 /**
- * Matroska and WebM with Opus, Vorbis or AAC: sums the packets of its blocks and ignores times. Recordings of browsers
- * have neither sizes nor a duration.
+ * Matroska and WebM with Opus, Vorbis or AAC: sums the packets of its blocks. Ignores times, because browsers'
+ * recordings have neither sizes nor a duration.
  */
 export function* walkWebm(start: number, size: number): Walk {
 	const tracks: Track[] = [];
@@ -60,14 +60,14 @@ export function* walkWebm(start: number, size: number): Walk {
 		const isHolder = HOLDERS.has(id);
 		const isBlock = id === ID.simpleBlock || id === ID.block;
 		const isTorn = end > (ends.at(-1) as number);
-		// A recording that was cut off ends in a block, or in an element that contains one.
+		// A file that was cut off may end only in a block, or in an element that contains one.
 		if (isTorn && !(end > size && (isBlock || isHolder) && ends.every((one) => one >= size)))
 			throw inconsistent("its parts overlap");
 		if (length === undefined && !isHolder) throw inconsistent("an element has no length");
 		if (isHolder) {
 			if (ends.length > DEPTH_MAX) throw inconsistent("its parts are nested too deeply");
 			if (id === ID.entry && tracks.push(new Track()) > TRACKS_MAX) throw inconsistent("it has too many tracks");
-			// An element of unknown size ends where the next one on its level starts, so both are read at the same depth.
+			// An element of unknown size ends where the next one of its level starts, so both have the same depth.
 			if (length !== undefined) ends.push(end);
 			at = body;
 			continue;
@@ -130,7 +130,7 @@ function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	}
 }
 
-/** Splits laced packets: 1: lengths as in Ogg; 2: equal lengths; 3: differences. The last packet is the rest. */
+/** Splits laced packets: 1: lengths as in Ogg; 2: equal lengths; 3: differences. The rest is the last packet. */
 function laced(bytes: Buffer, kind: number): Buffer[] {
 	const count = (bytes[0] ?? 0) + 1;
 	const lengths: number[] = [];
@@ -172,7 +172,7 @@ function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 	return vorbis(vorbisModes(identification, last));
 }
 
-/** Length of the longest audio track, because it is unknown which one a decoder uses. */
+/** Length of the longest audio track, because decoders may use any. */
 function measure(tracks: readonly Track[]): Measured {
 	const sounds = tracks.filter(({ type }) => type === SOUND);
 	if (sounds.length === 0) throw unsupported("it has no audio track");

@@ -11,7 +11,7 @@ export interface ChatSetup {
 	readonly temperature: string;
 	readonly topP: string;
 	readonly maxTokens: string;
-	/** JSON text of `tools`; `schema` is the JSON schema of the answer. */
+	/** JSON of `tools`; `schema` is the answer's JSON schema. */
 	readonly tools: string;
 	readonly schema: string;
 }
@@ -69,13 +69,13 @@ export type Turn = QuestionTurn | AnswerTurn | ToolTurn;
 
 export const NO_ANSWER: AnswerTurn = { role: "assistant", content: "", thought: "", toolCalls: [] };
 
-/** Tool calls of the last answer; they must be answered before the next message. */
+/** Tool calls of the last answer. They must be answered before the next message. */
 export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
 	const last = turns.at(-1);
 	return last?.role === "assistant" && last.facts !== undefined ? last.toolCalls : [];
 }
 
-/** Request body; parameters that the model does not support are omitted. */
+/** Request body. Omits parameters that the model does not support. */
 export function bodyOf(model: ModelView, turns: readonly Turn[], setup: ChatSetup) {
 	const takes = (name: string) => model.parameters.includes(name);
 	const system = setup.system.trim();
@@ -111,7 +111,7 @@ function messageOf(turn: Turn): object {
 	return { role: "assistant", content: turn.content, tool_calls: calls };
 }
 
-/** Result of parsing a JSON field: nothing, a value, or an error text. */
+/** Result of parsing a JSON field: a value, an error text, or neither for an empty field. */
 export interface ParsedJson<T> {
 	readonly value?: T;
 	readonly problem?: string;

@@ -3,8 +3,8 @@ import type { ToolCall } from "../../chat-stream.ts";
 import { type AnswerFacts, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObject, type Turn } from "./conversation.ts";
 
 /**
- * A conversation in a link's fragment, which browsers never send to a server. Everybody with the link can read it.
- * Opening it spends nothing until the reader sends a message.
+ * A conversation in a link's fragment, which browsers never send to a server. Everybody with the link can read it;
+ * opening it costs nothing until a message is sent.
  */
 export interface Shared {
 	/** One or two conversations, each with its own turns. */
@@ -13,9 +13,9 @@ export interface Shared {
 }
 
 const NAME = "#chat=";
-/** Messengers and mail programs truncate longer links. */
+/** Messengers and mail programs cut longer links off. */
 export const LINK_CHARS_MAX = 16_000;
-/** Limit after decompression: a link of the maximum length could expand a thousandfold. */
+/** Most characters after decompression: a long link could expand a thousandfold. */
 const TEXT_CHARS_MAX = 1_000_000;
 const THREADS_MAX = 2;
 const TURNS_MAX = 1_000;
@@ -41,7 +41,7 @@ export async function linkOf(shared: Shared, page: string) {
 
 export const isSharedFragment = (fragment: string): boolean => fragment.startsWith(NAME);
 
-/** Undefined if the fragment holds no valid conversation. */
+/** The conversation in the fragment; undefined if there is no valid one. */
 export async function sharedOf(fragment: string): Promise<Shared | undefined> {
 	if (!isSharedFragment(fragment) || fragment.length > LINK_CHARS_MAX) return undefined;
 	try {
@@ -76,7 +76,7 @@ function base64Url(bytes: Uint8Array): string {
 	return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** Validates untrusted input: a link can be forged, so only the known fields are read. */
+/** Reads only the known fields, because a link may be forged. */
 function readShared(value: unknown): Shared | undefined {
 	if (!isObject(value) || !Array.isArray(value.threads)) return undefined;
 	const threads = value.threads.slice(0, THREADS_MAX).map((thread: unknown) => {
@@ -110,7 +110,7 @@ function readAnswer(turn: Readonly<Record<string, unknown>>, content: string): A
 	return { role: "assistant", content, thought: textOf(turn.thought), toolCalls, facts: readFacts(turn.facts) };
 }
 
-/** Omits the request id: it belongs to the sender's log. */
+/** Drops the request id, which belongs to the sender's log. */
 function readFacts(value: unknown): AnswerFacts {
 	const facts = isObject(value) ? value : {};
 	const figure = (name: string) => {

@@ -48,7 +48,6 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 	);
 }
 
-/** Totals of all answers so far. */
 function Totals({ turns }: { turns: readonly Turn[] }) {
 	let tokens = 0;
 	let cost = nanoUsd(0);
@@ -65,7 +64,7 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 	);
 }
 
-/** Lets the user answer tool calls by hand, as a program would after running the functions. */
+/** The user answers tool calls by hand, as a program would after running the functions. */
 function CallAnswers({
 	calls,
 	onAnswered,
@@ -183,7 +182,7 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 	);
 }
 
-/** Tokens a second after the first token; undefined if there is too little data. */
+/** Tokens per second after the first token; undefined if there is too little data. */
 function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFacts): number | undefined {
 	const generatingMs = totalMs - (firstTokenMs ?? 0);
 	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;

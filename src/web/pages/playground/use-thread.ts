@@ -9,7 +9,7 @@ import { type AnswerFacts, type AnswerTurn, bodyOf, type ChatSetup, NO_ANSWER, t
 /** A conversation with one model. */
 export interface Thread {
 	readonly turns: readonly Turn[];
-	/** The last message, if the service refused it; sending it again adds it to the conversation. */
+	/** A message that the service refused; sending it again adds it to the conversation. */
 	readonly refused: { readonly turns: readonly Turn[]; readonly error: ApiError } | undefined;
 	readonly busy: boolean;
 	/** Adds turns and requests an answer. */
@@ -28,7 +28,7 @@ export function useThread(
 	const [turns, setTurns] = useState(start);
 	const [refused, setRefused] = useState<readonly Turn[]>();
 	const abort = useRef<AbortController>(undefined);
-	// Stops the stream when the page closes: an unseen answer would continue and be charged.
+	// Stops the stream when the page closes: the unseen answer would continue and be charged.
 	useEffect(() => () => abort.current?.abort(), []);
 
 	const ask = useAction(async (added: readonly Turn[]) => {
@@ -91,7 +91,7 @@ async function receive(
 		totalMs: performance.now() - startMs,
 		stopped: signal.aborted,
 	};
-	// Drops the tool calls of a cancelled answer, whose arguments may be incomplete.
+	// Drops a cancelled answer's tool calls, because their arguments may be incomplete.
 	const toolCalls = end.finishReason === null ? [] : end.toolCalls;
 	put({ toolCalls, facts, ...(end.error === undefined ? {} : { error: end.error }) });
 }

@@ -108,6 +108,8 @@ export function createFairPool({
 	}
 
 	return {
+		/** Whether the amount is within the owner's share and the pool's room. */
+		fits,
 		/** Throws as `take` would, without taking. */
 		check(owner: string, amount = 1) {
 			if (!fits(owner, amount)) throw refusal(owner, amount);

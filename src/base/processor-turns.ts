@@ -74,6 +74,8 @@ export function createProcessorTurns() {
 	return {
 		/** Charges `ms` of processor time to an owner. */
 		spend,
+		/** Whether the owner waits for the next window. */
+		rests,
 		/** Charges work that was refused, so that an owner cannot fill the processor with it. */
 		refused(owner: string, ms: number) {
 			window.refusedMs.add(owner, ms);

@@ -41,6 +41,9 @@ export const runInTurn: typeof turns.run = turns.run;
 /** Charges work that was refused to its owner. */
 export const refusedWork = turns.refused.bind(turns);
 
+/** Whether the owner had too much refused work and waits. */
+export const mustRest: typeof turns.rests = turns.rests;
+
 /** Resolves when a step of an owner's work may begin; undefined if it may at once. */
 export const turnFor = turns.begin.bind(turns);
 

@@ -9,6 +9,9 @@ import { stoppingFault } from "../error-body.ts";
 /** Most slow bodies at once. Each may fill buffers of some 64 KB of its connection, which nothing else counts. */
 const SLOW_BODIES_MAX = 4_096;
 const SLOW_BODIES_SHARE = 1 / 2;
+/** Megabytes of large bodies that are read whole, of which the runtime does not tell how much has arrived. */
+const WHOLE_MB_MAX = 16;
+const WHOLE_SHARE = 3 / 4;
 
 export type BodyReads = ReturnType<typeof createBodyReads>;
 
@@ -24,6 +27,7 @@ export function createBodyReads(clock: Clock) {
 	return {
 		clock,
 		slow: createFairPool({ size: () => SLOW_BODIES_MAX, share: () => SLOW_BODIES_SHARE, allYield: true }),
+		whole: createFairPool({ size: () => WHOLE_MB_MAX * 1024 * 1024, share: () => WHOLE_SHARE }),
 		/** Bodies that have just begun. Most arrive within a moment, so they need no timer of their own. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
 		/** Adds a slow body. Its `letGo` is called at the deadline, or at once if the process is stopping. */

@@ -6,7 +6,7 @@ import { Fault } from "../../base/fault.ts";
 import { parseInTurns } from "../../base/json-in-turns.ts";
 import type { ListBounds } from "../../base/json-list-bounds.ts";
 import { checkStructure, type RawValue, type Structure } from "../../base/json-structure.ts";
-import { createTimeSlice, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
+import { createTimeSlice, mustRest, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { formsOf } from "./body-problem.ts";
@@ -30,6 +30,8 @@ export const RAW_CHARS_MIN = 16 * 1024;
 const TURN_MS = 2;
 /** Longest body that is read at once, which costs a third of streaming it. */
 const ONE_STEP_BYTES = 256 * 1024;
+/** Longest body that is read at once while few are: in pieces it costs a half more processor time. */
+const WHOLE_BYTES = 4 * 1024 * 1024;
 /** A slow body above this size counts as memory before it has arrived; smaller ones are in buffers. */
 const BUFFERED_BYTES = 64 * 1024;
 
@@ -110,7 +112,14 @@ function readBody(
 	const declared = assertDeclared(request, bytesMax);
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
 		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, declared ?? 0, takes, form));
-	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), takes.owner, form);
+	const { whole } = reads;
+	const { owner } = takes;
+	if (declared !== null && declared <= WHOLE_BYTES && !mustRest(owner) && whole.fits(owner, declared)) {
+		whole.take(owner, declared);
+		const made = madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
+		return made.finally(() => whole.giveBack(owner, declared));
+	}
+	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), owner, form);
 }
 
 /** A function of its own, so that small bodies allocate no closure. */

@@ -280,6 +280,21 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(400_000);
 	});
 
+	test("of which nothing arrives holds little, since only some are read whole", async () => {
+		const clock = createManualClock();
+		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
+		const codes = Array.from({ length: 30 }, () => {
+			const { readable } = new TransformStream<Uint8Array, Uint8Array>();
+			const connection = post(readable, { "content-length": "1000000" });
+			return codeOf(readJson(connection, 1e7, reads, memory.hold("account")));
+		});
+		clock.advance(100);
+		expect([reads.whole.all(), memory.bytes()]).toEqual([12_000_000, 12_000_000]);
+		clock.advance(60_000);
+		expect(new Set(await Promise.all(codes))).toEqual(new Set(["request_timeout"]));
+		expect(reads.whole.all()).toBe(0);
+	});
+
 	test("takes memory as it arrives, and yields it to an account that holds less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),
@@ -289,7 +304,7 @@ describe("a body", () => {
 			const writer = pipe.writable.getWriter();
 			writer.closed.catch(() => {});
 			const hold = memory.hold(account);
-			const reading = codeOf(readJson(post(pipe.readable, { "content-length": "900000" }), 900_000, systemReads, hold));
+			const reading = codeOf(readJson(post(pipe.readable, { "content-length": "5000000" }), 5e6, systemReads, hold));
 			const text = new TextEncoder().encode(`{"a":"${"a".repeat(299_990)}"}`);
 			return { hold, reading, write: () => writer.write(text), end: () => writer.close() };
 		};

@@ -28,7 +28,7 @@ const PASSED = /^\((pass|skip|todo)\) /;
 const FAILED = /^(\(fail\)|✗) /;
 const OUTSIDE = "# Unhandled error between tests";
 const LIST = /^\d+ tests? failed:$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the colours that a terminal is told begin with one.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence for colours begins with one.
 const COLOUR = /\x1b\[[0-9;]*m/g;
 
 function createFailureReader(): FailureReader {

@@ -72,6 +72,7 @@ export function completionWhole(
 					path: PATH,
 					body: textOf(replica, model, of, false),
 					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
+					// The cast assumes a finish reason; where a server sent none, null remains.
 					gather: () => gatherText(wireOf(of.shape), (choice) => choice as CompletionChoice<CompletionFinish>),
 				});
 			return isOne || dialect.unaryUsageCoversChoices ? post(input) : oneByOne(input, prompts, post);

@@ -15,6 +15,7 @@ export function gatherText<Part extends { readonly index: number }, Choice>(
 	return {
 		wire,
 		add(chunk) {
+			// The casts hold: a choice is JSON, and merging keeps the type of each member.
 			for (const choice of chunk.choices)
 				merged[choice.index] = merge({ ...merged[choice.index] }, choice as JsonObject) as Part;
 			outputBytes += chunk.outputBytes;

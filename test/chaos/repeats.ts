@@ -111,7 +111,7 @@ export function judgeRepeats(all: readonly Repeated[], rows: readonly UsageRow[]
 			return whole.length <= 1 ? undefined : `${told(one)}: ${whole.map((row) => row.request_id).join(" ")}`;
 		}),
 		finding(
-			"whoever hears a repetition tells the same answer, of the one request that was charged",
+			"every repetition gets the same answer, that of the one request that was charged",
 			all.filter(({ outcome }) => outcome === "answered"),
 			(one) => {
 				const right = one.answers.size === 1 && wholeOf(one).some(({ request_id }) => one.answeredBy.has(request_id));

@@ -8,7 +8,7 @@ import { LONG } from "../support/long-form.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 
-/** Only an orderly stop exits with 0, whoever requested it. */
+/** Only an orderly stop exits with 0, by whichever signal or command it was requested. */
 
 const database = await withDatabase();
 const folder = temporaryFolder();

@@ -67,7 +67,7 @@ test("an epoch number that another server repeats is skipped", async () => {
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
 	await world.db.sql.begin(async (sql) => {
-		// The lock delays the second epoch's join until the first has ended and its row is gone from the new server.
+		// The lock delays the second epoch's join until the first has ended and the new server lacks its row.
 		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
 		await moveToAnotherServer(world.db.sql);
 		await waitFor(() => !existsSync(journal), "the end of the first epoch");

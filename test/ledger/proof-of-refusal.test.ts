@@ -110,7 +110,7 @@ test("credit is recalled again if free credit here was taken after the recall", 
 	};
 	state.onRecall = async () => {
 		if (state.recalled.length !== 2 || !slice) return;
-		// This instance then had 44 in its slice, and 30 were being returned.
+		// The recall found 44 free credit in this slice, which are used up here; another instance returns 30.
 		take(slice, usd(44));
 		state.available += 30;
 	};

@@ -1,4 +1,4 @@
-/** Every route requires the right scope and a key whose rights have not ended, whoever calls it. */
+/** Every route requires the right scope and a key whose rights have not ended, for each kind of caller. */
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { revokeManagementKey } from "../../src/keys/management-key-admin.ts";

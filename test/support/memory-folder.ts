@@ -18,7 +18,7 @@ const MEMORY = "/dev/shm";
 /** Least free space: a run needs half of it, and other programs need memory too. */
 const ROOM_BYTES_MIN = 1024 ** 3;
 const PREFIX = "tollgate-test-";
-/** Name of the file with the owner's folder: the memory folder is removed once that folder is gone. */
+/** Name of the file with the owner's folder: the memory folder is removed once that folder does not exist any more. */
 const OWNER = "owner";
 
 /**

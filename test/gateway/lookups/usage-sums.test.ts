@@ -9,7 +9,7 @@ const { service } = await withLookups();
 
 // A database's first aggregation deletes existing sums, so it runs before the test inserts rows.
 beforeAll(() =>
-	waitFor(async () => (await foldUsage(service.db.statements)) !== null, "the first fold, whoever makes it"),
+	waitFor(async () => (await foldUsage(service.db.statements)) !== null, "the first fold, by any instance"),
 );
 
 /** Writes hourly sums at the edges of days, in the form of the aggregation job. */

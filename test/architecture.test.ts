@@ -109,7 +109,7 @@ describe("the source", () => {
 	});
 
 	test("names each growing database table once", () => {
-		const rows = markdownTable(read("src/db/README.md").text, "### What grows");
+		const rows = markdownTable(read("src/db/README.md").text, "### Which rows are removed");
 		// The table of applied migrations is made by `create table if not exists`, the others by `pgTable`.
 		const tables = source.flatMap(({ path, text }) => {
 			const pattern = path.endsWith(".sql.ts") ? /pgTable\(\s*"(\w+)"/g : /create table if not exists (\w+)/g;

@@ -174,7 +174,7 @@ test("waits for a cap's change that is in the database but not yet applied here"
 	clock.advance(20);
 	expect(await lifted).toBe("admitted");
 
-	// With a wrong clock the period stays wrong, and the request fails after a second.
+	// The clock never becomes right, so the request fails after a second.
 	Object.assign(key, { capNanoUsd: nanoUsd(1_000), period: null });
 	state.free = 0;
 	const astray = codeOf(() => admission.admit(request()));

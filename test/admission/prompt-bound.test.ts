@@ -11,7 +11,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 import { cpuMs } from "../support/wait.ts";
 
 const RUNS = { numRuns: LONG ? 1_000 : 150 };
-/** Exclusive end of the tested code points; the short run leaves out those that never decompose. */
+/** End of the tested code points. The short run leaves out those above it, which never decompose. */
 const CODES_END = LONG ? 0x110000 : 0x30000;
 const model = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64 });
 const text = fc.oneof(

@@ -24,7 +24,7 @@ const service = await withProduct({
 const STRANGERS = "the stranger's own password";
 const OWNERS = "the owner's own long password";
 
-/** The owner's browser and the browser of a stranger who knows the address. */
+/** Two browsers: the owner's, and that of a stranger who knows the address. */
 function twoOfOneAddress(): [Person, Person] {
 	const owner = newPerson(service);
 	return [owner, newPerson(service, owner.email)];
@@ -110,7 +110,7 @@ test("proving an address removes unproved credentials", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
-	// A person with a password, session, social sign-in, second factor and reset token that a stranger made.
+	// Creates a person with a password, session, social sign-in, second factor and reset token, all made by a stranger.
 	await sql`insert into console_user (id, name, email, two_factor_enabled) values ('usr_old', 'Stranger', ${owner.email}, true)`;
 	await sql`
 		insert into auth_account (id, account_id, provider_id, user_id, password)

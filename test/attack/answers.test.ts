@@ -294,7 +294,7 @@ describe.skipIf(process.platform !== "linux")("a large answer does not block oth
 	for (const [name, play] of Object.entries(CASES).filter(([, { isLong }]) => LONG || !isLong))
 		test(name, async () => {
 			const { body, type } = play.make();
-			// Builds the bytes once, so that sending them again and again costs the server nothing.
+			// The server builds the bytes once, so that repeated answers cost it nothing.
 			answer = { body: new Blob([body], { type }), type };
 			// Takes the best of three tries: other work may slow one down.
 			let stepMs = Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
  * Attackers of shared resources, one a row: `bun test/attack/attackers.ts NAME URL SECRET…` attacks with all these
- * accounts until it is killed, and prints `ready` once it does. A row is an attack of one account.
+ * accounts until it is killed. It prints `ready` once the attack runs. A row describes the attack of one account.
  */
 import { connect } from "node:net";
 

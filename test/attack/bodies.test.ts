@@ -122,7 +122,7 @@ const WITHIN_BOUNDS: Bodies = {
 	"4,000 parts": [SERVED, () => chat(`[${'{"type":"text","text":"abc"},'.repeat(4_000)}{"type":"text","text":"abc"}]`)],
 };
 
-/** Bodies that the same code refuses as another one: only the long run tests them. */
+/** Bodies that are refused by the same code as another one; only the long run tests them. */
 const TWINS = new Set([
 	"objects without end",
 	"names in one object",

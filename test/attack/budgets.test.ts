@@ -10,16 +10,16 @@ import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
- * Each attacker at full effort, with several accounts, and a customer beside it in a process of its own: in every try
- * all its requests are answered. In the best of three tries the 99th percentile of the loop's time during a request
- * stays within five times of that alone.
+ * Each attacker attacks at full effort with several accounts, while a customer in another process sends requests. In
+ * every try all of the customer's requests are answered. In the best of three tries the 99th percentile of the loop's
+ * time during a request is at most five times the value without an attack.
  */
 const TIMES_MAX = 5;
-/** Lower bound for the time alone: below it the ratio would measure noise. */
+/** Least value without an attack: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 6;
 const ACCOUNTS = LONG ? [1, 4, 16] : [4];
 const COUNT = ATTACK_S === undefined ? (LONG ? 500 : 30) : ATTACK_S * 25;
-/** The other attackers meet the same bounds: tested in the long form only. */
+/** Attackers that meet the same limits as others; only the long form tests them. */
 const SHORT: readonly string[] = ["90,000 stops", "49,000 names in tools", "bodies that arrive slowly"];
 /** Tries for the time only: other work may slow one down. */
 const TRIES_MAX = 3;

@@ -1,7 +1,7 @@
 /**
- * Attackers of the console's shared resources, one a row, and a customer beside them. Both are processes of their own:
- * `bun test/attack/console-attackers.ts NAME URL CALLER…` attacks until it is killed and prints `ready` once it does;
- * with the name `customer` it prints one line of JSON. A CALLER is `ADDRESS` or `ADDRESS=COOKIES`.
+ * Attackers of the console's shared resources, one a row, and a customer. Both are processes of their own: `bun
+ * test/attack/console-attackers.ts NAME URL CALLER…` attacks until it is killed and prints `ready` once the attack
+ * runs; with the name `customer` it prints one line of JSON. A CALLER is `ADDRESS` or `ADDRESS=COOKIES`.
  */
 import { connect } from "node:net";
 import { loopMs, type Seen, summarized } from "./customer.ts";

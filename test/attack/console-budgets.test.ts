@@ -13,17 +13,17 @@ import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
- * Each attacker at full effort, with several accounts or addresses, and a customer beside it in a process of its own:
- * in every try all its pages are answered and the console's memory and log stay below their bounds. In the best of three
- * tries the 99th percentile of the loop's time during a request stays within five times of that alone.
+ * Each attacker attacks at full effort with several accounts or addresses, while a customer in another process loads
+ * pages. In each try all pages are answered, and the console's memory and log stay below their limits. In the best of
+ * three tries the 99th percentile of the loop's time in a request is at most five times that without an attack.
  */
 const TIMES_MAX = 5;
-/** Lower bound for the time alone: below it the ratio would measure noise. */
+/** Least value without an attack: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 20;
 const CALLERS = LONG ? [1, 4, 16] : [4];
 /** Tries for the time only: other work may slow one down. */
 const TRIES_MAX = 3;
-/** The bodies are 112 MB, in several copies, with what the runtime keeps of them. */
+/** The bodies are 112 MB. The runtime keeps several copies of them for a while. */
 const MEMORY_MB_MAX = 1_000;
 const LOG_BYTES_A_SECOND_MAX = (1024 * 1024) / 60;
 const log = join(temporaryFolder(), "log");

@@ -10,8 +10,8 @@ export interface Seen {
 	readonly p50Ms: number;
 	readonly p99Ms: number;
 	/**
-	 * Processor time of the other process's event loop during a request, which is what it did before serving it. Other
-	 * work of the machine does not change it.
+	 * Processor time that the other process's event loop used during the request, so mostly before it served the request.
+	 * Other work of the machine does not count.
 	 */
 	readonly p99LoopMs: number;
 }

@@ -27,7 +27,7 @@ async function withFactor() {
 	const used = totpCode(secret);
 	expect((await post(person, "verify-totp", { code: used })).status).toBe(200);
 	const codes: string[] = body.backupCodes;
-	/** `next` is an unused code, that of the next step, which is already valid. */
+	/** `next` is the code of the next step, which is valid already and was not used. */
 	return { person, secret, used, codes, next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 const wrongFor = (secret: string, nth: number) => {
@@ -71,7 +71,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong two-factor codes")).length === 1,
 		"the one mail that warns",
 	);
-	// From an unknown browser the right code comes too late; the person's own browser has a count of its own.
+	// From an unknown browser even the right code is refused now; the person's own browser has its own count.
 	const stranger = elsewhere(person);
 	await signIn(stranger, PASSWORD);
 	expect((await post(stranger, "verify-backup-code", { code: codes[0] })).status).toBe(429);

@@ -48,7 +48,7 @@ test("a new password ends a concurrent passkey sign-in", async () => {
 		const token = new URL(await mailedLink(owner)).searchParams.get("token");
 		const newPassword = "another good one, long enough";
 		const reset = () => newPerson(service).send("POST", "/api/auth/reset-password", { token, newPassword });
-		// Delays the last step of one, the session's creation or the passkey's removal, until the other is over.
+		// Delays the last step of one request (the session's creation, or the passkey's removal) until the other has ended.
 		const [when, table] = first === "reset" ? ["insert", "session"] : ["delete", "passkey"];
 		await sql.unsafe(`create trigger test_held before ${when} on ${table} for each row execute function test_held()`);
 		const blocked = await sql.begin(async (hold) => {

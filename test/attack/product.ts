@@ -14,7 +14,7 @@ import { waitFor } from "../support/wait.ts";
 export type Product = Awaited<ReturnType<typeof withProduct>>;
 
 const PEPPER = "p".repeat(32);
-/** Makes password hashes cheap; `planes/apart.test.ts` measures their real cost. */
+/** Makes password hashes cheap. `planes/apart.test.ts` measures what they really cost. */
 const CHEAP_SCRYPT = join(import.meta.dir, "../support/cheap-scrypt.ts");
 
 /** The product in a process of its own, with customers with and without a top-up. */
@@ -23,7 +23,7 @@ export async function withProduct(options: {
 	limits?: string;
 	env?: Readonly<Record<string, string>>;
 	logPath?: string;
-	/** A module that the process and its children load instead of the one that makes passwords cheap. */
+	/** A module that the process and its children load, and which makes passwords cheap. */
 	preload?: string;
 }) {
 	const db = await withDatabase();

@@ -41,7 +41,7 @@ const claimsOf = ({ id, email, verified }: typeof present) => ({
 	name: "Some Body",
 });
 
-/** Replaces the provider's answers; undefined for the regular answer. */
+/** Replaces the provider's answers; undefined: the provider answers as usual. */
 let says: (place: string) => Response | undefined = () => undefined;
 const real = globalThis.fetch;
 globalThis.fetch = Object.assign(
@@ -122,7 +122,7 @@ for (const provider of ["github", "google"] as const) {
 		present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 		const attacker = newPerson(service);
 		const state = await begin(attacker, provider);
-		// If it worked, opening the attacker's callback would sign the victim in as the attacker.
+		// If this worked, opening the attacker's link would sign the victim in as the attacker.
 		const lured = await comeBack(victim, provider, state);
 		expect([(await victim.get("/api/console/me")).status, isOurs(lured.headers.get("location") ?? "")]).toEqual([
 			401,

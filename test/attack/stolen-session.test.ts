@@ -87,7 +87,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
 	await minutesPass(60);
 	const rotate = (person: Person) => act(person, ["POST", "/keys", { name: "x" }]);
-	// Session fields that the client claims itself.
+	// The client claims these fields of a session itself.
 	const claim = { authenticatedAt: new Date().toISOString(), authenticated_at: Date.now(), createdAt: new Date() };
 	for (const path of ["update-session", "update-user", "get-session"])
 		await owner.send("POST", `/api/auth/${path}`, { ...claim, session: claim });

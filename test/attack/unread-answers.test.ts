@@ -1,6 +1,6 @@
 /**
- * Many long answers at once are read one after the other, so that they do not fill the memory; answers that the client
- * never reads count against its account only.
+ * Many long answers at once are read one after the other, so that they do not fill the memory. Answers that a client
+ * never reads count only against its account.
  */
 import { expect, test } from "bun:test";
 import { atEnd } from "../support/at-end.ts";
@@ -11,7 +11,7 @@ import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
 const MB = 1024 * 1024;
-/** Larger than all buffers of a connection. */
+/** More bytes than all buffers of a connection can hold. */
 const ANSWER_BYTES = 16 * MB;
 const AT_ONCE = LONG ? 20 : 12;
 /**
@@ -90,7 +90,7 @@ test("an account with too many unread answers is refused", async () => {
 	await waitFor(async () => (await statusOf(idle))[1] === "rate_limit_exceeded", "what is unread to be counted");
 	expect(await statusOf(idle, AGAIN)).toEqual([429, "rate_limit_exceeded"]);
 	expect(await statusOf(other)).toEqual([200, undefined]);
-	// Reads one answer to its end; then all clients leave.
+	// Reads one answer to its end; then all clients disconnect.
 	first.resume();
 	await waitFor(async () => (await statusOf(idle))[0] === 200, "room for who has read");
 	const fourth = await askUnread(idle);

@@ -69,7 +69,7 @@ test("session and password cannot remove the second factor", async () => {
 	const profile = await auth(person, "update-user", { twoFactorEnabled: false, emailVerified: false, operator: true });
 	expect([profile.status < 500, await isOn()]).toEqual([true, true]);
 	expect((await person.get("/api/console/me")).body.user.operator).toBe(false);
-	// The backup code is still unused, with which an owner without a phone can do all of these.
+	// With the unused backup code an owner without a phone can do all of these.
 	await limitsPass();
 	const anew = await auth(person, "two-factor/generate-backup-codes", { password: PASSWORD, code: next() });
 	expect(anew.body.backupCodes).toHaveLength(10);

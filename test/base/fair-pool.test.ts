@@ -80,7 +80,7 @@ describe("a pool", () => {
 		expect(ended).toEqual(["a 1 overloaded", "a 2 overloaded"]);
 		enter("h", 0);
 		expect(ended).toHaveLength(3);
-		// Every owner holds one place, so none has to give up a place to the newcomer.
+		// Every owner holds one place, so no owner must give up a place for another.
 		expect(codeOf(() => enter("i", 9))).toBe("overloaded");
 		leave();
 		leave();

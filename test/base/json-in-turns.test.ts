@@ -16,7 +16,7 @@ function plainly(bytes: Uint8Array): unknown {
 	}
 }
 
-/** Texts that are easily cut wrongly, nested values, and names with a special meaning in JavaScript. */
+/** Texts that are easily cut at a wrong place, nested values, and names with a special meaning in JavaScript. */
 const texts = fc
 	.array(fc.constantFrom("a", '"', "\\", "\\\\", "\n", "中", "😀", "\ud83d", "\u0001", "é", "xyz".repeat(9)), {
 		maxLength: 40,

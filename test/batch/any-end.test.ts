@@ -8,11 +8,11 @@ import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
-/** A batch ends correctly whatever happens to it and whenever, while its runners die. */
+/** A batch ends correctly after any action at any moment, while its runners die. */
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-/** The short run repeats each action three times; in every second run a line is sent twice. */
+/** The short run repeats each action three times. In every second run a line is sent twice. */
 const SEEDS = LONG ? 30 : 12;
 const RUNS_MAX = 20;
 
@@ -48,7 +48,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 			}
 			await running;
 		}
-		// A runner that died in its last moment leaves files on the disk; the next check removes them.
+		// A runner that died just before its end leaves files on the disk; the next check removes them.
 		await world.live().run(id);
 		const batch = await world.find(id);
 		expect([isOver(batch.state), runs < RUNS_MAX]).toEqual([true, true]);

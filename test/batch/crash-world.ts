@@ -31,7 +31,7 @@ export interface LifeOptions {
 	readonly diesAt?: number;
 	/** Whether the call at which the process stops takes effect. */
 	readonly after?: boolean;
-	/** Calls to the books fail from call `from` up to, not including, call `until`. */
+	/** Calls to the books fail from the call number `from` to before `until`. */
 	readonly away?: readonly [from: number, until: number];
 	readonly log?: Log;
 	readonly refused?: Set<string>;

@@ -21,7 +21,7 @@ beforeEach(() => {
 	upstream.decide(() => reply().text("an answer").usage({ prompt: 4, completion: 2 }).behind(gate.promise));
 });
 
-/** Creates an account with credit for a few lines: after `charged` no further line can be reserved. */
+/** Creates an account with credit for a few lines: once `charged` is spent, no further line can be reserved. */
 async function creditFor(charged: number): Promise<number> {
 	const { secret, accountId } = await service.customer();
 	gate.resolve();
@@ -72,7 +72,7 @@ test("an expired batch keeps its answers and lists the rest in the error file", 
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
-	// The batch notices its cancellation with a progress report and sends nothing afterwards; the next report proves it.
+	// The batch notices its cancellation when it reports progress. The next report proves that it sent nothing since.
 	const told = async () => (await service.db.sql`select xmin::text as by from batch where id = ${id}`)[0]?.by;
 	for (let times = 0; times < 2; times++) {
 		const before = await told();

@@ -99,7 +99,7 @@ test("after kill -9 lines without a sealed answer are sent again for one charge"
 	expect(sentAgain).toBeGreaterThan(0);
 });
 
-// Here the next runner may meet the outage too; `crash.test.ts` tests a single runner.
+// The next runner may also start during the outage; `crash.test.ts` tests a single runner.
 test.if(LONG)("an outage of the database loses no line", async () => {
 	const batch = await started("away", 200);
 	await batch.until(40);

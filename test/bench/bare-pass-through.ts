@@ -32,7 +32,7 @@ const server = Bun.serve({
 });
 process.stdout.write(`${JSON.stringify({ port: server.port })}\n`);
 
-/** Each read has complete events, since this upstream never splits an event. */
+/** Each read contains whole events: this upstream never splits an event. */
 function reread(answer: Response): ReadableStream<string> {
 	const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
 	return new ReadableStream<string>({

@@ -25,9 +25,7 @@ import { chatRequestBytes } from "./raw-connection.ts";
 
 const CONNECTIONS = 32;
 const DEADLINE_MS = 60_000;
-/**
- * Windows are repeated while over the budget: the compiler removes some objects late, later still on a busy machine.
- */
+/** A window over the budget is repeated: the compiler removes some objects late, later still on a busy machine. */
 const WINDOWS_MAX = 8;
 /** Rounds of requests, with a young collection after each. */
 const KEPT_ROUNDS = 6;
@@ -53,7 +51,7 @@ const collecting = collected(folder, "collecting");
 const own = LONG ? await productWith(collecting, "collecting") : gateway;
 
 async function productWith({ flags, env }: Counted, name: string) {
-	// Quoted, since the path may contain spaces.
+	// In quotes, because the path may contain spaces.
 	const BUN_OPTIONS = `"${flags.join("=")}"`;
 	const options = { databaseUrl: url, upstreamPort: upstream.port, folder: join(folder, name), pinned: false };
 	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS, DRAIN_S: "1" }, ...options }));
@@ -160,8 +158,8 @@ test.if(LONG)("a young collection frees ended requests, also those that waited",
 		const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
 		const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);
 		const requests = KEPT_ROUNDS * KEPT_ROUND;
-		// Each request has one or two of each kind. Of 3,000 requests five were retained, and 2,400 when Sets held the
-		// running ones.
+		// Each request has one or two objects of each kind. Of 3,000 requests five were retained; 2,400 were when Sets held
+		// the running ones.
 		const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
 		expect([model, most, most < KEPT_SHARE_MAX * requests]).toEqual([model, most, true]);
 		// Maps and Sets: the program has 480 of its own, and had 1,700 when they held the waiting requests.

@@ -92,7 +92,7 @@ function stampedEvent(): string {
 export function startFastUpstream() {
 	const count: UpstreamCount = { requests: 0, prompt: 0, completion: 0, aborted: 0, open: 0 };
 	const plain = Array.from({ length: VARIANTS }, (_, variant) => plainAnswer(variant));
-	/** Streams by the millisecond within the gap at which their events leave, so that they do not all leave at once. */
+	/** Streams by the millisecond of the gap in which their events leave, so that they do not all leave at once. */
 	const slots = Array.from({ length: STREAM_GAP_MS }, () => new Set<Stream>());
 	/** Streams that end when the test releases them. */
 	const released = new Set<Stream>();

@@ -39,7 +39,7 @@ export function processGateway(name: string, port: number, child: Bun.Subprocess
 	};
 }
 
-/** The environment of every process, so that the caller's has no influence. */
+/** The complete environment of every process, so that the caller's has no effect. */
 export function baseEnvironment(): Record<string, string> {
 	return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 }

@@ -16,7 +16,7 @@ export async function latency(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	const direct = directGateway(world.upstreamPort);
-	// Single requests come last, since compilers use the gateway's core until then.
+	// Single requests are measured last: until then compilers use the gateway's core.
 	for (const connections of [32, 1]) {
 		for (let round = 0; round <= mode.rounds; round++) {
 			let base: Float64Array | undefined;

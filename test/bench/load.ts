@@ -5,7 +5,7 @@ import { openConnection } from "./raw-connection.ts";
 export interface LoadOptions {
 	readonly port: number;
 	readonly connections: number;
-	/** The next request of a connection, which is given by its number. */
+	/** Returns the next request of a connection, which is given by its number. */
 	request(connection: number): Uint8Array;
 	/** Time until the last request is sent; running requests are awaited. */
 	readonly durationMs: number;

@@ -134,7 +134,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 			due = true;
 			write(socket, request);
 		},
-		/** The server has not ended it. */
+		/** The server has not ended the connection. */
 		isOpen: () => isOpen,
 		pause: () => void socket.pause(),
 		resume: () => void socket.resume(),

@@ -41,7 +41,7 @@ test("a payment that needs confirmation is paid once on Stripe's page", async ()
 			...{ payment_status: "paid", status: "complete", amount_total: page.amount, currency: "usd" },
 		};
 		expect(await tell("checkout.session.completed", session)).toBe(200);
-		// The event alone starts the job, since the clock does not advance.
+		// Only the event can start the job, because the clock does not advance.
 		await cards.collect();
 		await turn();
 		expect(await balance(ann)).toBe(110);
@@ -226,7 +226,7 @@ test("top-ups stay within the monthly limit and continue the next month", async 
 });
 
 /**
- * Changes made between the crossing of the threshold and the charge, and the cents bought afterwards: none, or the new
+ * Changes between the fall below the threshold and the charge, and the cents bought afterwards: none, or the new
  * amount.
  */
 const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents: number; state?: string }> = {

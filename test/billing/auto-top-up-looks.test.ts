@@ -34,7 +34,7 @@ const STATEMENTS = {
 	alerts: `select alerts_look(${NOTES}, '["owner"]')`,
 };
 
-/** The rows that each statement of a check reads, as counted by PostgreSQL. */
+/** Rows that each statement of a check reads, by PostgreSQL's counts. */
 async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, number>> {
 	const rows: Record<string, number> = {};
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
@@ -126,7 +126,7 @@ test("a clock set back a month blocks no account and exceeds no monthly limit", 
 	const ben = await payer("processing");
 	await spend(ben, 60);
 	await pass(1);
-	// Rows in the form that versions before the migration wrote.
+	// Rows as versions before the migration wrote them.
 	const later = db.sql`interval '31 days'`;
 	await db.sql`update auto_top_up_attempt set begun_at = begun_at + ${later}, look_at = look_at + ${later}`;
 	await spend(ann, 100);

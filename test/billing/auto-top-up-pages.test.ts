@@ -12,7 +12,7 @@ const paidOn = ({ id, topUpId, amount }: OpenedPage) => ({
 	...{ amount_total: amount, currency: "usd", payment_status: "paid", status: "complete" },
 });
 
-/** An automatic top-up that waits for its owner on an open page, which would save the card for the next top-up. */
+/** Starts an automatic top-up that waits for its owner, whose open page would save the card for the next one. */
 async function onPage() {
 	const ann = await payer("authentication");
 	await spend(ann, 90);

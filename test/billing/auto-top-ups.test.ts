@@ -28,7 +28,7 @@ test("credit below the threshold is bought once and credited when paid", async (
 	expect(await balance(ann)).toBeCloseTo(130, 6);
 });
 
-/** Whether the console dies after a step has taken effect too: it is the same state as dying before the next step. */
+/** False: the state after the step equals that before the next step, so only one of them is tested. */
 const DONE = LONG ? [false, true] : [true];
 
 test("a console that dies at any step leaves one charge, credited once", async () => {

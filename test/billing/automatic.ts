@@ -85,7 +85,7 @@ export async function withAutomatic({ reconciles = true } = {}) {
 		return { steps, died: isDead };
 	}
 
-	/** Makes all waiting work due and runs the job, `turns` times. */
+	/** Makes all waiting work due and runs the job; does so `turns` times. */
 	async function pass(turns = 1): Promise<void> {
 		for (let count = 0; count < turns; count++) {
 			await db.sql`update auto_top_up_attempt set look_at = now() - interval '1 minute' where ended_at is null`;

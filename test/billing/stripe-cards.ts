@@ -33,7 +33,7 @@ export interface PlayedIntent {
 	last_payment_error: Json | null;
 }
 
-/** How a request fails: refused before it takes effect, without an answer after it, or never answered. */
+/** How a request fails: refused before its effect, unanswered after its effect, or never answered. */
 export type Mishap = "error" | "kept error" | "lost" | "busy" | "hang" | undefined;
 
 const FIELDS: Record<string, RegExp> = {

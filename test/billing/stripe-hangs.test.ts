@@ -19,7 +19,7 @@ const CALL_MS = 1_000;
 const PAYERS = LONG ? 43 : 23;
 const HOW = ["hang", "late", "trickle"] as const;
 
-/** A database whose matching statements take effect and are answered late. */
+/** A database whose matching statements take effect, but whose answers come late. */
 function answersLate(which: RegExp) {
 	const may = Promise.withResolvers<void>();
 	const statements = (async (...query: Parameters<typeof db.statements>) => {
@@ -180,7 +180,7 @@ test("top-ups, cards and the daily comparison time out if Stripe does not answer
 	expect(await cleared).toBe("not now");
 	stripe.slow();
 	expect(await console.clear()).not.toBeNull();
-	// The owner is shown the page that the timed-out call created, and pays once.
+	// The owner gets the page that the timed-out call created, and pays once.
 	const { length } = stripe.pages;
 	const url = await console.finish(accountId, whom.back);
 	expect([stripe.pages.length, stripe.pages.some(({ id }) => url.endsWith(id))]).toEqual([length, true]);

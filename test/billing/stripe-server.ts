@@ -12,7 +12,7 @@ export interface OpenedPage {
 
 type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
 
-/** How slowly Stripe answers: never, once the test sets another slowness, or in single bytes. */
+/** How slowly Stripe answers: never (unless the test sets another value), or byte by byte. */
 export type Slowness = "hang" | "late" | "trickle" | undefined;
 
 type Lie = Response | undefined;

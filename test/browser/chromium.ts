@@ -32,7 +32,7 @@ export async function launch(): Promise<Browser> {
 		args: [
 			"--no-sandbox",
 			"--disable-gpu",
-			// Without a GPU its separate process would only cost a twelfth more work.
+			// Without a GPU the browser's separate GPU process would only cost a twelfth more work.
 			"--in-process-gpu",
 			"--disable-quic",
 			"--no-first-run",

@@ -3,8 +3,8 @@ import { LONG_MODEL, MODEL, type Stage } from "./stage.ts";
 export type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 
 /**
- * Name in findings and pictures, viewer, path; `like` names a page of the same parts with longer texts, which the short
- * form visits instead.
+ * Name in findings and pictures, viewer, and path. `like` names a page with the same parts and longer texts, which the
+ * short form visits instead.
  */
 export type StagePage = readonly [name: string, who: Who, path: (stage: Stage) => string, like?: string];
 

@@ -31,7 +31,7 @@ export async function withScene(options: SceneOptions = {}) {
 	return {
 		service,
 		upstream,
-		/** Opens a tab; without a browser, where tests are skipped, returns an empty object. */
+		/** Opens a tab. Without a browser, so that tests are skipped, returns an empty object. */
 		open: async (tab?: TabOptions) => (browser === undefined ? ({} as Tab) : openTab(browser, service.url, tab)),
 	};
 }
@@ -60,7 +60,7 @@ const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
-/** Starts the stage; with `own` it has an operator's brand and card payments. */
+/** Starts the stage. `own`: with an operator's brand and card payments. */
 export async function setStage({ own = false } = {}) {
 	const upstream = startUpstream({ dialect: "vllm" });
 	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
@@ -126,7 +126,7 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	});
 	await answer.text();
 	await service.settled();
-	// Aggregation skips rows of the past, so the sums are rebuilt.
+	// The hourly sums skip rows of the past, so they are rebuilt.
 	await rebuildAll(service.db.statements);
 	await writeSpeeds(service);
 	const { body } = await rich.get("/api/console/requests?limit=1");

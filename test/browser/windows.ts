@@ -23,12 +23,12 @@ const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 export function createWindows(stage: Stage, browser: Browser | undefined) {
 	let kept: Tab | undefined;
 	const open = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
-	/** Nothing was loaded in the page since the last reset. */
+	/** True if nothing was loaded in the page since the last reset. */
 	const isBlank = (page: Page) => new URL(page.url(), stage.service.url).pathname === BLANK;
 
 	/**
-	 * The window in this view, on a blank page, with the viewer's session only. One window for all: a new one starts a
-	 * process and compiles every script.
+	 * Shows the window in this view, on a blank page, with only the viewer's session. One window serves all tests: a new
+	 * one starts a process and compiles every script.
 	 */
 	async function of(who: Who, ...view: View): Promise<Tab> {
 		const tab = kept ?? (await open({ moves: WITH_PICTURES }));
@@ -133,7 +133,7 @@ export async function settled(page: Page): Promise<void> {
 }
 
 export async function seenAs(page: Page, [width, scheme]: AnyView): Promise<void> {
-	// Both changes at once, so that the page is laid out once.
+	// Makes both changes at once, so that the page is laid out once.
 	await Promise.all([
 		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),
 		page.emulateMedia({ colorScheme: scheme }),

@@ -220,7 +220,7 @@ describe("a catalogue without a file", () => {
 
 	test("overlapping calls end with the last models", async () => {
 		const catalog = fixed();
-		// The first call has a price to store and the second has none, so without a queue the second could overtake.
+		// The first call stores a price and the second does not, so without a queue the second could end first.
 		await Promise.all([catalog.setModels([chatSpec("slow", 77)]), catalog.setModels([])]);
 		expect(catalog.current().models.size).toBe(0);
 	});

@@ -9,7 +9,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 
-/** Every limit of a changed file applies from its log line on, to existing objects too. */
+/** Every limit of a changed file applies once the log reports the file, even to existing objects. */
 
 const upstream = withUpstream();
 const models = `${chatModel({ url: upstream.url })}\n        max_concurrency: 1`;

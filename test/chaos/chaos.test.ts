@@ -13,7 +13,7 @@ const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31
 const FOR_MS = LONG ? 6_000 : 3_000;
 /** Number of instances; each costs the time of its start and its faults. */
 const INSTANCES = LONG ? 3 : 2;
-/** The least activity of a run: without it the run proves nothing. */
+/** Least activity of a run; with less it proves nothing. */
 const AT_LEAST = { answers: 40, faults: 3 };
 /** The longest pause of a user between requests, so that parallel tests get processor time. */
 const REST_MS_MAX = 60;
@@ -43,7 +43,7 @@ const WHOLE = { status: 200, complete: true };
 const REFUSED = { status: 503, code: "service_unavailable", uuid: "00000000-0000-7000-8000-000000000009" };
 const NO_EXCUSE: readonly Excuse[] = [];
 
-/** Refusals that last a second of the run each; the last one decides. */
+/** Refusals that each last a second of the run; the last one decides whether the claim holds. */
 function refusals(
 	requests: readonly Partial<Sent>[],
 	{

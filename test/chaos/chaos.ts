@@ -163,9 +163,9 @@ export async function runChaos(options: ChaosOptions) {
 			seed: options.seed,
 			findings,
 			faults: made,
-			/** By status and code, with "client left" and "cut off". */
+			/** Counts by status and code, with "client left" and "cut off". */
 			answers: answersOf(load.sent),
-			/** Of untouched customers, by code and cause. */
+			/** Counts of untouched customers' requests, by code and cause. */
 			refusals: warm.causes,
 			endings: Object.fromEntries(endings.map((row) => [row.what as string, row.count as number])),
 			requests: load.sent.length,

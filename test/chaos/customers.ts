@@ -8,7 +8,7 @@ import { type FleetMember, startFleet } from "./fleet.ts";
 const USERS = 2;
 /** Time after which an instance has a slice that outlasts a lease. */
 const WARM_MS = 2_500;
-/** Time that suffices for tests of the gate or of a stop, for which the credit's lifetime does not matter. */
+/** Time that suffices for tests of the gate or of a stop, in which the credit does not have to last. */
 export const KNOWN_MS = 300;
 
 type Key = { readonly id: string; readonly secret: string };
@@ -38,8 +38,8 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	}
 
 	/**
-	 * A key with traffic for `forMs`. A new key may get 503 while connections of an earlier outage time out; the time
-	 * begins after that.
+	 * A key that has had traffic for `forMs`. A new key may get 503 while connections of an earlier outage time out, so
+	 * the time begins after that.
 	 */
 	async function warmKey(forMs = WARM_MS, to = member) {
 		const account = await fleet.account();

@@ -91,7 +91,7 @@ export async function startFleet(options: FleetOptions) {
 		sql,
 		env: { ...shared, DATABASE_URL: options.databaseUrl, DATA_DIR: join(folder, "operator") },
 		folder,
-		/** A vouched account. `credit` in nano-dollars: top-ups of USD 100 and an adjustment for the rest. */
+		/** Creates a vouched account with `credit` nano-dollars: top-ups of USD 100, and an adjustment for the rest. */
 		async account(credit = TOP_UP) {
 			const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const reference = crypto.randomUUID();

@@ -21,7 +21,7 @@ const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 
-/** Numbers of requests finished before a kill and cut off by it; half of them if the disk is lost. */
+/** Numbers of requests that have ended before a kill, and that it interrupts; half of them if the disk is lost. */
 const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
 
 type Mode = "process" | "host" | "remote";
@@ -41,7 +41,7 @@ interface Place {
 	rowOf(one: Sent): Promise<{ charged: number } | undefined>;
 }
 
-// Durable as in production, since the modes differ in what they wait for.
+// Durable as in production, because the modes differ in what they wait for.
 const postgres = await withOwnPostgres();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 4, failures: 0 }));
 const places = new Map<Mode, Place>();
@@ -89,7 +89,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 	};
 }
 
-/** Starts long streams and waits until their clients have a token: from then on the mode's promise applies. */
+/** Starts long streams and waits until their clients have a token, because the mode's promise applies from then on. */
 function begin(ask: Place["ask"], count: number) {
 	let heard = 0;
 	const onFirstToken = () => {
@@ -99,7 +99,7 @@ function begin(ask: Place["ask"], count: number) {
 	return { running, heard: () => heard };
 }
 
-/** Counts requests, except the first `since`, that have sent more than `tokens`. */
+/** Counts requests that have sent more than `tokens`, without the first `since` requests. */
 const underWay = async (since: number, tokens: number): Promise<number> =>
 	(await upstream.report()).slice(since).filter((one) => one.sent > tokens).length;
 
@@ -149,7 +149,7 @@ for (const mode of MODES) {
 			const answer = await asking;
 			expect(answer).toMatchObject({ status: 200, complete: true });
 			const waited = (answer.firstByteMs ?? 0) > thawedAtMs;
-			// The other modes do not depend on Postgres; `host` waits for the disk, which took much less than this.
+			// The other modes do not depend on Postgres. `host` waits for the disk, which takes much less time.
 			expect(waited).toBe(mode === "remote");
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
@@ -190,7 +190,7 @@ for (const mode of MODES) {
 }
 
 test("a lost disk loses what the mode says", async () => {
-	// Concurrent, since each of these waits for the end of a lease.
+	// All at once, because each waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(
 		acted.map(({ ask }) => Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)))),

@@ -42,7 +42,7 @@ export type Load = Awaited<ReturnType<typeof startLoad>>;
 
 export interface LoadOptions {
 	users: number;
-	/** Longest pause of a user between two requests, by default none; it leaves processor time to parallel work. */
+	/** Longest pause of a user between two requests; by default none. A pause leaves processor time to parallel work. */
 	restMsMax?: number;
 	accounts: number;
 	/** Further users for each instance, who send short requests one by one with untouched keys. */

@@ -9,7 +9,7 @@ import { startOwnPostgres } from "./own-postgres.ts";
 
 /** What may happen while a table is locked, or a connection silent, for longer than a lease. */
 interface LockTerms {
-	/** Gates close when the lease ends, requests get 503, and the gates open again by themselves. */
+	/** While it lasts: gates close when the lease ends, requests get 503, and the gates open again by themselves. */
 	readonly closesGates?: true;
 	/** Revocations wait for the table. */
 	readonly delaysRevocations?: true;
@@ -45,7 +45,7 @@ interface Seen {
 	/** Number of served requests whose key and credit the instances knew. */
 	readonly served: number;
 	readonly refused: Readonly<Record<string, number>>;
-	/** Longest time for which an instance's gate was closed. */
+	/** Longest time for which a gate was closed. */
 	readonly closedMs: number;
 	/** Durations of revocations; undefined for an abandoned one. */
 	readonly revocationsMs: readonly (number | undefined)[];

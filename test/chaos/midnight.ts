@@ -39,7 +39,7 @@ export const renewalAt = ({ atMs }: Midnight): Excuse => ({
 	untilMs: atMs,
 });
 
-/** Faults at midnight, each once, one lane each. */
+/** Faults at midnight, each once, in one lane each. */
 export function midnightFaults(
 	{ atMs }: Midnight,
 	{ fleet, postgres, touched }: { fleet: Fleet; postgres: OwnPostgres; touched: Touched },

@@ -10,7 +10,7 @@ import { withOwnPostgres } from "./own-postgres.ts";
 const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
 
 const postgres = await withOwnPostgres();
-/** The second instance serves while the first cannot reach Postgres. */
+/** Another instance serves while the first cannot reach Postgres. */
 const instances = LONG ? 2 : 1;
 const { fleet, member, ask, keepAsking, rowsOf, warmKey } = await withCustomers({
 	databaseUrl: postgres.url,
@@ -83,7 +83,7 @@ describe("an outage of Postgres", () => {
 		const asking = keepAsking(key);
 		await waitFor(() => asking.sent.some((one) => one.status === 503), "the gate to close", 2 * LEASE_TTL_MS);
 		const closedAfterMs = nowMs() - goneAtMs;
-		// Counted by the time of sending, since a busy machine notices late that its gate is closed.
+		// Counted by the time of sending: a busy machine notices late that its gate is closed.
 		expect(servedAfter(asking.sent, stoppedAtMs + LEASE_TTL_MS)).toEqual([]);
 		const closed = await readiness();
 		expect(closed.status).toBe(503);

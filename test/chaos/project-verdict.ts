@@ -261,7 +261,7 @@ function ofRefusals(
 					limits.push({ budget: `${owner.id}:${owner.period}:${firstDay(owner.period, day)}`, caps });
 		}
 		const roomy = limits.map(({ budget, caps }) => room(one, budget, caps));
-		// If every possible cap leaves room, so does the one in force.
+		// If every possible cap leaves enough, so does the one that was in force.
 		return roomy.every((text) => text !== undefined)
 			? `${one.uuid}, ${one.code}: ${roomy.join(", ") || "no such cap"}`
 			: undefined;

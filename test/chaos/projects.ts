@@ -47,12 +47,12 @@ export interface ProjectDeps {
 	retire(key: LoadKey): void;
 }
 
-/** A cap that is never reached; the next constant is one of some ten requests. */
+/** A cap that is never reached. The next constant is a cap of some ten requests. */
 const ROOMY = 50_000_000_000;
 export const TIGHT = 3_000_000;
 /** Largest raise of a cap. */
 const RAISED_BY = 2_000_000;
-/** A cap below any reservation. */
+/** A cap that is lower than any reservation. */
 const NOTHING = 1;
 
 /** By the account's index: the third, sixth and ninth are poor, the first two are suspended at times. */
@@ -61,7 +61,7 @@ const PLAN: readonly {
 	cap: number;
 	period: CapPeriod;
 	changes?: boolean;
-	/** Whether its last key moves among the account's projects. */
+	/** True if the account's last key moves among its projects. */
 	moves?: boolean;
 	keys: readonly NewKey[];
 }[] = [

@@ -9,7 +9,7 @@ export interface Repeated {
 	readonly keyId: string;
 	readonly fromMs: number;
 	untilMs: number;
-	/** answered: a complete answer was received. charged: the request was sent before, and its answer is not stored. */
+	/** answered: a client got a complete answer. charged: the request was sent before, but its answer is not stored. */
 	outcome: "answered" | "charged" | undefined;
 	/** Other results in order: statuses, or 0 for no answer. */
 	readonly heard: number[];

@@ -12,7 +12,7 @@ import { type FleetMember, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts
 
 /** One live and one paused instance; each further one costs its start. */
 const INSTANCES = LONG ? 3 : 2;
-/** Revocations: one for each instance in the short run; `REVOKES=300` gives figures of more. */
+/** Revocations per run: one for each instance. `REVOKES=300` runs more, for figures. */
 const REVOKES = Number(process.env.REVOKES ?? (LONG ? 12 : INSTANCES));
 /** Number of users: one of each kind at each instance. */
 const USERS = 2 * INSTANCES;
@@ -131,7 +131,7 @@ describe("revocation on several instances under load", () => {
 		);
 		expect(before).toBeGreaterThan(REVOKES);
 		expect(matched).toBeGreaterThanOrEqual(before);
-		// Each takes single milliseconds on an idle machine.
+		// Each revocation takes single milliseconds on an idle machine.
 		for (const [index, tookMs] of soonest.entries())
 			expect([index, tookMs, tookMs < TOLD_MS_MAX]).toEqual([index, tookMs, true]);
 	}, 120_000);

@@ -56,7 +56,7 @@ export async function startServe(
 		for (const watcher of watchers) watcher();
 	}
 
-	/** The next line, from index `from` on, that `matches`. Rejects at the end of the process or after the deadline. */
+	/** The next line, from index `from`, that `matches` accepts. Rejects when the process ends or at the deadline. */
 	const logged = (matches: (line: LogLine) => boolean, what: string, from = 0) =>
 		new Promise<LogLine>((resolve, reject) => {
 			const stop = () => {

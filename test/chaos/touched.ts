@@ -46,7 +46,7 @@ const LATE_MS = 800;
  * next heartbeat must arrive by then.
  */
 const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - REPEAT_MS - LATE_MS;
-/** Between two faults a reachable instance has renewed its lease after this time, or earlier if seen. */
+/** Time after which a reachable instance has renewed its lease between two faults, unless that was seen earlier. */
 const RENEWED_MS = 2 * HEARTBEAT_MS + LATE_MS;
 /** Time within which an instance must admit requests again, whatever it reports. */
 const READY_WITHIN_MS = 10_000;
@@ -59,7 +59,7 @@ export function createTouched() {
 	const looks: Look[] = [];
 	const renewals: Renewal[] = [];
 
-	/** When the instance may admit again after `fromMs`. */
+	/** Moment after `fromMs` from which the instance may admit again. */
 	function readyAfter(member: number, fromMs: number): number {
 		const ready = looks.find((look) => look.member === member && look.isReady && look.askedAtMs >= fromMs);
 		return Math.min(ready?.answeredAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);

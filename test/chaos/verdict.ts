@@ -17,7 +17,7 @@ export interface UsageRow {
 	account_id: string;
 	key_id: string;
 	project_id: string | null;
-	/** Further budgets than those of the account and the key. */
+	/** Budgets besides those of the account and the key. */
 	budgets: string[] | null;
 	basis: string;
 	ending: string;

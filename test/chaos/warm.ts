@@ -6,7 +6,7 @@ import type { Finding } from "./verdict.ts";
 /** Outcomes of requests of untouched customers. */
 export interface WarmVerdict {
 	readonly finding: Finding;
-	/** Number of other refusals by their one cause. */
+	/** Number of other refusals, all with one known cause. */
 	readonly causes: Readonly<Record<string, number>>;
 }
 
@@ -61,7 +61,7 @@ function causeOf(one: Sent, excuses: readonly Excuse[], answered: readonly Sent[
 	const endMs = one.endMs ?? one.sentAtMs;
 	const now = excuses.find(({ fromMs, untilMs }) => fromMs <= endMs && one.sentAtMs <= untilMs);
 	if (now) return `the instance ${now.why}`;
-	// Searches from the newest, which usually decides.
+	// Searches from the newest on, which usually decides.
 	const wasAnswered = answered.findLast(
 		(before) =>
 			before !== one &&

@@ -19,7 +19,7 @@ async function stopWithHungDatabase(role: string) {
 	const cluster = join(dataDir, "postgres", "cluster");
 	atEnd(async () => {
 		const left = findPostmaster(cluster);
-		// The server was asked to stop before, so it ends once it is continued.
+		// The server was asked to stop before it was paused, so it ends once it is continued.
 		if (left !== undefined) process.kill(left.pid, "SIGCONT");
 		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end");
 	});

@@ -44,7 +44,7 @@ function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	return path;
 }
 
-// Both roles share the code; the short run tests one.
+// Both roles share this code, so the short run tests one of them.
 for (const role of LONG ? ["gateway", "console"] : ["console"])
 	test(`a bug at the start of a ${role} exits 1`, async () => {
 		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {

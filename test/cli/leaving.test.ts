@@ -32,7 +32,7 @@ const ready = async (url: string) => {
 
 for (const [role, started, asked] of [
 	["all", "all processes are ready", [LIVE, PAGE]],
-	// A service with one plane shares the code of one with both; only the long run tests it.
+	// A service with one plane shares this code with one of both planes; only the long run tests it.
 	...(LONG
 		? ([
 				["gateway", "listening", [LIVE]],

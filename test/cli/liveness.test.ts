@@ -34,7 +34,7 @@ function watched() {
 		async pass(steps: number) {
 			for (let step = 0; step < steps; step++) {
 				clock.advance(ASK_MS);
-				// Runs the promise callbacks of an answer.
+				// Runs the callbacks that wait for an answer.
 				for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 			}
 		},

@@ -88,7 +88,7 @@ describe("serve", () => {
 
 		const revoked = await runCli(["key", "revoke", key.id, "--json"], env);
 		expect(revoked.json<{ effective: boolean; elapsed_ms: number }>()).toMatchObject({ effective: true });
-		// The running instance confirms the revocation, so the command does not wait for its lease.
+		// The running instance applies the revocation, so the command does not wait for its lease.
 		expect(revoked.json<{ elapsed_ms: number }>().elapsed_ms).toBeLessThan(5_000);
 		const refused = await models();
 		expect(refused.status).toBe(401);

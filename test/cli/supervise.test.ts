@@ -59,7 +59,7 @@ atEnd(async () => {
 });
 
 let shared: ReturnType<typeof startWorkers> | undefined;
-/** Started by the first test that needs them, since starting takes most of these tests' time. */
+/** Started by the first test that needs it, because starting takes most of these tests' time. */
 function sharedWorkers() {
 	shared ??= startWorkers("worked", 2);
 	return shared;
@@ -232,7 +232,7 @@ describe("workers on one port", () => {
 		expect(service.workerPids().filter((pid) => old.includes(pid))).toEqual([]);
 		expect(service.workerPids()).toHaveLength(2);
 		expect(childrenWithRole(service.supervisor.pid, "console")).not.toEqual(consoles);
-		// All page visits succeeded, since the new console starts before the old one ends.
+		// All page visits succeed, because the new console starts before the old one ends.
 		const { "200": visited = 0, ...turnedAway } = await people.stop();
 		expect(visited).toBeGreaterThan(ANSWERS / 4);
 		expect(turnedAway).toEqual({});

@@ -68,7 +68,7 @@ test("shows the banner only; later errors are one line; Ctrl-C ends the service"
 	expect(postmaster()).toBeUndefined();
 });
 
-/** Uses an external database, which the binary needs; `embedded.test.ts` covers the embedded one. */
+/** With an external database, because the binary has no other; `embedded.test.ts` covers the embedded one. */
 async function startWithDatabase(runner: readonly string[] = []): Promise<void> {
 	startAtTerminal([...runner, ...PROGRAM], { DATABASE_URL: database.url, LEASE_TTL_S: "20", DRAIN_S: "2" });
 	const isReady = () =>

@@ -13,8 +13,8 @@ const folder = temporaryFolder();
 const marker = join(folder, "first-is-there");
 const path = join(folder, "child.ts");
 /**
- * The first process ignores requests to leave; the second ignores a stop if `second` is `stays`, and never gets ready
- * if it is `deaf`.
+ * The first process ignores requests to leave. The second ignores a stop if `second` is `stays`, and never becomes
+ * ready if it is `deaf`.
  */
 writeFileSync(
 	path,

@@ -24,7 +24,7 @@ const fence = async (seq: number, deadlineMs: number, graceMs = 0) =>
 const laggingIds = async (seq: number) => (await store().lagging(await entryAt(db.sql, seq))).map(({ id }) => id);
 const ENTRY = { seq: 1, atMicros: 1 };
 
-/** A fence whose waits end as soon as `before` has run, so that slow machines do not matter. */
+/** A fence whose waits end once `before` has run, so that the machine's speed does not matter. */
 async function fenceByHand(
 	{ store: asked = store(), entry = ENTRY, ...options }: FenceOptions & { store?: FenceStore; entry?: AppendedEntry },
 	before: () => Promise<unknown> = async () => {},
@@ -181,7 +181,7 @@ test("concurrent revocations fence off the same silent instances without a deadl
 	const startedMs = performance.now();
 	const results = await Promise.all(seqs.map((seq) => fence(seq, 30_000, 60_000)));
 	expect(results.every(({ effective }) => effective)).toBe(true);
-	// A witness waits for the same lease once only.
+	// A witness waits for the same lease only once.
 	expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
@@ -305,7 +305,7 @@ test("a wait fails when another server takes over", async () => {
 		async lagging() {
 			looks += 1;
 			if (looks === 1) return [lagging];
-			// On the new server another entry with this number was appended and applied.
+			// Another entry got this number on the new server and was applied.
 			mark = "1/2";
 			return [];
 		},

@@ -80,8 +80,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	const removeMember = async (by: Person, { leaver }: Stage) =>
 		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
-	// A time in the near future: a slow machine must not reach it before the request, since times in the past are
-	// refused.
+	// A time in the near future. A slow machine must not reach it before the request, because past times are refused.
 	const soon = () => Date.now() + 5_000;
 	const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
 		[

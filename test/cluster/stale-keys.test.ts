@@ -21,7 +21,7 @@ const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.
 /** A second instance; some of its connections to Postgres can be made silent. */
 const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });
 
-/** Makes only this instance's heartbeats fail. */
+/** Makes only the heartbeats of this instance fail. */
 function silenceHeartbeats(): void {
 	const look = setInterval(() => {
 		for (const connection of proxy.connections()) if (connection.name.endsWith(" liveness")) connection.freeze();

@@ -278,7 +278,7 @@ test("credit is booked without waiting for a check and is reported by the next o
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
 		await look`select alerts_look(20, '["owner"]')`;
-		// The booking fails after half a second if it has to wait for a lock of the check.
+		// If the booking had to wait for a lock of the check, it would fail after half a second.
 		await payIn(db.statements, id);
 	});
 	await lookAndTell();
@@ -442,7 +442,7 @@ test("low credit is reported within a turn despite long queues of other notices"
 		return Object.fromEntries(rows.map(({ type, rows }) => [type, rows]));
 	};
 	expect(await tried()).toEqual({ batch: 4, "credit.low": 2, "model.retiring": 14 });
-	// Notices of one kind beyond what a turn sends do not take the places of other kinds.
+	// Too many notices of one kind do not take the places of other kinds.
 	await db.sql`update batch_notice set attempts = 0`;
 	await crowd("key.expiring", 20_001, 20_100);
 	await db.sql`update batch_notice set next_at = now() - interval '1 minute' where account_id = 'flood'`;

@@ -192,7 +192,7 @@ test("the console repeats an attempt of a dead console under the same id", async
 	onCall = onMail = () => new Promise<never>(() => {});
 	// The manual clock stands still, so the deadlines of this "dead" console never fire.
 	const dying = { ...deps, clock: createManualClock() };
-	// Started one after the other, since the second of two concurrent claims would wait for its next turn.
+	// One after the other: of two concurrent claims the second would wait for its next turn.
 	void sendNotices(dying, "webhook", never);
 	await waitFor(() => calls.length === 1, "the webhook to be under way");
 	void sendNotices(dying, "mail", never);

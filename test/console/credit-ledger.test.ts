@@ -85,7 +85,7 @@ test("the total of an account's hours follows every change", async () => {
 	const { kept, summed } = await totals();
 	expect(kept.length).toBe(2);
 	expect(kept).toEqual(summed);
-	// Adds usage to known hours and to new ones, and aggregates it.
+	// Adds usage to known hours and to new ones, and updates the hourly sums.
 	await writeUsage(db, { accountId: "acc_b", keyIds: ["key_acc_b"], rows: 50, days: 1, models: 2 });
 	await db.sql`update usage_event set settled_at = clock_timestamp() where account_id = 'acc_b' and admitted_at > now() - interval '1 day'`;
 	await foldAll(db.statements);

@@ -81,10 +81,10 @@ test("eight concurrent creations with one token return one key's secret", async 
 	expect(new Set(made.map((answer) => `${answer.body.key.id} ${answer.body.secret}`)).size).toBe(1);
 });
 
-/** Starts a second creation while the first, which took the last place, is uncommitted. */
+/** Starts a second creation while the first, which took the last place, is not committed. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {
-		// Counts of mails commit at once, in statements outside the transaction.
+		// Counters of mails commit at once, in statements outside the transaction.
 		const inTransaction = ((...query: Parameters<typeof sql>) =>
 			query[0].join("").includes("rate_count")
 				? statements(query[0] as TemplateStringsArray, ...(query.slice(1) as []))

@@ -41,7 +41,7 @@ interface Route {
 	readonly path: string;
 }
 
-/** Valid bodies, so that only the caller's rights decide the answer. */
+/** The bodies are valid, so that only the caller's rights decide the answer. */
 const BODIES: Record<string, unknown> = {
 	"PATCH /account": { name: "taken" },
 	"POST /invitations": { email: "y@example.com", role: "viewer" },

@@ -57,7 +57,7 @@ const sums = createStatements(
 	{ url: database.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 },
 );
 atEnd(() => sums.end());
-// Resets the aggregation's position: it would skip rows that settled before it.
+// Resets the position of the hourly sums, which would skip rows that settled before it.
 await database.sql`update usage_cursor set horizon = null`;
 await foldAll(sums);
 expect((await database.sql`select sum(requests)::int as n from usage_hour`)[0]?.n).toBe(ROWS);
@@ -87,8 +87,8 @@ async function indexedAfterwards(table: string, write: () => Promise<void>): Pro
 }
 
 /**
- * Blocks that a page's statements read, the fewest of several tries: reads of the catalogue by new connections, and
- * heartbeats, only add to them.
+ * Blocks that a page's statements read: the fewest of several tries, because a new connection's reads of the catalogue
+ * and heartbeats only add to them.
  */
 async function blocksOf(person: Person, path: string, blocksMax: number): Promise<number> {
 	let fewest = Number.POSITIVE_INFINITY;

@@ -75,7 +75,7 @@ test("a failover does not lose the end of a removed member's keys", async () => 
 	const { sql, statements } = service.db;
 	const lost: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
-			// Simulates a standby that lacks the first revocation and its log entry but has the last one.
+			// Simulates a standby that lacks the first revocation and its log entry, but has the last revocation.
 			if (/from control_log order by seq/.test(strings.join(" ")) && servers-- > 0)
 				await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
 			return statements<Row>(strings, ...values);

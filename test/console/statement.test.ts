@@ -229,7 +229,7 @@ test("a text that the PDF's font lacks is refused in the PDF and shown on the pa
 	}
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "北京 office" }));
 	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print the statement's page instead");
-	// Invisible characters need no font of a script, so the PDF is made.
+	// Invisible characters need no font, so the PDF is made.
 	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
 });
 
@@ -332,7 +332,7 @@ test("the console makes two PDFs at a time, at most one of an account, in turn",
 		await nextTurn();
 	}
 	expect(begun).toEqual(["a1", "b1", "a2", "c1"]);
-	// Refuses further PDFs of the account that fills the queue, not those of others.
+	// Further PDFs are refused for the account that fills the queue, not for others.
 	expect(await made[50]).toBe("overloaded");
 });
 

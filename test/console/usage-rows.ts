@@ -9,7 +9,7 @@ export async function writeUsage(
 		rows: number;
 		days: number;
 		models: number;
-		/** The project of every seventh request, or with `allInProject` of all but the oldest 50. */
+		/** Project of every seventh request; with `allInProject`, of all but the oldest 50. */
 		projectId?: string;
 		allInProject?: boolean;
 	},

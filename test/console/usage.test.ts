@@ -73,7 +73,7 @@ test("a row committed after a fold is counted once by the next fold", async () =
 			await release.promise;
 		});
 		await opened.promise;
-		// The later rows commit first, and the aggregation passes their time before the earlier row commits.
+		// The later rows commit first, and the sums pass their time before the earlier row commits.
 		await db.tx.execute(insert(crypto.randomUUID()));
 		await foldUsage(db.statements);
 		await db.tx.execute(insert(crypto.randomUUID()));
@@ -313,7 +313,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
 	expect(await found(`project=${support}&status=failed`)).toEqual([]);
-	// Outside projects are one request of the moved key and those of other keys.
+	// Outside projects there are one request of the moved key and those of other keys.
 	for (const with_ of ["", "&model=test-model", "&status=ok"])
 		expect([with_, await found(`project=none${mine}${with_}`)]).toEqual([with_, ["ok"]]);
 	const [inNone] = await service.db.sql`

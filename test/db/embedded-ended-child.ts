@@ -1,4 +1,4 @@
-/** Starts the embedded PostgreSQL in the given folder and exits at the given moment of the start. */
+/** Starts the embedded PostgreSQL in the given folder and exits at the given step of the start. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";

@@ -13,7 +13,7 @@ import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The interval of `listener.ts`: an idle connection is probed, and discarded if it does not answer. */
+/** The interval in `listener.ts` after which an idle connection is tested, and dropped if it does not answer. */
 const PROBE_MS = 500;
 const ANSWER_MS_MAX = 1_500;
 const NEVER_MS = 1_000_000_000;

@@ -57,12 +57,12 @@ test("a start puts this version's functions first on the path of clients", async
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });
 	const migrated = await migrate({ log }, url);
 	await migrate({ log }, url);
-	// All applied migrations are one log line; there is no line without any.
+	// One log line names all applied migrations; without migrations there is no line.
 	expect(lines.map((line) => JSON.parse(line))).toMatchObject([
 		{ message: "the schema is up to date", migrations: names.length, last: names.at(-1) },
 	]);
 	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
-	// A service's own functions also apply inside a function that calls another one.
+	// A function of a service calls that service's own functions.
 	expect(await ours`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "1" }] as never);
 	expect(await client`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "-1" }] as never);
 	await ours.end();

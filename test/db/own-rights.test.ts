@@ -12,7 +12,7 @@ const { open } = database;
 
 const more = [...migrations, { name: "9999_more", sql: "create table more ()" }];
 
-/** Creates a role that may use every table and owns none. */
+/** Creates a role that may use every table but owns none. */
 async function user() {
 	await migrate(deps, database.url);
 	const role = await database.role();

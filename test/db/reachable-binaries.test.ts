@@ -18,7 +18,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	const owner = serverOwner("/nowhere");
 	const find = (...homes: string[]) => reachableBinaries({ log }, closed, owner, homes);
 
-	/** Replaces the programs by one that succeeds, with the files that it needs. */
+	/** Replaces the programs by one that always succeeds, with the files that it needs. */
 	beforeEach(() => {
 		lines = [];
 		base = temporaryFolder();

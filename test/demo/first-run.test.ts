@@ -156,7 +156,7 @@ test("a link opened many times at once signs one browser in as the customer", as
 	expect(responses.filter(({ status }) => status === 410)).toHaveLength(7);
 	expect(signedIn[0]?.headers.get("location")).toEndWith("/overview");
 	const cookie = cookieOf(signedIn[0] as Response);
-	// The browser's session is now that of a person.
+	// The browser has a person's session now.
 	const known = responses.map(
 		({ headers }) => headers.getSetCookie().filter((line) => line.includes(".device=")).length,
 	);

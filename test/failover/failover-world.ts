@@ -31,7 +31,7 @@ export async function startFailoverWorld(
 	options: {
 		settings?: Readonly<Record<string, string>>;
 		env?: Readonly<Record<string, string>>;
-		/** Processes of each member, by WORKERS. */
+		/** Number of processes of each member, set by WORKERS. */
 		workers?: number;
 		/** Serves batches, too; each answer takes up to this many milliseconds. */
 		batchAnswerMs?: number;

@@ -12,9 +12,9 @@ import { type Customer, type EndOfWork, PAST, payByCard, runBatch, sealDay } fro
 interface Scenario {
 	readonly name: string;
 	readonly env?: Readonly<Record<string, string>>;
-	/** Commits wait for the standby. */
+	/** Synchronous: commits wait for the standby. */
 	readonly isSynchronous?: boolean;
-	/** The standby lacks the last seconds. */
+	/** Asynchronous: the standby lacks the last seconds. */
 	readonly lags?: boolean;
 	/** The primary goes back to a snapshot, instead of a promotion. */
 	readonly rollsBack?: boolean;

@@ -23,7 +23,7 @@ test("an upload that reaches the disk's reserve ends with 503 and leaves nothing
 	expect(await at.space(owner.accountId)).toEqual({ files: 0, bytes: 0 });
 	disk.bavail = (GIB - MB) / disk.bsize;
 	await expect(files.create(owner, upload, streamOf(sample(4)))).rejects.toMatchObject(full);
-	// Answers of batches are paid for.
+	// Answers of batches are stored, because they are paid for.
 	const writer = await files.writer(owner, { purpose: "batch_output", filename: "out.jsonl" });
 	writer.write(sample(400));
 	expect(await writer.seal()).toBe(1);

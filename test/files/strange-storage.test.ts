@@ -5,7 +5,7 @@ import { createS3Blobs } from "../../src/files/s3-blobs.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
-/** Whatever a bucket or its proxy answers, no file is taken for lost and no other object is deleted. */
+/** No answer of a bucket or its proxy makes a file count as lost or another object be deleted. */
 
 const storage = startObjectStorage();
 /** Returns an answer that replaces the storage's; undefined for the storage's own. */

@@ -7,7 +7,7 @@ import { wavOf } from "../support/upstream-endpoints.ts";
 import { mutated } from "./mutate.ts";
 import { TARGETS } from "./targets.ts";
 
-/** A request as a client library sends it: valid framing, random content. */
+/** A request in the form that client libraries send: valid framing, random content. */
 export interface Input {
 	readonly path: string;
 	readonly contentType: string;

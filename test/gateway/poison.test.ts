@@ -68,7 +68,7 @@ test("two customers' failures keep a single server open to others", async () => 
 	const bad = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
-	// If the server were blamed, these failures would open the circuit breaker, and fail each of its trial requests.
+	// If the server were blamed, these failures would open its circuit breaker, and each trial request would fail.
 	for (let round = 0; round < 4; round += 1)
 		for (const one of bad) expect(await askAs(one, POISON)).toBe(round < 2 ? 502 : 503);
 	const good = await service.customer();

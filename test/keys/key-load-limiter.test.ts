@@ -49,7 +49,7 @@ describe("unknown keys", () => {
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
 		await waitFor(() => heard.length === 900 - TRICKLE, "all but those that wait for their second");
 		expect(counted(heard)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 900 - TRICKLE - LIMIT });
-		// One query was under way when the window of the limit began, so it comes on top.
+		// One query was running when the window began, so it comes on top of the limit.
 		expect(loads.length).toBe(LIMIT + 1);
 		for (let second = 1; second < TRICKLE; second += 1) {
 			clock.advance(1_000);

@@ -15,7 +15,7 @@ const maker = { statements: db.statements, digest: createDigest("pepper"), servi
 const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
 const DAY_S = 86_400;
 
-/** A POSIX time zone this many seconds west of Greenwich. */
+/** Name of a POSIX time zone this many seconds west of Greenwich. */
 function zoneOf(westS: number): string {
 	const parts = [3600, 60, 1].map((unit, n) => Math.floor(Math.abs(westS) / unit) % (n === 0 ? 1_000 : 60));
 	return `XXX${westS < 0 ? "-" : "+"}${parts.map((part) => String(part).padStart(2, "0")).join(":")}`;
@@ -113,7 +113,7 @@ test("a former period keeps its limit for late instances after the cap's change"
 	const week = await periodAt("0", "week");
 	expect(await grant(week, 31)).toMatchObject({ amount: 0, available: 30 });
 	expect(await grant(week, 30)).toMatchObject({ amount: 30 });
-	// Back at the daily period, today's budget still has its earlier charges.
+	// With the daily period again, today's budget still has its earlier charges.
 	await updateKey(db.statements, { id: key }, { capPeriod: "day", capNanoUsd: usd(110) });
 	expect(await grant(today, 11)).toMatchObject({ amount: 0, available: 10 });
 });

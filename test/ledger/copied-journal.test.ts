@@ -47,7 +47,7 @@ test("a copy is left alone while its instance runs, whatever its name or lock", 
 	world.copyTo(world.copy);
 	await Promise.all([
 		...elsewhere.map(({ name, folder }) => world.startOn(folder, name)),
-		// Two instances with one name, at the original and the copy, renew the lease alternately.
+		// Two instances with the same name, one at the original and one at the copy, renew the lease in turns.
 		world.startOn(world.copy, "one"),
 	]);
 	await untilLeftAlone([...elsewhere.map(({ journal }) => journal), join(world.copy, "journal", "one", "1")]);

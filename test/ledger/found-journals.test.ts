@@ -19,7 +19,7 @@ const RENAMED = [
 ] as const;
 
 test("a renamed journal is replayed as its writer's", async () => {
-	// One process runs all these instances, each with a settled and a running request.
+	// All these instances run in one process. Each has a settled and a running request.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();
 	const child = await startLeaseChild({ db, dataDir: original, instanceId, ttlMs: 2_000 });

@@ -50,7 +50,7 @@ const lookingOften = {
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
 };
 
-/** Ways to remove parts of a data folder that holds one journal. */
+/** Ways to remove parts of a data folder that contains one journal. */
 const REMOVALS: readonly [string, (folder: string) => void][] = [
 	["is removed", (folder) => rmSync(folder, { recursive: true })],
 	["loses its lock", (folder) => rmSync(join(folder, "one", "1", "lock"))],

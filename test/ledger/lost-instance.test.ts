@@ -1,4 +1,4 @@
-/** An operator attests that an instance and its journal are lost. */
+/** An operator declares that an instance and its journal are lost. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ test("an attestation closes the leases, and is refused while the instance may ru
 	rmSync(join(world.dataDir, "journal"), { recursive: true });
 	const killedMs = performance.now();
 	expect(await attest()).toEqual({ epochs: 1, leases: 2 });
-	// The attestation waited for the lease since the last heartbeat, by this process's clock.
+	// The command has waited for the lease since the last heartbeat, by this process's clock.
 	expect(performance.now() - killedMs).toBeGreaterThan(1_500);
 	expect(await available()).toBe(CREDIT);
 	const [row] = await world.db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;
@@ -78,7 +78,7 @@ test("an attestation is refused if the instance returns before its leases close"
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 40);
 	expect(await broken()).toEqual([]);
-	// An instance that was already found silent is not awaited again.
+	// An instance that was already found silent need not be awaited again.
 	const child = await startChild("gone");
 	await child.end();
 	const [gone] = await world.db.sql`select epoch, beat from instance_now where id = 'gone'`;

@@ -292,7 +292,7 @@ test("standingOf reports a running copy only after a renewal without a journal h
 		return [await ownerStateOf({ untilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
-	// The instance that renewed before has ended in order, taking its journal along.
+	// The instance that renewed its lease before has ended in order, so its journal does not exist any more.
 	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
 	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
 	// Two instances with one name, each started from a copy, renew in turns.

@@ -207,7 +207,7 @@ test("a lowered limit takes back credit promised to a waiting request", async ()
 	state.beforeReply = async () => {};
 	slices.limitChanged("key", true);
 	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
-	// Credit promised after the change stays, when the older promise is taken back.
+	// Ending the older promise leaves the credit that was promised after the change.
 	const later = outcome(slices.draw(["key"], usd(7)));
 	await settleMicrotasks();
 	answer();
@@ -384,7 +384,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	await slices.answer("b", 1);
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
-	// Also not after the time at which an idle slice is dropped.
+	// The slice also stays after the time at which an idle slice is dropped.
 	clock.advance(2 * 60_000);
 	await slices.answer("b", 2);
 	await pass(clock, 50);

@@ -59,7 +59,7 @@ test("the job refuses and counts a removed request that a journal brings back", 
 		{ epoch: 3, requests: "4", charged_nano_usd: "46" },
 		{ epoch: live, requests: "12", charged_nano_usd: "138" },
 	] as never);
-	// A request admitted after the cut-off is charged however late its settlement arrives.
+	// A request admitted after the cut-off is charged, even if its settlement arrives late.
 	const young = settledEvent("acc", "key", 7, { at: settled[OLD]?.event.at ?? 0 });
 	await books.settle(young, 4);
 	expect(await books.ids()).toContain(young.id);
@@ -168,7 +168,7 @@ test("the job leaves the same rows wherever it stops", async () => {
 	expect(await books.hours()).toEqual(before);
 });
 
-/** Books whose rows the next test leaves in place, for the test after it. */
+/** Books in which the next test leaves rows for the test after it. */
 const uncutBooks = await agedBooks();
 
 test("stops at a day that is unsealed, differs from its seal or lacks an archive", async () => {

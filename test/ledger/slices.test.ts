@@ -22,7 +22,7 @@ async function pgSlices(id: string): Promise<Slices> {
 	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
 }
 
-/** Does what a request does: takes the amount from each slice, or draws and tries again. */
+/** Does what a request does: reserves the amount in each slice, or draws credit and tries again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
 	for (;;) {
 		const held = budgets.map((budget) => slices.get(budget));

@@ -342,7 +342,7 @@ test("the writer sets settlements with a locked row aside and retries them", asy
 	expect(acknowledged).toEqual(["free", "more"]);
 	let drained = false;
 	const draining = writer.drain().then(() => (drained = true));
-	// Failing flushes lose none of the settlements.
+	// Failing flushes lose no settlement.
 	state.flush = async () => {
 		throw new Error("away");
 	};

@@ -1,4 +1,4 @@
-/** An instance keeps its counts over its epochs: after being fenced off it joins again under its name. */
+/** An instance keeps its counts over its epochs: after a fence it joins again under the same name. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";

@@ -91,7 +91,7 @@ describe("a client of several instances in turn", () => {
 			clock.passMs += turnMs;
 			if (setBack) clock.stepMs -= turnMs;
 		}
-		// Two seconds before the instance's first minute ends.
+		// This is two seconds before the end of the instance's first minute.
 		clock.passMs += 60_000 - 2_000;
 		let taken = 0;
 		for (let turn = 0; turn < minutes * count; turn++) {
@@ -107,7 +107,7 @@ describe("a client of several instances in turn", () => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
 			expect(taken).toBeLessThanOrEqual((minutes + 1) * perMinute);
-			// A client that sends twice a minute, at the start and in the middle, gets two thirds of its limit.
+			// A client that sends twice a minute, at its start and in its middle, gets two thirds of its limit.
 			expect(taken).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
 		},
 	);
@@ -264,7 +264,7 @@ test.each(["rate", "running"])(
 		const { all, at } = await cluster(2, PATIENT);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
 		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
-		// The first instance does not yet know of the other instances' requests.
+		// The first instance does not know of the other instances' requests yet.
 		expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
 		expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
 		for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);

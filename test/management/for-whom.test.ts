@@ -1,6 +1,6 @@
 /**
- * A management key acts for the operator who created it, and gets around neither the second operator nor closed
- * accounts.
+ * A management key acts for the operator who created it. It can bypass neither the second operator nor the accounts
+ * that are closed to that operator.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

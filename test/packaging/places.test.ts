@@ -35,7 +35,7 @@ const ROOT = join(import.meta.dir, "../..");
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 const LEFT_OUT = [".git", ".data", "dist"];
-/** An address without a server (port 9, discard). */
+/** Address without a server (port 9, discard). */
 const NOWHERE = "http://127.0.0.1:9";
 
 atEnd(sweepMemory);

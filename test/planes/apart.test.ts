@@ -142,7 +142,7 @@ test("a console with a wrong secret or no gateway address gets no chat", async (
 		expect([env, refused.status]).toEqual([env, status]);
 	}
 	const calls = upstream.requests.length;
-	// A gateway without the secret accepts no token, whatever the token's signature.
+	// A gateway without the secret accepts no token, even a correctly signed one.
 	const closed = await start("gateway");
 	const other = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: closed.url });
 	expect((await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url })).status).toBe(401);

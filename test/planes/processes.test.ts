@@ -1,4 +1,4 @@
-/** The gateway and the console as processes: a fault of one does not affect the other. */
+/** Gateway and console as processes: a fault of one does not affect the other. */
 import { expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -161,7 +161,7 @@ const figures = async (name: string) => {
 
 test("metrics have each process's loop lag; clients cannot query one process", async () => {
 	let told: string[] = [];
-	// The metrics leave out a process that is briefly busy.
+	// The metrics leave out a process that does not answer in time.
 	await waitFor(async () => {
 		told = (await figures("event_loop_lag")).map((line) => line.replace(/ [^ ]+$/, ""));
 		return told.length === 6;

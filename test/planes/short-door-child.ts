@@ -8,7 +8,7 @@ import { closingAnswer, drainListener } from "../../src/planes/drain-listener.ts
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";
-// Opens the C library now, as a gateway did for its journal's lock, since no descriptor is left later.
+// Opens the C library now, as a gateway does for its journal's lock: later no descriptor is left.
 libc();
 const server = Bun.serve({
 	hostname: "127.0.0.1",

@@ -4,7 +4,7 @@ import { LONG } from "../support/long-form.ts";
 import { chatBodyText, completionBodyText } from "./body-text.ts";
 import { judge } from "./judge.ts";
 
-/** `CASES=100000` for many, and `SEED` to repeat: then a failing case is shrunk. */
+/** `CASES=100000` runs many cases. `SEED` repeats a run and shrinks a failing case. */
 const CASES = Number(Bun.env.CASES ?? (LONG ? 2_000 : 500));
 /** Fixed seeds, so that only a change can cause a failure; the long run draws others. */
 const SEED = Number(Bun.env.SEED ?? (LONG ? Date.now() % 2 ** 31 : 20_261_128));

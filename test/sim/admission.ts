@@ -67,7 +67,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			const record = world.requests.get(admitted.id);
 			if (record) record.epoch = ledger.epoch;
 			const hold = ledger.reserve(admitted);
-			// The process died while it wrote the record; its code runs on without effect.
+			// The process died while it wrote the record. Its code continues without effect.
 			if (!hold || !record || process.dead) return hold;
 			record.admitted = true;
 			record.budgets = admitted.budgets;
@@ -116,7 +116,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 	if (!record.settleAppended && process.host.disk.room < 1_000) record.excused = true;
 	record.settled = { charged: event.charged, off: event.off };
 	if (!world.model.usage.has(record.id)) addPending(world, record, event.charged);
-	// The request outlived its journal in a stopping process, so it is charged as by the replay after a crash.
+	// A stopping process closed the journal before this request ended, so it is charged as by the replay after a crash.
 	if (event.basis === "recovered") {
 		world.count("outlived the journal");
 		if (!process.leaving) throw new Broken(`request ${record.id} outlived the journal of a process that goes on`);
@@ -147,7 +147,7 @@ async function drawWatched(
 		if (shortage && !shortage.untimely) checkShortage(world, draw, shortage);
 		return shortage;
 	} catch (error) {
-		// Only a fault that concerns the account, or everyone, may keep a request from its credit.
+		// Only a fault of this account's rows, or of everyone's, may keep a request from its credit.
 		if (
 			isCalm(world, draw.startedMs) &&
 			!(drawing.budgets && isAstray(world, process)) &&

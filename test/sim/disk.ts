@@ -40,7 +40,7 @@ export function createSimDisk() {
 	const keyOf = (id: string, epoch: number) => `${id}/${epoch}`;
 	const disk = {
 		room: Number.POSITIVE_INFINITY,
-		/** Gives `process` access. After its death it changes nothing, and its appends are lost. */
+		/** Gives `process` access. After the process's death its calls change nothing, and its appends are lost. */
 		homeOf: (process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome => ({
 			list: () =>
 				[...folders.values()]

@@ -130,14 +130,14 @@ export function createFaults(world: World) {
 	function pause(process: SimProcess): void {
 		world.onDelicate("cut off");
 		const forMs = random.chance(0.4) ? random.fraction() * 500 : random.fraction() * 15_000;
-		// The longer pause decides when the process's timers continue.
+		// The longer of two pauses decides when the process's timers continue.
 		process.pausedUntilMs = Math.max(process.pausedUntilMs, timeline.nowMs() + forMs);
 		timeline.after(forMs, `${process.name}: awake`, () => {
 			world.lastFaultMs = timeline.nowMs();
 		});
 		const { host } = process;
 		if (forMs < 6_000 || !random.chance(0.4)) return;
-		// The supervisor starts another process next to a stopped one, which ends when it continues.
+		// The supervisor starts another process next to a stopped one; the stopped one ends when it continues.
 		world.count("fault: replaced while stopped");
 		host.others.add(process);
 		host.process = undefined;

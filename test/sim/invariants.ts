@@ -125,9 +125,9 @@ function checkMemory(world: World): void {
 
 /**
  * Everything that `asking` could reserve of a budget if every live instance returned its idle credit. A dead process
- * counts the amounts not reserved by requests, until its lease is known to be over, and again when its next epoch
- * returns them; unless it had answered the last recall of `asking`: a crash loses the later answers, which are sent in
- * order.
+ * counts the amounts that its requests have not reserved, until its lease is known to be over, and again when its next
+ * epoch returns them. It does not count if it had answered the last recall of `asking`: answers are sent in order, and
+ * a crash loses the later ones.
  */
 export function coverage(world: World, id: string, asking: SimProcess): number {
 	const { model, pendingCharges } = world;
@@ -177,8 +177,8 @@ function ledgerIn(process: SimProcess, epoch: number): { ledger: Ledger; process
 }
 
 /**
- * Reserved, promised to a request at this moment, or granted for waiters and on its way to them. At another instance
- * waiters also come first for arrived credit.
+ * Reserved, promised to a request now, or granted for waiting requests and on the way to them. At another instance,
+ * too, waiting requests get arriving credit first.
  */
 function takenOf(slice: Readonly<Slice>, rest: number, isOwn: boolean): number {
 	const { free, held, unacknowledged, returning, promised, waiters } = slice;

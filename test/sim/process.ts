@@ -43,10 +43,10 @@ export interface SimProcess extends SimAdmission {
 	hearRecalls(): void;
 }
 
-/** Deadline of a statement, after which its outcome is unknown. */
+/** Deadline of a statement; after it the outcome is unknown. */
 const STATEMENT_DEADLINE_MS = 1_500;
 
-/** Who sends statements: a process, or the operator, who has a clock and a connection too. */
+/** Sender of statements: a process, or the operator, who has a clock and a connection too. */
 export interface Caller {
 	readonly dead: boolean;
 	readonly pausedUntilMs: number;
@@ -134,8 +134,8 @@ export function callServer<T>(
 				);
 			});
 		};
-		// A request may stay in a buffer until long after its deadline. It arrives twice only if the first reply was lost:
-		// a connection that answers does not repeat its requests.
+		// A request may stay in a buffer long after its deadline. It arrives twice only if the first reply was lost,
+		// because a connection that answers repeats no request.
 		send(fate >= 0.05 && fate < 0.07 ? 500 + random.fraction() * 6_000 : latencyMs(world));
 		if (fate >= 0.07 && fate < 0.09) send(random.fraction() * 4_000);
 	});

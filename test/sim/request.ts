@@ -46,7 +46,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	world.requests.set(record.id, record);
 	try {
 		const admitted = await admit(world, process, record);
-		// The process died while it wrote the record; its code runs on without effect.
+		// The process died while it wrote the record. Its code continues without effect.
 		if (admitted && !process.dead) await deliver(world, process, record, admitted);
 	} catch (error) {
 		if (error instanceof Broken) throw error;
@@ -144,7 +144,7 @@ async function deliver(world: World, process: SimProcess, record: RequestRecord,
 }
 
 /**
- * Ends an answer through the product's own stream code: one end comes first, sometimes others at the same moment or
+ * Ends an answer through the product's own stream code. One end comes first; others may come at the same moment, or
  * while an excess is being covered. The stream decides which of them settles it.
  */
 async function endAnswer(
@@ -176,7 +176,7 @@ async function endAnswer(
 	else await untilSettled(world, process, streaming);
 }
 
-/** Another part waits for the excess. */
+/** Another call waits for the credit that covers the excess. */
 async function untilSettled(world: World, process: SimProcess, streaming: Streaming<never>): Promise<void> {
 	world.count("ended by another end");
 	while (streaming.state !== "settled" && !process.dead)

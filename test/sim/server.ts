@@ -15,7 +15,7 @@ type Closed = ReturnType<ModelStore["close"]>;
 
 /** Defects of the statements, for mutants. */
 export interface ServerFlaws {
-	/** Looking for instances that lag also fences off those whose lease is over by the server's wall clock. */
+	/** Looking for instances that lag also fences those whose lease is over by the server's wall clock. */
 	fenceByWallClock?: boolean;
 	/** Going live does not lock the control log while it checks the log. */
 	goLiveWithoutLock?: boolean;

@@ -65,7 +65,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return Object.assign(run, { end: async () => {} });
 	}
 
-	/** Sent by no process, so they arrive at once. */
+	/** No process sends these statements, so they arrive at once. */
 	const directly = statementsOf((_label, statement) => new Promise((resolve, reject) => statement(resolve, reject)));
 	const ignored = () => {};
 	let laidDown: Promise<unknown> = Promise.resolve();

@@ -218,7 +218,7 @@ export function createSqlServer(
 		}
 	}
 
-	/** Whether, in one snapshot, each of them waits for a lock of another. */
+	/** Whether, in one snapshot of `pg_locks`, each of the running statements waits for a lock of another one. */
 	async function isStuck(running: readonly Work[], ends: Promise<void>): Promise<boolean> {
 		const first = await Promise.race([ends.then(() => "ended"), Bun.sleep(3)]);
 		if (first === "ended") return false;
@@ -265,7 +265,6 @@ export function createSqlServer(
 			const gone = Promise.all(waiting.map((work) => work.running));
 			for (const work of works) {
 				if (work.state !== "open") continue;
-				// The waiting statements never get their locks.
 				end(work, gone, () => work.aborted?.(down));
 			}
 		},

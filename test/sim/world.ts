@@ -40,7 +40,7 @@ export interface RequestRecord {
 	/** Whether the simulation damaged the request's records or lost its disk. */
 	excused: boolean;
 	ended: boolean;
-	/** Whether the present server may lack an earlier server's records. */
+	/** Whether the server is a new one, after a failover, that may lack records of the former server. */
 	forgotten: boolean;
 }
 
@@ -72,7 +72,7 @@ export interface KeyLimitsOf {
 
 export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax: null };
 
-/** Moments at which a revocation is delicate. */
+/** Moments at which a revocation could be missed. */
 export type Delicate = "renewal" | "go live" | "cut off";
 
 export interface PendingDraw {
@@ -227,7 +227,7 @@ function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	return createModelDatabase(world, server);
 }
 
-/** Usage in the store is no longer pending. */
+/** Removes a request from the pending ones when the model of the database stores its usage. */
 function watchUsage(world: Omit<World, "database">): void {
 	const { usage } = world.model;
 	const set = usage.set.bind(usage);

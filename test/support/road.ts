@@ -299,7 +299,7 @@ export function createRoad(options: RoadOptions = {}) {
 		call(nth = 1): Promise<ScriptedCall> {
 			return arrival(nth).promise;
 		},
-		/** Sets whether other requests wait for a place. */
+		/** Sets whether the server pool says that other requests wait for a place. */
 		contend(others: boolean): void {
 			contended = others;
 		},

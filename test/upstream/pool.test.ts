@@ -398,7 +398,7 @@ describe("accounts", () => {
 		// Before each of these four grants A holds three, two, one and no places.
 		expect(served.map(({ who }) => who)).toEqual(["b", "c", "b", "a"]);
 		const gone = served.splice(0);
-		// B's first place goes to C, whose request is the oldest; B holds none then and gets the second.
+		// C's request is the oldest, so C gets the place that B gives back first. B then holds none and gets the second.
 		for (const { who, ticket } of gone) if (who === "b") ticket.release("ok");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["c", "b"]);

@@ -94,7 +94,7 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 	return { sent, keys, accounts: new Map([[account, RICH]]) };
 }
 
-// `db/migrated.test.ts` tests the mark that this version writes for it.
+// `db/migrated.test.ts` tests that this version marks a breaking migration for the former version.
 test.skipIf(!LONG)("the former version refuses a schema that breaks it", async () => {
 	const database = await createEmptyDatabase();
 	const folder = temporaryFolder();

@@ -16,7 +16,7 @@ test("every audited action has its own label, and every writer uses the typed ac
 	const writers = [...new Bun.Glob("**/*.{ts,sql}").scanSync({ cwd: SOURCE })].filter(
 		(path) => !path.startsWith("db/migrations") && /into audit_event/.test(read(path)),
 	);
-	// The function gets its entries from `auditNotesJson` of the other.
+	// The SQL function gets its entries from `auditNotesJson` in ops/audit.ts.
 	expect(writers.toSorted()).toEqual(["db/functions/audit.sql", "ops/audit.ts"]);
 	expect(read("ops/audit.ts")).toContain("readonly action: AuditAction");
 	const words = Object.values(AUDIT_WORDS);

@@ -20,7 +20,7 @@ export interface Size {
 export interface Filled {
 	readonly size: Size;
 	readonly days: number;
-	/** First keys of the newest accounts, in descending order. */
+	/** First keys of the newest accounts, newest account first. */
 	readonly secrets: readonly Secret[];
 }
 
@@ -168,7 +168,7 @@ function hoursText(size: Size, days: number): string {
 		update api_key set last_used_at = now() - interval '1 hour' where id like 'key_1%';`;
 }
 
-/** Each lease is a cent more than its spent amount. */
+/** Each lease was granted a cent more than it spent. */
 function leasesText({ accounts }: Size, days: number): string {
 	return `
 		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, started_at) select '${INSTANCE}', 1, 1, 'dead', 15000, now(), at from bench_day where day = 0;

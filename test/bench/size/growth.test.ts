@@ -18,7 +18,7 @@ const ROWS_PER_DAY = 100;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 100;
 const LEASES = 2_000;
-/** Larger ratios of pages are growth; a deeper index reads less than that. */
+/** A larger ratio of pages means growth. A deeper index costs less than this ratio. */
 const FACTOR_MAX = 1.5;
 const PAGES_MORE = 60;
 /** Work whose bound is above the shorter history, with the reason. */

@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	test("the way from sign-up to the first answer takes 11 clicks, 5 fields", async () => {
 		if (LONG) await becomeVisitor(tab);
 		const before = stripe.pages.length;
-		// Where the button is, which must be read before the page is left.
+		// Position of the button; it must be read before the page is left.
 		let box: Awaited<ReturnType<Locator["boundingBox"]>> = null;
 		const lookWhere = async (route: Route) => {
 			box = await page.getByRole("button", { name: "Pay by card" }).boundingBox();

@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key?.state).toBe("revoked");
 		const navigation = page.getByRole("navigation", { name: "Main" });
 		await navigation.getByRole("link", { name: "Usage" }).click();
-		// The guest's own account is shown now, so the navigation has the credit page, which developers do not see.
+		// The guest sees the own account again, so the navigation has the credit page, which developers do not see.
 		await navigation.getByRole("link", { name: "Credit" }).waitFor();
 		await navigation.getByRole("link", { name: "Keys" }).click();
 		await page.getByText("No keys yet.").waitFor();

@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 	});
 
 	test("the shown secret is in the snippet of every tool", async () => {
-		// The same component shows all tools.
+		// All tools are shown by this component, so one suffices.
 		for (const tool of TOOLS)
 			expect(JSON.stringify(tool.steps(factsFor(service, secret))), tool.name).toContain(secret);
 		for (const { name } of LONG ? TOOLS : []) {
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await made.waitFor();
 		late.resolve();
 		await arrived.promise;
-		// Waits for a frame, after which changes by the late answer would be drawn.
+		// Waits for a frame, in which the late answer's changes would be drawn.
 		await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
 		expect(await made.isVisible()).toBe(true);
 		await page.unroute("**/api/console/keys?*");

@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 
 describe.skipIf(!hasChromium)("a page that was left open", () => {
 	test("asks for the password before it creates a key without a cap", async () => {
-		// With animations, as most people have them.
+		// Animations are on, as most people have them.
 		await page.emulateMedia({ reducedMotion: "no-preference" });
 		await walk(page, "/keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		for (const _ of [1, 2]) {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();
 			await page.locator("input[type=file]").setInputFiles(file);
-			// The page may still show the previous keys, and another key would make another batch.
+			// The page may still show the previous keys. With another key the test would create another batch.
 			const key = page.getByRole("dialog").getByLabel("Key", { exact: true });
 			await waitFor(async () => (await key.inputValue()).startsWith("nightly"), "the newest key to be chosen");
 			await page.getByRole("button", { name: "Start", exact: true }).click();

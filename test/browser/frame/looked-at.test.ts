@@ -12,7 +12,7 @@ const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/con
 /** The request for the signed-in person's own data. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
 
-/** In the long form only; `left-open.test.ts` guards money, secrets and accounts in the short form. */
+/** Only in the long form; in the short form `left-open.test.ts` tests money, secrets and accounts. */
 const isRun = LONG && hasChromium;
 const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
 const { owner, page, heading, walkTo, switchTo, name } = house;

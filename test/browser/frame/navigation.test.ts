@@ -10,7 +10,7 @@ import { createWindows, seenAs, settled, walk } from "../windows.ts";
 // The long form visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-/** In the long form only; `pages/pages.test.ts` guards dialogs, drawer and size in the short form. */
+/** Only in the long form; in the short form `pages/pages.test.ts` tests dialogs, drawer and size. */
 const isRun = LONG && hasChromium;
 const [stage, browser] = isRun
 	? await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()])
@@ -137,7 +137,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
 		// 1,000 requests of 6,000 tokens at $1 and 400 tokens at $2 per million.
 		await bars.getByText("$6.80").first().waitFor();
-		// The stage's own requests do not change this median; the last model has 19 answers.
+		// The stage's own requests do not change this median. The last model has 19 answers, too few for a figure.
 		await bars.getByRole("listitem").filter({ hasText: "Llama 3.3" }).getByText("84 tokens/s").waitFor();
 		expect(await bars.getByRole("listitem").filter({ hasText: "Mistral" }).getByText("tokens/s").count()).toBe(0);
 		const row = (name: string) =>
@@ -177,7 +177,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	test("the first page is painted within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
-		// Repeats slow tries, since other work only slows the page down.
+		// Repeats slow tries: other work can only slow the page down.
 		while (tries.length < 3 || (tries.length < TRIES_MAX && !isQuick())) {
 			const tab = await windows.open();
 			await tab.page.goto("/sign-in");

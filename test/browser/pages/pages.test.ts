@@ -36,7 +36,7 @@ const UNAVAILABLE = {
 		error: { message: "The database is away.", type: "server_error", code: "service_unavailable" },
 	}),
 };
-/** English sentences whose German differs, without names that customers of the stage use. */
+/** English sentences that German pages must not show, without names that the stage's customers use. */
 const ENGLISH_SENTENCES = [german, server]
 	.flatMap((texts) => Object.entries(texts))
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 			await settled(tab.page);
 			await picture(tab.page, `${language === "de" ? "german-" : ""}${name}-${view.join("-")}`);
 			const problems = await problemsOf(tab.page);
-			// German with the longest names is the widest: it is tried at each width.
+			// German with the longest names is the widest text, so it is tried at each width.
 			if (WITH_PICTURES || language === "de") {
 				// The short run tries large text or one other width for each page, in turn.
 				const nth = (LONG ? PAGES : PAGES_SHORT).indexOf(page);

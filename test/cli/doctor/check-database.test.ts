@@ -36,7 +36,7 @@ beforeAll(async () => {
 describe("an existing database", () => {
 	test("reports version, round trip, schema, clock, settings that lose the books", async () => {
 		const findings = await check();
-		// The load of the machine decides these findings; the tests of `judgeSettings` below cover them.
+		// These findings depend on the machine's load; the tests of `judgeSettings` below cover them.
 		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
 			expect(findings.filter((finding) => what.test(finding.what))).toHaveLength(1);
 		expectFinding(findings, "ok", /the schema is up to date/);

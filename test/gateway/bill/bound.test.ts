@@ -101,7 +101,7 @@ function modelOf(card: Omit<RateCard, "id" | "version">, name: DialectName, more
 }
 
 /**
- * Runs the property with random requests and answers; requires a minimum of bills, so that refusing all cannot pass.
+ * Runs the property with random requests and answers. A gateway that refuses all of them fails: bills are required.
  */
 async function holds(
 	endpoint: AnyEndpoint,

@@ -92,7 +92,7 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 
 const NOTHING: PlainLength = { bytes: 0, chars: 0 };
 
-/** Counts what the cut strings of `short` lack compared with `whole`; everything else must be equal. */
+/** Compares `short` with `whole`: counts the text that the cut strings lack. All else must be equal. */
 function missingIn(whole: unknown, short: unknown): PlainLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);

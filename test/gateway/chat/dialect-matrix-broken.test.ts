@@ -10,11 +10,11 @@ import {
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Runs every dialect through the whole service with answers that break off, because of the upstream or the client. */
+/** Runs every dialect through the whole service with answers that the upstream or the client breaks off. */
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** A service with short timeouts, for silent servers only: a busy machine may itself be silent for seconds. */
+/** A service with short timeouts, only for silent servers: on a busy machine any server may be silent for seconds. */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n${UNBROKEN}`, { ahead: true });
 /** Two events whose bytes estimate to more than two tokens: a failed stream is still charged two. */
 const LONG_WORDS = "acknowledgement responsibilities";
@@ -105,7 +105,7 @@ describe("a client that leaves", () => {
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
-				// The client leaves only after it has received some output.
+				// The client disconnects only after it has received some output.
 				await client.until("xxxx");
 				client.stall();
 				// Waits until the upstream's output stops growing: the gateway stops reading when the client's buffers are

@@ -20,7 +20,7 @@ import { SINGLE_CHOICE } from "../../support/upstream-wire.ts";
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** A service with short timeouts, for silent servers only: a busy machine may itself be silent for seconds. */
+/** A service with short timeouts, only for silent servers: on a busy machine any server may be silent for seconds. */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`, { ahead: true });
 
 type Json = Record<string, unknown>;

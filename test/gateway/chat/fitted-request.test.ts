@@ -4,7 +4,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import { type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
-/** Request forms that clients send and servers refuse, through the whole service: each in every dialect. */
+/** Request forms that clients send and some servers refuse; each goes through the whole service in every dialect. */
 
 const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
 const LISTED = "tool_choice, parallel_tool_calls, functions, function_call, logit_bias, response_format.regex";
@@ -64,7 +64,7 @@ const ANSWERS: readonly (readonly [string, Json, Json])[] = [
 ];
 
 const calling = (given: unknown) => ({ ...CALL, function: { name: "f", arguments: given } });
-/** Arguments of a call that a client sends back, and at the server. */
+/** Arguments of a call: as the client sends them back, and as the server receives them. */
 const ARGUMENTS: readonly (readonly [string, unknown, string])[] = [
 	["empty", "", "{}"],
 	["blank", " ", "{}"],

@@ -34,7 +34,7 @@ const said = (message: string, more: object = {}) => ({ error: { message, type: 
 interface Case {
 	readonly answer: () => Response;
 	readonly expected: { status: number; code: string; retryAfter?: string; shouldRetry?: string; calls: number };
-	/** Whether the error leaves the servers' health as it was, so that the customer's next request succeeds. */
+	/** True if the error leaves the server's health as it was, so that the customer's next request succeeds. */
 	readonly neutral: boolean;
 	readonly onlyStreamed?: true;
 }

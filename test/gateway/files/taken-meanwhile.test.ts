@@ -30,7 +30,7 @@ const ACTS: [string, string, (customer: Customer) => Promise<AppendedEntry>][] =
 	["a suspended account", "account_suspended", ({ accountId }) => suspendAccount(statements, accountId)],
 ];
 
-/** Sends all but the end of a request, revokes the right to it, then sends the end; returns the answer. */
+/** Sends a request without its end, takes the right to it away, then sends the end. Returns the answer. */
 async function answeredBehind(request: string, customer: Customer, act: (typeof ACTS)[number][2]): Promise<string> {
 	const client = await openRaw(service.url, request.slice(0, -3));
 	// This answer proves that the server has read the bytes that the first connection sent before.

@@ -70,7 +70,7 @@ test("a claim without a reply is released until it cannot commit", async () => {
 	};
 	const running = createRunning({ claims: store, clock, log: silentLog });
 	const claim = claimOf("k");
-	// A claim's statement that timed out at the gateway and still runs in Postgres.
+	// A claim's statement that timed out at the gateway but still runs in Postgres.
 	const slow = postgres(db.url, { max: 1 });
 	await slow.begin(async (sql) => {
 		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60, ${Date.now()})`;

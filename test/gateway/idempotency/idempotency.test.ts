@@ -257,7 +257,7 @@ describe("a repeatable request", () => {
 		await (await first).text();
 		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
 		expect((await send(() => void Object.assign(key, { state: "revoked" }))).status).toBe(401);
-		// The key's owner finds the refusal in the account's log.
+		// The owner of the key finds the refusal in the account's log.
 		expect(road.refused.at(-1)?.code).toBe("api_key_revoked");
 	});
 });

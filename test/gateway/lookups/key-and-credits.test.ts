@@ -96,7 +96,7 @@ describe("GET /v1/key", () => {
 		await sql`update lease set budget_id = ${before} where budget_id = ${today}`;
 		const next = await (await service.get("/v1/key", secret)).json();
 		expect(next.data).toMatchObject({ cap_spent_usd: "0.00", remaining_usd: "0.0005", spent_usd: COST });
-		// Restores the lease's budget: the service could not return this credit at its stop, and would wait.
+		// Restores the lease's budget. Otherwise the service could not return this credit when it stops, and would wait.
 		await sql`update lease set budget_id = ${today} where budget_id = ${before}`;
 	});
 

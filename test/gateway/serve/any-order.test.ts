@@ -1,5 +1,5 @@
 /**
- * A request's events in any order, any number in one turn of the event loop: it settles once, for the delivered part.
+ * Events of a request in any order, any number in one turn of the event loop: it settles once, for what was delivered.
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";

@@ -47,7 +47,7 @@ test("clients that leave at any moment are settled once", async () => {
 			client.leave();
 		}),
 	);
-	// Once this request is answered all earlier ones have ended; clients that left during the key look-up have no usage
+	// When this request is answered, all earlier ones have ended. A client that left during the key look-up has no usage
 	// row.
 	expect((await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()).usage).toBeDefined();
 	await service.settled();

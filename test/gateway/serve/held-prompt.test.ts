@@ -69,7 +69,7 @@ for (const [name, content] of Object.entries(PROMPTS))
 				await Promise.all(readers.map((reader) => reader?.read()));
 			}
 			const areLetGo = () => waitFor(() => letGo.mock.calls.length === 1 + REQUESTS, "each to be let go, once");
-			// A stream frees its prompt once output has begun, other requests at their end.
+			// A stream frees its prompt when output begins, any other request when it ends.
 			if (stream) await areLetGo();
 			leave.abort();
 			await areLetGo();

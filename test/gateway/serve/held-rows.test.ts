@@ -87,7 +87,7 @@ const all = await sql<{ name: string }[]>`
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
 test("held rows affect their own account only", async () => {
-	// The holder's requests create rows in as many tables as possible.
+	// The requests of the customer who holds the locks create rows in as many tables as possible.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
 	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
 	upstream.next(reply().hang());
@@ -115,7 +115,7 @@ test("held rows affect their own account only", async () => {
 			await held.promise;
 			heldIn.push(name);
 			const waited = watchWaits();
-			// The holder also sends requests, so that its blocked rows are in the same batches as the customer's.
+			// The customer with the locks also sends requests: its blocked rows are in the same batches as the other's.
 			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret, hangUp.signal));
 			await live(customer).catch((error) => {
 				throw new Error(`all rows of ${name} but its own are held, and a customer notices`, { cause: error });
@@ -169,7 +169,7 @@ test("a key is revoked while its usage sums wait", async () => {
 			select 1 from pg_stat_activity where datname = current_database() and query ~ 'usage_fold' and wait_event_type = 'Lock'`;
 		await waitFor(async () => (await waiting()).length > 0, "the sums to wait for the row that is held", 4 * PROMPT_MS);
 		expect((await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId })).seq).toBePositive();
-		// Waiting for the row is allowed for the aggregation job.
+		// The job that updates the hourly sums may wait for the row.
 		expect((await waiting()).length).toBeGreaterThan(0);
 	} finally {
 		await letGo();

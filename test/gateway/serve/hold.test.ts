@@ -4,7 +4,7 @@ import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts"
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-/** The status waits for the first event for a limited time; comments keep an idle stream alive. */
+/** The status waits for the first event, for a limited time. Comments keep an idle stream open. */
 
 const first = withUpstream("vllm");
 const second = withUpstream("vllm");

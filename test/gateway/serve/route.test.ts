@@ -166,7 +166,7 @@ test("by price and by speed the best model is first", async () => {
 		served.push(answer.served);
 		await service.settled();
 	}
-	// The speed estimate favours recent answers, so the route settles on the faster model.
+	// The speed estimate favours recent answers, so the route changes to the faster model.
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 

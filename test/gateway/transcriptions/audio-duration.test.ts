@@ -154,7 +154,7 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt32BE(count, 22);
 		};
 		expect(await told(changed("tone.flac", samples(8_000)))).toContain("claims 1.0 s but contains 5.0 s");
-		// Zero samples mean an unknown length, as written by a recorder that cannot seek.
+		// Zero samples mean an unknown length, as a recorder writes that cannot seek.
 		expect(await told(changed("tone.flac", samples(0)))).toBe("5 of 5");
 		const info = recording("tone.flac");
 		const frames = info.indexOf(Buffer.from([0xff, 0xf8]), 42);
@@ -316,7 +316,7 @@ test("dense files do not block the event loop", async () => {
 	for (const [name, bytes] of Object.entries(files)) {
 		const file = new Blob([bytes]);
 		let best = Number.POSITIVE_INFINITY;
-		// Other tries follow a slow one, since garbage collection and compilation add to the measured time.
+		// Repeats a slow try: garbage collection and compilation add to the measured time.
 		for (let nth = 0; nth < TRIES_MAX && best >= HELD_MS_MAX; nth += 1) best = Math.min(best, await heldMs(file));
 		expect([name, best, best < HELD_MS_MAX]).toEqual([name, best, true]);
 	}

@@ -10,7 +10,7 @@ import type { World } from "./world.ts";
 export interface PagedFault {
 	readonly what: string;
 	readonly alerts: readonly string[];
-	/** Causes the fault; resolves when it is active. The world cleans up what remains. */
+	/** Causes the fault; resolves when the fault is active. The world repairs what remains. */
 	run(world: World): Promise<void>;
 	/** Repairs the fault before the next one starts. */
 	mend?(world: World): Promise<void> | void;
@@ -53,7 +53,7 @@ export const FAULTS: readonly PagedFault[] = [
 		alerts: ["TollgateBreakerOpen", "TollgateUpstreamFailures"],
 		async run(world) {
 			world.shaky.next(...Array.from({ length: 400 }, () => reply().errorStatus(500)));
-			// Three customers, since the failures of one do not open the circuit breaker for others.
+			// Three customers, because the failures of one do not open the circuit breaker for others.
 			const keys = await Promise.all([newCustomer(world), newCustomer(world), newCustomer(world)]);
 			for (let round = 0; round < 40; round++) {
 				for (const { secret } of keys) await chat(world, "shaky", secret);

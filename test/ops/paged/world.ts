@@ -27,7 +27,7 @@ export interface World {
 	readonly narrow: UpstreamServer;
 	/** A webhook's server that answers 410. */
 	readonly gone: { readonly url: string };
-	/** Functions that release what faults block. */
+	/** Functions that end what the faults block. */
 	readonly later: (() => void)[];
 	/** The customer who sends requests throughout the run. */
 	secret: string;

@@ -133,7 +133,8 @@ export class CompletionReader extends TextReader<CompletionChoice> {
 		index: number,
 		progress: ChoiceProgress,
 	): CompletionChoice | undefined {
-		const finish = completionFinish(raw.finish_reason);
+		const end = completionFinish(raw.finish_reason);
+		const finish = progress.finished ? null : end;
 		const text = asText(raw.text ?? "");
 		if (text === undefined) throw failed("a choice whose text is none");
 		progress.finished ||= finish !== null;

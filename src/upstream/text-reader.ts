@@ -9,8 +9,7 @@ import { type ReportedUsage, readUsage, UsageTally, withoutCompletion } from "./
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
 /**
- * Reads a streamed text. It is complete when all choices finished and the end marker or usage arrived. A class, because
- * there is one per open stream.
+ * Reads a streamed text. It is complete when all choices finished. A class, because there is one per open stream.
  */
 export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choice>> {
 	readonly #dialect: Dialect;
@@ -151,10 +150,6 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	/** False while a choice has not started: servers may stream choices one after the other. */
 	finished(): boolean {
 		return this.#allFinished() && this.#choices.filter(Boolean).length >= this.#choicesAsked;
-	}
-
-	complete(): boolean {
-		return this.#ended || (this.finished() && this.usageIsFinal());
 	}
 
 	usage(): ReportedUsage | undefined {

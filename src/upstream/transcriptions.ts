@@ -203,7 +203,6 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		accept,
 		ended: () => ended,
 		finished: () => finished,
-		complete: () => finished,
 		usage: () => usage,
 		usageIsFinal: () => finished && isCounted,
 	};

@@ -34,13 +34,17 @@ const VALUES_MAX = 100_000;
 /** Shorter texts are parsed at once, whatever their structure. */
 const SHORT_CHARS = 16 * 1024;
 
+/** Some servers write the end of a stream after one JSON body, too. */
+const END_MARKERS = /(?:\s(?:data: ?)?\[DONE\])+\s*$/;
+
 /** The parsed text; undefined if it is not JSON, is `null`, or exceeds the limits. */
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
 	try {
 		return withExactArguments(JSON.parse(text), text) ?? undefined;
 	} catch {
-		return undefined;
+		const body = text.replace(END_MARKERS, "");
+		return body === text ? undefined : parseJson(body);
 	}
 }
 

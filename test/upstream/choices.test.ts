@@ -45,6 +45,31 @@ describe("a finish reason", () => {
 	});
 });
 
+test.each(["stop", "tool_calls", "length", null])(
+	"sends one finish reason if a server repeats it as %p",
+	(repeated) => {
+		const chat = new ChatReader(DIALECTS.openai);
+		const text = new CompletionReader(DIALECTS.openai, { prompts: 1, n: 1 });
+		const tools = [{ index: 0, id: "a", function: { name: "f", arguments: "" } }];
+		for (const [reader, said] of [
+			[chat, { delta: { content: "a", tool_calls: tools } }],
+			[text, { text: "a" }],
+		] as const) {
+			const accept = (choice: Json) =>
+				reader.accept(JSON.stringify({ choices: [{ index: 0, ...choice }], usage }))?.choices;
+			expect(accept({ ...said, finish_reason: "stop" })?.[0]).toMatchObject({
+				finish_reason: reader === chat ? "tool_calls" : "stop",
+			});
+			for (const empty of [
+				{ delta: {}, text: "" },
+				{ delta: { content: "" }, text: "" },
+			])
+				expect(accept({ ...empty, finish_reason: repeated })).toBeUndefined();
+			expect(reader.finished()).toBe(true);
+		}
+	},
+);
+
 test("reads a whole message in the only event of a stream", () => {
 	const reader = new ChatReader(DIALECTS.openai);
 	const message = { role: "assistant", content: "a b", tool_calls: [{ id: "x", ...call }] };

@@ -141,16 +141,16 @@ describe("a malformed stream", () => {
 	test("an empty finish reason does not finish a choice", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "" }));
-		expect(chat.complete()).toBe(false);
+		expect(chat.finished()).toBe(false);
 		expect(() => chat.accept("[DONE]")).toThrow(expect.objectContaining({ kind: "died" }));
 	});
 
-	test("is complete with finish and usage, without the end marker", () => {
+	test("is finished without usage and end marker", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "stop" }));
-		expect(chat.complete()).toBe(false);
+		expect([chat.finished(), chat.usageIsFinal()]).toEqual([true, false]);
 		chat.accept('{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}');
-		expect(chat.complete()).toBe(true);
+		expect(chat.usageIsFinal()).toBe(true);
 		chat.accept(" [DONE] ");
 		chat.accept('{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1000}}');
 		expect(chat.usage()?.completionTokens).toBe(1);
@@ -211,6 +211,18 @@ test.each<[object, boolean]>([
 ])("a message with %j is an error: %p", (more, expected) => {
 	expect(isError({ message: "Success", ...more })).toBe(expected);
 });
+
+test.each(["\n[DONE]", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]\n\ndata: [DONE]"])(
+	"reads JSON that the end marker %j follows",
+	(marker) => {
+		expect(parseJson(`{"text":"a\\n[DONE]"}${marker}`)).toEqual({ text: "a\n[DONE]" });
+		expect([parseJson(`{"text":${marker}`), parseJson(marker), parseJson(`{} x${marker}`)]).toEqual([
+			undefined,
+			undefined,
+			undefined,
+		]);
+	},
+);
 
 describe("a malformed unstreamed answer", () => {
 	const shapes = ["", "[]", "{}", '{"choices":[]}', '{"choices":[{}]}', '{"choices":"x"}'];

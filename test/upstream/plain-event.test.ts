@@ -23,7 +23,7 @@ function relayOf(includeUsage: boolean, padding: string) {
 				if (chunk?.choicesText !== undefined) plain += 1;
 				const text = chunk === undefined ? "" : events.chunks([chunk]);
 				const { choices, outputBytes, about, sources } = chunk ?? {};
-				const ends = [reader.ended(), reader.complete(), reader.usageIsFinal()];
+				const ends = [reader.ended(), reader.finished(), reader.usageIsFinal()];
 				return { text, choices, outputBytes, about, sources, ends, usage: reader.usage() };
 			} catch (error) {
 				return (error as UpstreamFailure).kind;

@@ -30,12 +30,13 @@ describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const
 		await player.stop();
 	});
 
-	test("is a failure if it breaks off early", async () => {
+	test("is a failure if it breaks off before its finish", async () => {
 		const player = createPlayer(recording);
 		const whole = await player.play();
 		for (const end of sampleOf(recording)) {
 			const { said, failed } = await player.play(0, end);
-			if (failed === undefined) expect({ end, said }).toEqual({ end, said: whole.said });
+			// After the finish only counts and sources may be missing.
+			if (failed === undefined) expect({ end, choices: said.choices }).toEqual({ end, choices: whole.said.choices });
 			else expect({ end, begins: begins(said.choices, whole.said.choices) }).toEqual({ end, begins: true });
 		}
 		expect(bytes.length).toBeLessThan(4_096);

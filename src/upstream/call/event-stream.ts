@@ -128,7 +128,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 			// Drops the payloads, so that memory is freed during the next read.
 			payloads.length = 0;
 			if (this.#failure === undefined) {
-				if (this.#reader.ended() || (done && this.#reader.complete())) this.#finish(done);
+				if (this.#reader.ended() || (done && this.#reader.finished())) this.#finish(done);
 				else if (done) this.#broke(died("the stream ended without its end"));
 			}
 			if (chunks.length > 0) return this.#delivered(chunks);
@@ -245,12 +245,12 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * Decides whether an answer without an end marker is complete, since some servers never send one. It is complete if
-	 * it has its finish and its usage, or its finish and then silence.
+	 * Decides whether an answer without an end marker is complete, since some servers never send one. It is complete after
+	 * its finish, whatever ends the connection: silence, or a close with or without usage.
 	 */
 	brokeOff(error: unknown): Arrived {
 		const { kind } = this.#attempt.guard.failureOf(error);
-		const isEnd = kind === "died" ? this.#reader.complete() : kind === "timeout" && this.#reader.finished();
+		const isEnd = (kind === "died" || kind === "timeout") && this.#reader.finished();
 		if (this.#state !== "streaming" || !isEnd) throw this.#broke(error);
 		this.#finish(true);
 		return NO_MORE;

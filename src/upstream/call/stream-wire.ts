@@ -9,8 +9,6 @@ export interface StreamReader<Chunk> {
 	ended(): boolean;
 	/** True if every requested choice has a finish reason. */
 	finished(): boolean;
-	/** True if the answer lacks nothing, even if its connection broke. */
-	complete(): boolean;
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
 }
@@ -43,7 +41,7 @@ export interface Gathering<Answer, Chunk = OutputChunk> {
 export interface AnswerStream<Chunk> {
 	/**
 	 * Returns all chunks that arrived together, at least one; null when the answer is complete: finished, and followed by
-	 * an end marker, usage or silence. Throws UpstreamFailure if it is not. Do not call it after an end.
+	 * an end marker, silence or a close. Throws UpstreamFailure if it is not. Do not call it after an end.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
 	/**

@@ -34,7 +34,9 @@ export function rebuildChunkChoice(
 	index: number,
 	progress: ChoiceProgress,
 ): ChatChunkChoice | undefined {
-	const reason = finishReason(raw.finish_reason);
+	const end = finishReason(raw.finish_reason);
+	// Some servers repeat the finish reason on the event with the usage.
+	const reason = progress.finished ? null : end;
 	// The whole message, if a server sends the answer as one event.
 	const whole = reason === null || progress.started ? undefined : asObject(raw.message);
 	let delta = rebuildDelta(asObject(raw.delta) ?? whole, progress);

@@ -158,13 +158,18 @@ for (const [at, kind] of KINDS.entries()) {
 	);
 }
 
-for (const counted of [true, false])
+for (const [counted, open] of [
+	[true, true],
+	[false, true],
+	[false, false],
+])
 	matrix.cell(
-		`a finished stream ${counted ? "with" : "without"} usage, without its end marker on an open connection`,
+		`a finished stream ${counted ? "with" : "without"} usage, without its end marker, ${open ? "left open" : "closed"}`,
 		async ({ send, upstream }) => {
-			const answer = reply().text("aaaa bbb").stallAfter(2);
+			const said = reply().text("aaaa bbb");
+			const answer = open ? said.stallAfter(2) : said.withoutEndMarker();
 			const { client, nth } = await send({ stream: true }, counted ? answer : answer.usage(null));
-			await upstream.waitForAbort(nth);
+			if (open) await upstream.waitForAbort(nth);
 			return await client.ended();
 		},
 		(cell) => {

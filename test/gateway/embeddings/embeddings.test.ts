@@ -103,7 +103,11 @@ test.each([
 	["an index twice", { data: [0, 0].map((index) => ({ index, embedding: [1] })) }],
 	["an index beyond", { data: [0, 2].map((index) => ({ index, embedding: [1] })) }],
 	["holes in a vector", { data: [0, 1].map((index) => ({ index, embedding: [1, null] })) }],
-	["a number beyond all", '{"data": [{"index": 0, "embedding": [1, 1e999]}, {"index": 1, "embedding": [1, 2]}]}'],
+	...["1e999", "NaN", "-Infinity", '"1"'].map((number): [string, string] => [
+		`the number ${number}`,
+		`{"data": [{"index": 0, "embedding": [1, ${number}]}, {"index": 1, "embedding": [1, 2]}]}`,
+	]),
+	["NaN in base64", '{"data": [{"index": 0, "embedding": "AADAfw=="}, {"index": 1, "embedding": "AACAPw=="}]}'],
 	["base64 that is none", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
 	["no object", "[1, 2]"],
 	["no JSON", "<html>secret</html>"],

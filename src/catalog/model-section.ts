@@ -1,4 +1,5 @@
 import { msOfIso } from "../base/iso-date.ts";
+import { readCost } from "./cost-section.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
 import { whyNotHonoured } from "./request-fields.ts";
@@ -13,7 +14,7 @@ export const MODEL_FIELDS = [
 	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role reasoning_history".split(
 		" ",
 	),
-	...["rates", "batch_rates", "retires_on", "upstreams"],
+	...["rates", "batch_rates", "cost", "retires_on", "upstreams"],
 ];
 
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
@@ -73,6 +74,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const reasoningHistory = reader.choice(map.get("reasoning_history"), REASONING_HISTORIES);
 	const rates = readRates(reader, map.require("rates"), kind);
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
+	const cost = readCost(reader, map.get("cost"));
 	const retiresOn = readDay(reader, map.get("retires_on"));
 	const upstreams = readUpstreams(reader, map.require("upstreams"), kind);
 	if (kind !== undefined) leaveOutUnsupported(reader, kind, listed, upstreams);
@@ -95,6 +97,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		...(reasoningHistory === undefined ? {} : { reasoningHistory }),
 		rates,
 		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
+		...(cost === undefined ? {} : { cost }),
 		...(retiresOn === undefined ? {} : { retiresOn }),
 		upstreams: Object.freeze(upstreams),
 	});

@@ -1,5 +1,5 @@
 import type { Text } from "../base/translate.ts";
-import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
+import type { NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 
 export type ModelKind = "chat" | "embedding" | "transcription" | "image" | "rerank";
 export type ChatMode = "chat" | "completions";
@@ -33,6 +33,13 @@ export interface RateCard extends Rates {
 	/** `<model id>@<version>`; primary key in Postgres. */
 	readonly id: string;
 	readonly version: number;
+}
+
+/** What a model costs the operator: per replica and hour, and per token. */
+export interface ModelCost {
+	readonly replicaHour: NanoUsd;
+	readonly input: number;
+	readonly output: number;
 }
 
 export interface BatchTerms {
@@ -87,6 +94,8 @@ export interface Model {
 	/** `2027-01-31`: from that day (UTC) on the model is not served. Absent: no day is set. */
 	readonly retiresOn?: string;
 	readonly rateCard: RateCard;
+	/** Absent if `tollgate.yaml` has none. */
+	readonly cost?: ModelCost;
 	readonly upstreams: readonly UpstreamSpec[];
 	/** Unix seconds at which this id first was in the catalogue. */
 	readonly createdS: number;

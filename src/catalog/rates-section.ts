@@ -59,7 +59,8 @@ export function readRates(
 	);
 }
 
-function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
+/** Reads a decimal string; undefined if it has a mistake. */
+export function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
 	const read = reader.scalar(field);
 	if (read === undefined) return undefined;
 	const parse = perMillion ? parseRatePerMillion : parseRatePerUnit;

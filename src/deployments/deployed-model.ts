@@ -1,4 +1,4 @@
-import type { ChatMode, Model, ModelKind, RateCard } from "../catalog/model.ts";
+import type { ChatMode, Model, ModelCost, ModelKind, RateCard } from "../catalog/model.ts";
 
 /** A model as a gateway reports it to the console: JSON, without its servers' addresses and keys. */
 export interface DeployedModel {
@@ -13,12 +13,14 @@ export interface DeployedModel {
 	readonly maxOutputTokens: number;
 	readonly parameters: readonly string[];
 	readonly rateCard: RateCard;
+	/** For operators only. */
+	readonly cost?: ModelCost;
 	/** First day (UTC) without the model, `2027-01-31`. Absent: none is set, or the gateway has the previous version. */
 	readonly retiresOn?: string;
 }
 
 export function deployedModel(model: Model): DeployedModel {
-	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard, retiresOn } = model;
+	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard, cost, retiresOn } = model;
 	return {
 		id,
 		aliases,
@@ -31,6 +33,7 @@ export function deployedModel(model: Model): DeployedModel {
 		maxOutputTokens,
 		parameters: [...model.parameters],
 		rateCard,
+		...(cost === undefined ? {} : { cost }),
 		...(retiresOn === undefined ? {} : { retiresOn }),
 	};
 }

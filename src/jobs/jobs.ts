@@ -14,9 +14,10 @@ import {
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { deleteRefusals } from "../console/log/refused-log.ts";
 import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
+import { sampleService } from "../console/operator/service-figures.ts";
 import { deleteOldCounts } from "../console/rate-counter.ts";
 import { deleteUnproved, forgetSessions } from "../console/sign-in/auth-sign-up.ts";
-import { foldUsage } from "../console/usage/usage-fold.ts";
+import { foldUsage, rollUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Deployments, deleteOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
@@ -43,6 +44,7 @@ export interface JobDeps {
 }
 
 const FOLD_MS = 2_000;
+const SAMPLE_MS = 60_000;
 const COLLECT_MS = 5_000;
 /** Interval of automatic top-ups. A check costs three statements while no account changes. */
 const TOP_UP_MS = 2_000;
@@ -100,6 +102,8 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	}
 
 	every(FOLD_MS, "usage sums", () => foldUsage(sums));
+	every(FORGET_MS, "sums by day", () => rollUsage(sums));
+	every(SAMPLE_MS, "loads of replicas", async () => sampleService(statements, await deps.deployments.current()));
 	const books = { statements: sums, clock };
 	every(SEAL_MS, "seals of days", () => sealDays(books));
 	const verifyRows = (verifyRowsPerS * VERIFY_MS) / 1000;

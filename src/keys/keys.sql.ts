@@ -28,22 +28,26 @@ const secretParts = () => ({
 });
 
 /** A paying customer. The account's credit is the budget of the same id. */
-export const account = pgTable("account", {
-	/** `acc_…` */
-	id: text().primaryKey(),
-	email: text().notNull().unique(),
-	name: text().notNull(),
-	state: text({ enum: ["active", "suspended"] })
-		.notNull()
-		.default("active"),
-	/** First sign-in of a member; null: none yet. An operator who vouches for the account sets it too. */
-	signedInAt: moment("signed_in_at"),
-	/** True once a top-up of at least USD 100 was confirmed; never false again. */
-	toppedUp: boolean("topped_up").notNull().default(false),
-	/** IANA name of the time zone in which the account's caps renew. */
-	timeZone: text("time_zone").notNull().default("UTC"),
-	createdAt: moment("created_at").notNull().defaultNow(),
-});
+export const account = pgTable(
+	"account",
+	{
+		/** `acc_…` */
+		id: text().primaryKey(),
+		email: text().notNull().unique(),
+		name: text().notNull(),
+		state: text({ enum: ["active", "suspended"] })
+			.notNull()
+			.default("active"),
+		/** First sign-in of a member; null: none yet. An operator who vouches for the account sets it too. */
+		signedInAt: moment("signed_in_at"),
+		/** True once a top-up of at least USD 100 was confirmed; never false again. */
+		toppedUp: boolean("topped_up").notNull().default(false),
+		/** IANA name of the time zone in which the account's caps renew. */
+		timeZone: text("time_zone").notNull().default("UTC"),
+		createdAt: moment("created_at").notNull().defaultNow(),
+	},
+	(table) => [index("account_created").on(table.createdAt)],
+);
 
 /** A group of keys, whose spending also counts against the project's cap. */
 export const project = pgTable(

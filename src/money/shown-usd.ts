@@ -14,8 +14,6 @@ export interface UsdStyle {
 	readonly point: string;
 	readonly group: string;
 	readonly dollars: (digits: string) => string;
-	/** An exact amount, with the currency's code. */
-	readonly exact: (digits: string) => string;
 	/** Suffixes for thousands and millions. */
 	readonly thousands: string;
 	readonly millions: string;
@@ -25,7 +23,6 @@ export const ENGLISH_USD: UsdStyle = {
 	point: ".",
 	group: ",",
 	dollars: (digits) => `$${digits}`,
-	exact: (digits) => `USD ${digits}`,
 	thousands: "K",
 	millions: "M",
 };
@@ -35,12 +32,11 @@ export const GERMAN_USD: UsdStyle = {
 	point: ",",
 	group: ".",
 	dollars: (digits) => `${digits}\u00a0$`,
-	exact: (digits) => `${digits}\u00a0USD`,
 	thousands: "\u00a0Tsd.",
 	millions: "\u00a0Mio.",
 };
 
-export function createUsdFormat({ point, group, dollars, exact, thousands, millions }: UsdStyle) {
+export function createUsdFormat({ point, group, dollars, thousands, millions }: UsdStyle) {
 	function grouped(decimal: string): string {
 		const [whole = "", fraction] = decimal.split(".");
 		const digits = whole.replace(/\B(?=(\d{3})+$)/g, group);
@@ -70,16 +66,21 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		 */
 		showUsd: (amount: NanoUsd): string => signed(amount, dollars(rounded(Math.abs(amount), decimalsOf(amount)))),
 
-		/** The exact amount, without trailing zeros: `USD 9,007,199.254740991`. */
-		showUsdExact: (amount: NanoUsd): string => signed(amount, exact(grouped(formatUsd(magnitude(amount))))),
+		/** The exact amount, without trailing zeros: `$9,007,199.254740991`. */
+		showUsdExact: (amount: NanoUsd): string => signed(amount, dollars(grouped(formatUsd(magnitude(amount))))),
 
-		/** For axes: two significant digits, but at least whole cents: `$1.2K`, `$340`, `$0.02`. */
-		showUsdShort(amount: NanoUsd): string {
+		/** For axes, by the distance between ticks: `$0.00`, `$0.05`; `$0`, `$20`; `$0`, `$5K`. */
+		showUsdTick(amount: NanoUsd, step: number): string {
 			const size = Math.abs(amount);
-			if (size === 0) return dollars("0");
-			if (size >= 1_000 * NANO_PER_USD) return signed(amount, dollars(compact(size)));
-			if (size >= 10 * NANO_PER_USD) return whole(amount);
-			return signed(amount, dollars(rounded(size, Math.max(2, significantDecimals(size, 2)))));
+			if (step < NANO_PER_USD) {
+				const decimals = Math.max(2, NANO_DIGITS - Math.floor(Math.log10(step)));
+				return signed(
+					amount,
+					dollars(grouped(formatDecimal(roundTo(size, NANO_DIGITS - decimals), NANO_DIGITS, decimals))),
+				);
+			}
+			if (size === 0 || step < 1_000 * NANO_PER_USD) return whole(amount);
+			return signed(amount, dollars(compact(size)));
 		},
 
 		showRatePerUnit: (rate: PicoUsdPerUnit): string => dollars(grouped(formatDecimal(rate, PICO_DIGITS, 2))),
@@ -89,7 +90,7 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 
 		/** Exact cost of a bill's line; only the bill's total is rounded. */
 		showLineCost: ({ units, rate }: CostLine): string =>
-			exact(grouped(formatDecimal(BigInt(units) * BigInt(rate), PICO_DIGITS, 2))),
+			dollars(grouped(formatDecimal(BigInt(units) * BigInt(rate), PICO_DIGITS, 2))),
 	};
 }
 

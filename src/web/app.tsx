@@ -117,7 +117,7 @@ function CurrentPage() {
 		);
 	}
 	if (me.termsDue) return <TermsPage terms={me.termsDue} />;
-	if (path === "/") return <GoTo to="/overview" />;
+	if (path === "/") return <GoTo to={me.user.operator ? "/operator" : "/overview"} />;
 	return (
 		<>
 			<Shell>

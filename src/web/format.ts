@@ -9,8 +9,15 @@ export const formatCount = (value: number): string => whole.format(value);
 export const formatCompact = (value: number): string =>
 	Math.abs(value) < 10_000 ? whole.format(value) : compact.format(value);
 
+const percent = new Intl.NumberFormat(NUMBERS, { style: "percent", maximumFractionDigits: 1 });
+export const formatPercent = (share: number): string => percent.format(share);
+
 const fixed = new Map(([1, 2] as const).map((digits) => [digits, decimals(digits)]));
 const formatFixed = (value: number, digits: 1 | 2): string => (fixed.get(digits) ?? whole).format(value);
+
+/** A tick of an axis whose ticks are `step` apart: all are written out, or none. */
+export const formatTick = (value: number, step: number): string =>
+	step < 1 ? formatFixed(value, 1) : step < 1000 ? whole.format(value) : compact.format(value);
 
 function decimals(digits: number): Intl.NumberFormat {
 	return new Intl.NumberFormat(NUMBERS, { minimumFractionDigits: digits, maximumFractionDigits: digits });
@@ -32,6 +39,10 @@ export function formatDuration(ms: number | null): string {
 	if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 	return `${Math.floor(seconds / 86_400)} d`;
 }
+
+/** `0 ms`, `500 ms`; `0 s`, `2 s` with ticks a second or more apart. */
+export const formatDurationTick = (ms: number, stepMs: number): string =>
+	stepMs < 1000 ? `${whole.format(ms)} ms` : `${whole.format(ms / 1000)} s`;
 
 const dateTime = new Intl.DateTimeFormat(locale, {
 	year: "numeric",

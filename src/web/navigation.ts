@@ -30,11 +30,11 @@ const DESTINATIONS: readonly Destination[] = [
 ];
 
 export const OPERATOR_DESTINATIONS: readonly Destination[] = [
-	{ to: "/operator", label: t("Today"), icon: "operator", key: "1" },
+	{ to: "/operator", label: t("Revenue"), icon: "usage", key: "1" },
 	{ to: "/operator/top-ups", label: t("Top-ups"), icon: "credit", key: "2" },
 	{ to: "/operator/accounts", label: t("Accounts"), icon: "user", key: "3" },
 	{ to: "/operator/deployments", label: t("Deployments"), icon: "models", key: "4" },
-	{ to: "/operator/instances", label: t("Instances"), icon: "overview", key: "5" },
+	{ to: "/operator/instances", label: t("Instances"), icon: "instances", key: "5" },
 	{ to: "/operator/reconciliation", label: t("Reconciliation"), icon: "check", key: "6" },
 	{ to: "/operator/audit", label: t("Audit"), icon: "requests", key: "7" },
 	{ to: "/operator/management-keys", label: t("Management keys"), icon: "keys", key: "8" },

@@ -25,12 +25,26 @@ const LENGTHS_MS: Readonly<Record<string, number>> = {
 
 const STATUSES = ["ok", "failed", "left"] as const;
 
-type DateRange = Readonly<{ fromMs: number; toMs: number; bucket: "hour" | "day" }>;
+export const BUCKETS = [
+	{ value: "hour", label: t("By hour") },
+	{ value: "day", label: t("By day") },
+	{ value: "week", label: t("By week") },
+	{ value: "month", label: t("By month") },
+] as const;
 
-function rangeOf(query: URLSearchParams, nowMs: number): DateRange {
+type DateRange = Readonly<{ fromMs: number; toMs: number; bucket: (typeof BUCKETS)[number]["value"] }>;
+
+function rangeOf(query: URLSearchParams, nowMs: number, usual: string): DateRange {
 	const own = ownRange(query);
+	const chosen = BUCKETS.find(({ value }) => value === query.get("bucket"))?.value;
+	const withBucket = (fromMs: number, toMs: number) => {
+		const isShort = toMs - fromMs <= 2 * DAY_MS;
+		// The server sums by hour for at most a month.
+		const isLong = chosen === "hour" && toMs - fromMs > 31 * DAY_MS;
+		return { fromMs, toMs, bucket: (isLong ? undefined : chosen) ?? (isShort ? "hour" : "day") } as const;
+	};
 	if (own) return withBucket(own.fromMs, own.toMs);
-	const range = query.get("range") ?? "7d";
+	const range = query.get("range") ?? usual;
 	if (range === "month") {
 		const now = new Date(nowMs);
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
@@ -49,8 +63,9 @@ export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "to
 	return from !== null && to !== null && from < to ? { fromMs: from, toMs: to } : undefined;
 }
 
-export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilter, "group"> {
-	const { fromMs, toMs, bucket } = rangeOf(query, nowMs);
+/** `usual` is the range without one in the address. */
+export function filterOf(query: URLSearchParams, nowMs: number, usual = "7d"): Omit<UsageFilter, "group"> {
+	const { fromMs, toMs, bucket } = rangeOf(query, nowMs, usual);
 	return {
 		from: fromMs,
 		to: toMs,
@@ -60,10 +75,6 @@ export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilte
 		project: query.get("project"),
 		status: STATUSES.find((status) => status === query.get("status")) ?? null,
 	};
-}
-
-function withBucket(fromMs: number, toMs: number): DateRange {
-	return { fromMs, toMs, bucket: toMs - fromMs <= 2 * DAY_MS ? "hour" : "day" };
 }
 
 function numberOf(text: string | null): number | null {

@@ -79,10 +79,10 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 	);
 }
 
-/** Path on this site to open after the sign-in; the overview if `next` is no such path. */
+/** Path within this site to open after signing in; the viewer's first page if `next` is anything else. */
 export function safeNext(next: string | null): string {
 	// Rejects tabs and line breaks, which browsers ignore in addresses.
-	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/overview";
+	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/";
 }
 
 function decoded(text: string): string {

@@ -39,7 +39,7 @@ export function Shell({ children }: { children: ReactNode }) {
 				<ActionIcon variant="subtle" color="gray" aria-label={t("Open the menu")} onClick={drawer.open}>
 					<Icon name="menu" />
 				</ActionIcon>
-				<Brand to="/overview" />
+				<Brand to="/" />
 				{/* The menu, which says what of it is made up, is closed here. */}
 				{config.demo && (
 					<Box component="p" className="demo-mark" ml="auto">
@@ -97,24 +97,27 @@ function Side() {
 	return (
 		<>
 			<Box p="14px 14px 4px">
-				<Brand to="/overview" />
+				<Brand to="/" />
 				{config.demo && (
 					<Box component="p" className="demo-mark" mt="xs">
-						{t("Demo: test credit and a week of generated usage.")}
+						{t("Demo: test credit and generated usage.")}
 					</Box>
 				)}
 			</Box>
 			<div className="nav">
-				<AccountMenu />
-				<Destinations items={destinationsFor(me?.account?.role)} />
 				{me?.user.operator && (
 					<>
-						<Box p="14px 8px 4px" className="small dim">
+						<Box p="4px 8px" className="small dim">
 							{t("Operator")}
 						</Box>
 						<Destinations items={OPERATOR_DESTINATIONS} />
+						<Box p="14px 8px 4px" className="small dim">
+							{t("Account")}
+						</Box>
 					</>
 				)}
+				<AccountMenu />
+				<Destinations items={destinationsFor(me?.account?.role)} />
 			</div>
 			<Box className="nav" mt="auto">
 				<SchemeSwitch />

@@ -2,7 +2,7 @@ import { formatDecimal } from "../money/decimal.ts";
 import { createUsdFormat, ENGLISH_USD, GERMAN_USD } from "../money/shown-usd.ts";
 import { language } from "./texts.tsx";
 
-export const { showUsd, showUsdExact, showUsdShort, showUsdWhole, showRatePerUnit, showRatePerMillion, showLineCost } =
+export const { showUsd, showUsdExact, showUsdTick, showUsdWhole, showRatePerUnit, showRatePerMillion, showLineCost } =
 	createUsdFormat(language === "de" ? GERMAN_USD : ENGLISH_USD);
 
 /** Currencies without decimals of which Stripe still counts hundredths. */

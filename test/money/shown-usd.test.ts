@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { nanoUsd, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { createUsdFormat, ENGLISH_USD, GERMAN_USD, shownDecimals } from "../../src/money/shown-usd.ts";
 
-const { showLineCost, showRatePerMillion, showRatePerUnit, showUsd, showUsdExact, showUsdShort } =
+const { showLineCost, showRatePerMillion, showRatePerUnit, showUsd, showUsdExact, showUsdTick } =
 	createUsdFormat(ENGLISH_USD);
 
 const shown = (show: (amount: ReturnType<typeof nanoUsd>) => string, cases: readonly (readonly [number, string])[]) =>
@@ -39,32 +39,22 @@ describe("a displayed amount", () => {
 
 	test("keeps every digit in its exact form", () => {
 		shown(showUsdExact, [
-			[1, "USD 0.000000001"],
-			[1_500_000_000, "USD 1.50"],
-			[9_007_199_254_740_991, "USD 9,007,199.254740991"],
-			[-20, "−USD 0.00000002"],
+			[1, "$0.000000001"],
+			[1_500_000_000, "$1.50"],
+			[9_007_199_254_740_991, "$9,007,199.254740991"],
+			[-20, "−$0.00000002"],
 		]);
 	});
 
-	test("has two significant digits on an axis", () => {
-		shown(showUsdShort, [
-			[0, "$0"],
-			[600_000_000, "$0.60"],
-			[300_000_000, "$0.30"],
-			[15_000_000, "$0.015"],
-			[1_500, "$0.0000015"],
-			[3, "$0.000000003"],
-			[9.996e9, "$10.00"],
-			[12.4e9, "$12"],
-			[999.4e9, "$999"],
-			[1_000e9, "$1K"],
-			[12_345e9, "$12.3K"],
-			[999_950e9, "$1M"],
-			[1_050_000e9, "$1.05M"],
-			[Number.MAX_SAFE_INTEGER, "$9.01M"],
-			[-50_000_000, "−$0.05"],
-			[-2_500e9, "−$2.5K"],
-		]);
+	test("writes all ticks of an axis in one form", () => {
+		const ticks = (step: number) => [0, 1, 2, 3].map((times) => showUsdTick(nanoUsd(times * step), step));
+		expect(ticks(50_000_000)).toEqual(["$0.00", "$0.05", "$0.10", "$0.15"]);
+		expect(ticks(500_000_000)).toEqual(["$0.00", "$0.50", "$1.00", "$1.50"]);
+		expect(ticks(2_000_000)).toEqual(["$0.000", "$0.002", "$0.004", "$0.006"]);
+		expect(ticks(1)).toEqual(["$0.000000000", "$0.000000001", "$0.000000002", "$0.000000003"]);
+		expect(ticks(500e9)).toEqual(["$0", "$500", "$1,000", "$1,500"]);
+		expect(ticks(5_000e9)).toEqual(["$0", "$5K", "$10K", "$15K"]);
+		expect(showUsdTick(nanoUsd(-20e9), 20e9)).toBe("−$20");
 	});
 
 	test("reports its number of decimals", () => {
@@ -82,10 +72,10 @@ test("shows rates with all digits", () => {
 });
 
 test("shows the line of a bill exactly", () => {
-	expect(showLineCost({ units: 3, rate: 333 as PicoUsdPerUnit })).toBe("USD 0.000000000999");
-	expect(showLineCost({ units: 2 ** 31, rate: 1_000_001 as PicoUsdPerUnit })).toBe("USD 2,147.485795483648");
+	expect(showLineCost({ units: 3, rate: 333 as PicoUsdPerUnit })).toBe("$0.000000000999");
+	expect(showLineCost({ units: 2 ** 31, rate: 1_000_001 as PicoUsdPerUnit })).toBe("$2,147.485795483648");
 	expect(showLineCost({ units: 2 ** 31, rate: 4_000_000_000_001 as PicoUsdPerUnit })).toBe(
-		"USD 8,589,934,592.002147483648",
+		"$8,589,934,592.002147483648",
 	);
 });
 
@@ -98,13 +88,9 @@ describe("a displayed amount in German", () => {
 			const whole = currency.format(amount / 1e9).replace("-", "−");
 			expect(german.showUsd(nanoUsd(amount))).toBe(whole);
 		}
+		expect(german.showUsdTick(nanoUsd(2_000e9), 1_000e9)).toBe("2\u00a0Tsd.\u00a0$");
 		shown(german.showUsd, [[312_450, "0,0003\u00a0$"]]);
-		shown(german.showUsdExact, [[9_007_199_254_740_991, "9.007.199,254740991\u00a0USD"]]);
+		shown(german.showUsdExact, [[9_007_199_254_740_991, "9.007.199,254740991\u00a0$"]]);
 		shown(german.showUsdWhole, [[1_000_000_000_000, "1.000\u00a0$"]]);
-		shown(german.showUsdShort, [
-			[0, "0\u00a0$"],
-			[1_230_000_000_000, "1,23\u00a0Tsd.\u00a0$"],
-			[340_000_000_000_000_000 / 100, "3,4\u00a0Mio.\u00a0$"],
-		]);
 	});
 });

@@ -30,7 +30,7 @@ test("the page accepts only paths of this site after sign-in", () => {
 		"javascript:alert(1)",
 		"keys",
 	]) {
-		expect(safeNext(next)).toBe("/overview");
+		expect(safeNext(next)).toBe("/");
 	}
 	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
 });

@@ -46,12 +46,12 @@ test("the page shows each cost line with its name, rate and unit", () => {
 	};
 	const lines = billLines(EVERY_RATE, used);
 	expect(textsOf(createElement(CostLines, { lines })).slice(4)).toEqual([
-		...["Input", "40", "$1.00", "per million tokens", "USD 0.00004"],
-		...["Cached input", "10", "$2.00", "per million tokens", "USD 0.00002"],
-		...["Output", "60", "$3.00", "per million tokens", "USD 0.00018"],
-		...["Request", "1", "$0.000004", "per request", "USD 0.000004"],
-		...["Images", "2", "$0.000005", "per image", "USD 0.00001"],
-		...["Audio", "3", "$0.000006", "per second", "USD 0.000018"],
-		...["Searches", "4", "$0.000007", "per search", "USD 0.000028"],
+		...["Input", "40", "$1.00", "per million tokens", "$0.00004"],
+		...["Cached input", "10", "$2.00", "per million tokens", "$0.00002"],
+		...["Output", "60", "$3.00", "per million tokens", "$0.00018"],
+		...["Request", "1", "$0.000004", "per request", "$0.000004"],
+		...["Images", "2", "$0.000005", "per image", "$0.00001"],
+		...["Audio", "3", "$0.000006", "per second", "$0.000018"],
+		...["Searches", "4", "$0.000007", "per search", "$0.000028"],
 	]);
 });

@@ -1,4 +1,4 @@
-import { Elysia, t } from "elysia";
+import { Elysia, type Static, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { accountOfFinding, closeFinding } from "../../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts";
@@ -10,6 +10,7 @@ import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { topUpView } from "../credit/credit.ts";
 import { PAGE_QUERY, REASON } from "../page-query.ts";
+import { RANGE_QUERY, rangeOf, usageCsv } from "../usage/usage-routes.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
@@ -17,6 +18,8 @@ import { refuseOwnAccount } from "./operator-interest.ts";
 import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
+import { type RevenueFilter, revenueFigures, revenueSeries } from "./revenue.ts";
+import { serviceFigures } from "./service-figures.ts";
 
 const text = t.Optional(t.String({ maxLength: 320 }));
 const REASON_BODY = t.Object({ reason: REASON });
@@ -36,7 +39,24 @@ export function operatorRoutes(
 		.use(accountRoutes(parts))
 		.use(adjustmentRoutes(parts))
 		.use(topUpRoutes(parts))
+		.use(revenueRoutes(parts))
 		.use(serviceRoutes(parts));
+}
+
+const REVENUE_GROUP = t.Union([t.Literal("model"), t.Literal("account"), t.Literal("project"), t.Literal("code")]);
+
+function revenueRoutes({ statements, sessions, clock }: Parts<"statements" | "clock" | "sessions">) {
+	const query = t.Object({ ...RANGE_QUERY, group: t.Optional(REVENUE_GROUP) });
+	const filterOf = ({ group = "model", model, ...range }: Static<typeof query>): RevenueFilter => {
+		return { ...rangeOf(range, clock.wallMs()), group, model: model ?? null };
+	};
+	return new Elysia({ name: "console-operator-revenue" })
+		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
+		.guard({ query })
+		.get("/revenue", ({ query }) => revenueSeries(statements, filterOf(query)))
+		.get("/revenue.csv", async ({ query }) => usageCsv(await revenueSeries(statements, filterOf(query)), "revenue"))
+		.get("/figures", ({ query }) => revenueFigures(statements, filterOf(query), clock.wallMs()))
+		.get("/service", ({ query }) => serviceFigures(statements, filterOf(query)));
 }
 
 function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements" | "fence" | "clock" | "sessions">) {

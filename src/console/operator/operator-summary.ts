@@ -17,7 +17,6 @@ interface Held {
 
 const WAITING_SHOWN = 20;
 const HELD_SHOWN = 20;
-const MODELS_SHOWN = 5;
 /** Slightly more than the default duration of the longest request. */
 const HELD_TOO_LONG_S = 35 * 60;
 
@@ -31,7 +30,7 @@ interface Counts {
 
 export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">) {
 	const { statements } = parts;
-	const [topUps, adjustments, findings, held, [counts], slowestModels, reconciliation, deployed] = await Promise.all([
+	const [topUps, adjustments, findings, held, [counts], reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
 		listAdjustments(statements, { state: "pending" }, { asked: WAITING_SHOWN, after: null }),
 		listOpenFindings(statements),
@@ -47,11 +46,6 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 				(select count(*)::float8 from instance_now where state in ('silent', 'dead') or state = 'live' and lease_until <= clock_timestamp()) as gone,
 				(select count(*)::float8 from account) as accounts, (select count(*)::float8 from top_up where state = 'pending') as waiting,
 				(select max(finished_at) from stripe_clearing) as cleared_at`,
-		statements<{ model: string; requests: number; meanMs: number; meanFirstTokenMs: number | null }>`
-			select model, sum(requests)::float8 as requests, sum(duration_ms) / sum(requests) as "meanMs",
-				sum(first_token_ms) / nullif(sum(first_tokens), 0) as "meanFirstTokenMs"
-			from usage_hour where hour >= now() - interval '24 hours' and class = 'ok'
-			group by 1 order by 3 desc limit ${MODELS_SHOWN}`,
 		lastReconciliation(statements),
 		parts.deployments.current(),
 	]);
@@ -68,8 +62,6 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
 		instances: { live, gone },
 		reconciliation,
-		/** The slowest models of the last 24 hours, by mean duration. */
-		slowestModels,
 		accounts,
 	};
 }

@@ -1,8 +1,8 @@
 import { bigint, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Speeds of models: numbers of completed streams by hour and logarithmic bucket. `usage_fold` counts them with the
- * hourly sums and deletes rows older than two days.
+ * Speeds of models: counts of completed streams by hour and logarithmic bucket. `usage_fold` adds them with the hourly
+ * sums; `usage_roll` sums rows older than two days by day, and deletes them after 400 days.
  */
 export const modelSpeed = pgTable(
 	"model_speed",

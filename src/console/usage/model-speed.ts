@@ -64,4 +64,5 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 	return speeds;
 }
 
-const middleOf = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);
+/** Middle of a bucket of `model_speed`. */
+export const middleOf = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);

@@ -14,3 +14,8 @@ export async function rebuildUsage(statements: Statements): Promise<number | nul
 	await statements`update usage_cursor set horizon = null`;
 	return foldUsage(statements);
 }
+
+/** Sums old hours of the service's sums by day, which bounds the number of rows. */
+export async function rollUsage(statements: Statements): Promise<void> {
+	await statements`select usage_roll()`;
+}

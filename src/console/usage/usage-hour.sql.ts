@@ -1,14 +1,19 @@
-import { bigint, doublePrecision, index, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+import {
+	bigint,
+	doublePrecision,
+	index,
+	numeric,
+	pgTable,
+	primaryKey,
+	smallint,
+	text,
+	timestamp,
+} from "drizzle-orm/pg-core";
 
 const count = (name: string) => bigint(name, { mode: "number" }).notNull();
 
-const hourOf = () => ({
-	accountId: text("account_id").notNull(),
-	hour: timestamp({ withTimezone: true }).notNull(),
-	keyId: text("key_id").notNull(),
-	model: text().notNull(),
-	/** ok: the answer was complete. left: the client disconnected. failed: any other end. */
-	class: text({ enum: ["ok", "failed", "left"] }).notNull(),
+const hour = () => timestamp({ withTimezone: true }).notNull();
+const sums = () => ({
 	requests: count("requests"),
 	promptTokens: count("prompt_tokens"),
 	cachedTokens: count("cached_tokens"),
@@ -19,6 +24,15 @@ const hourOf = () => ({
 	durationMs: doublePrecision("duration_ms").notNull(),
 	firstTokenMs: doublePrecision("first_token_ms").notNull(),
 	firstTokens: count("first_tokens"),
+});
+const hourOf = () => ({
+	accountId: text("account_id").notNull(),
+	hour: hour(),
+	keyId: text("key_id").notNull(),
+	model: text().notNull(),
+	/** ok: the answer was complete. left: the client disconnected. failed: any other end. */
+	class: text({ enum: ["ok", "failed", "left"] }).notNull(),
+	...sums(),
 });
 
 /** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
@@ -49,10 +63,60 @@ export const usageProjectHour = pgTable(
 /**
  * Sum of an account's hours, so that a running balance need not read them all. Triggers of `usage_hour` maintain it.
  */
-export const usageTotal = pgTable("usage_total", {
-	accountId: text("account_id").primaryKey(),
-	chargedNanoUsd: count("charged_nano_usd"),
+export const usageTotal = pgTable(
+	"usage_total",
+	{
+		accountId: text("account_id").primaryKey(),
+		chargedNanoUsd: count("charged_nano_usd"),
+		/** The last hour with usage. */
+		lastHour: timestamp("last_hour", { withTimezone: true }),
+	},
+	(table) => [index("usage_total_last").on(table.lastHour)],
+);
+
+/**
+ * The service's usage by hour, and by day once it is older than 40 days (`usage_roll`), so that operators' pages read
+ * the same number of rows however many accounts and requests there are.
+ */
+export const serviceHour = pgTable(
+	"service_hour",
+	{
+		hour: hour(),
+		/** Empty: refused before admission. */
+		model: text().notNull(),
+		/** Ending of settled requests; error code of refused ones. */
+		code: text().notNull(),
+		...sums(),
+		/** What the tokens cost the operator, at the cost per token when they were summed. */
+		costPicoUsd: numeric("cost_pico_usd").notNull().default("0"),
+	},
+	(table) => [primaryKey({ columns: [table.hour, table.model, table.code] })],
+);
+
+/** The operator's cost of a model's tokens, as `tollgate.yaml` has it now. */
+export const modelCost = pgTable("model_cost", {
+	model: text().primaryKey(),
+	inputPicoUsd: count("input_pico_usd"),
+	outputPicoUsd: count("output_pico_usd"),
 });
+
+/** Load and cost of a replica by hour, then by day, like `service_hour`. `service_sample` adds to it each minute. */
+export const replicaHour = pgTable(
+	"replica_hour",
+	{
+		hour: hour(),
+		model: text().notNull(),
+		replica: text().notNull(),
+		/** Time for which the replica was in the catalogue. */
+		seconds: doublePrecision().notNull(),
+		/** Places in use and all places, each multiplied by their time. */
+		usedSeconds: doublePrecision("used_seconds").notNull(),
+		placeSeconds: doublePrecision("place_seconds").notNull(),
+		costNanoUsd: doublePrecision("cost_nano_usd").notNull(),
+		sampledAt: timestamp("sampled_at", { withTimezone: true }).notNull(),
+	},
+	(table) => [primaryKey({ columns: [table.hour, table.model, table.replica] })],
+);
 
 /** Up to where `usage_hour` contains `usage_event`; one row. */
 export const usageCursor = pgTable("usage_cursor", {

@@ -7,11 +7,16 @@ import { ConsoleError } from "../console-error.ts";
 export type UsageGroup = "model" | "key" | "project" | "status";
 export type StatusClass = "ok" | "failed" | "left";
 
-export interface UsageFilter {
+export type Bucket = "hour" | "day" | "week" | "month";
+
+export interface UsageRange {
 	readonly fromMs: number;
 	/** Exclusive upper bound. */
 	readonly toMs: number;
-	readonly bucket: "hour" | "day";
+	readonly bucket: Bucket;
+}
+
+export interface UsageFilter extends UsageRange {
 	readonly group: UsageGroup;
 	readonly model: string | null;
 	readonly keyId: string | null;
@@ -37,10 +42,9 @@ export interface UsagePoint extends UsageSums {
 	readonly group: string;
 }
 
-export interface UsageSeries {
-	readonly bucketMs: number;
-	readonly fromMs: number;
-	readonly toMs: number;
+export interface UsageSeries extends UsageRange {
+	/** Starts of all buckets; weeks start on Monday, all in UTC. */
+	readonly starts: readonly number[];
 	/** Groups, most expensive first. */
 	readonly groups: UsageGroupSums[];
 	readonly points: UsagePoint[];
@@ -55,7 +59,7 @@ const BY_DAY_MS_MAX = 400 * DAY_MS;
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
-interface Row extends UsageSums {
+export interface UsageRow extends UsageSums {
 	readonly groupId: string;
 	readonly label: string | null;
 	readonly atMs: number;
@@ -73,15 +77,7 @@ export async function usageSeries(
 	accountId: string,
 	filter: UsageFilter,
 ): Promise<UsageSeries> {
-	const bucketMs = filter.bucket === "hour" ? HOUR_MS : DAY_MS;
-	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
-	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
-	if (filter.toMs <= filter.fromMs)
-		throw new ConsoleError("invalid_request", "The date range is empty.", { param: "to" });
-	if (filter.toMs - filter.fromMs > (filter.bucket === "hour" ? BY_HOUR_MS_MAX : BY_DAY_MS_MAX))
-		throw new ConsoleError("invalid_request", "The date range is too long: at most 31 days by hour, 400 days by day.", {
-			param: "from",
-		});
+	const { bucket, fromMs, toMs } = wholeBuckets(filter);
 	const rows = await statements<object>`
 		with u as (
 			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id when 'project' then h.project_id else h.class end as group_id,
@@ -100,10 +96,43 @@ export async function usageSeries(
 		select u.*, coalesce(k.name, p.name) as label from u left join api_key k on ${filter.group}::text = 'key' and k.id = u.group_id
 			left join project p on ${filter.group}::text = 'project' and p.id = u.group_id
 		order by u.at`;
-	return seriesOf(rows.map(viewOf<Row>), { bucketMs, fromMs, toMs });
+	return seriesOf(rows.map(viewOf<UsageRow>), { bucket, fromMs, toMs });
 }
 
-function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: number; toMs: number }): UsageSeries {
+/** Widens a range to whole buckets. Fault invalid_request if it is empty or too long. */
+export function wholeBuckets<Range extends UsageRange>(range: Range): Range {
+	if (range.toMs <= range.fromMs)
+		throw new ConsoleError("invalid_request", "The date range is empty.", { param: "to" });
+	if (range.toMs - range.fromMs > (range.bucket === "hour" ? BY_HOUR_MS_MAX : BY_DAY_MS_MAX))
+		throw new ConsoleError("invalid_request", "The date range is too long: at most 31 days by hour, 400 days by day.", {
+			param: "from",
+		});
+	const last = startOf(range.bucket, range.toMs - 1);
+	return { ...range, fromMs: startOf(range.bucket, range.fromMs), toMs: afterOf(range.bucket, last) };
+}
+
+function startOf(bucket: Bucket, atMs: number): number {
+	if (bucket === "month") return monthOf(atMs, 0);
+	const day = Math.floor(atMs / DAY_MS);
+	// 1 January 1970 was a Thursday.
+	return bucket === "hour"
+		? Math.floor(atMs / HOUR_MS) * HOUR_MS
+		: (bucket === "week" ? day - ((day + 3) % 7) : day) * DAY_MS;
+}
+
+const LENGTHS_MS = { hour: HOUR_MS, day: DAY_MS, week: 7 * DAY_MS } as const;
+const afterOf = (bucket: Bucket, startMs: number): number =>
+	bucket === "month" ? monthOf(startMs, 1) : startMs + LENGTHS_MS[bucket];
+
+function monthOf(atMs: number, more: number): number {
+	const at = new Date(atMs);
+	return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
+}
+
+/** `range` has whole buckets. */
+export function seriesOf(rows: readonly UsageRow[], range: UsageRange): UsageSeries {
+	const starts: number[] = [];
+	for (let at = range.fromMs; at < range.toMs; at = afterOf(range.bucket, at)) starts.push(at);
 	const all = [...Map.groupBy(rows, ({ groupId }) => groupId)].map(([id, own]) =>
 		groupOf(id, own[0]?.label ?? id, own),
 	);
@@ -112,7 +141,7 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 	// A model that is itself named `other` is added to that group.
 	const groups = dearest.filter(({ id }) => !hasRest || id !== OTHER).slice(0, GROUPS_MAX);
 	const shown = new Set(groups.map(({ id }) => id));
-	const idOf = ({ groupId }: Row) => (shown.has(groupId) ? groupId : OTHER);
+	const idOf = ({ groupId }: UsageRow) => (shown.has(groupId) ? groupId : OTHER);
 	if (hasRest)
 		groups.push(
 			groupOf(
@@ -124,10 +153,10 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 	const points = [...Map.groupBy(rows, ({ atMs }) => atMs)].flatMap(([atMs, now]) =>
 		[...Map.groupBy(now, idOf)].map(([group, own]) => ({ atMs, group, ...sumsOf(own) })),
 	);
-	return { ...range, groups, points, total: sumsOf(rows) };
+	return { ...range, starts, groups, points, total: sumsOf(rows) };
 }
 
-function groupOf(id: string, label: string, rows: readonly Row[]): UsageGroupSums {
+function groupOf(id: string, label: string, rows: readonly UsageRow[]): UsageGroupSums {
 	const sums = sumsOf(rows);
 	const [duration, first, firsts] = [sumOf(rows, "duration"), sumOf(rows, "first"), sumOf(rows, "firsts")];
 	return {
@@ -137,7 +166,7 @@ function groupOf(id: string, label: string, rows: readonly Row[]): UsageGroupSum
 	};
 }
 
-function sumsOf(rows: readonly Row[]): UsageSums {
+function sumsOf(rows: readonly UsageRow[]): UsageSums {
 	return {
 		requests: sumOf(rows, "requests"),
 		promptTokens: sumOf(rows, "promptTokens"),
@@ -148,5 +177,7 @@ function sumsOf(rows: readonly Row[]): UsageSums {
 	};
 }
 
-const sumOf = (rows: readonly Row[], name: Exclude<keyof Row, "groupId" | "label" | "atMs" | "costNanoUsd">) =>
-	rows.reduce((sum, row) => sum + row[name], 0);
+const sumOf = (
+	rows: readonly UsageRow[],
+	name: Exclude<keyof UsageRow, "groupId" | "label" | "atMs" | "costNanoUsd">,
+) => rows.reduce((sum, row) => sum + row[name], 0);

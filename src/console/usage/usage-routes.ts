@@ -6,7 +6,7 @@ import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { type LogFilter, logCsv, logDetail, logPage } from "../log/log-page.ts";
 import { PAGE_QUERY } from "../page-query.ts";
-import type { UsageFilter, UsageSeries } from "./usage-query.ts";
+import type { Bucket, UsageFilter, UsageRange, UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -19,10 +19,16 @@ const FILTER = {
 	project: t.Optional(t.String({ minLength: 1, maxLength: 64 })),
 };
 const STATUSES = [t.Literal("ok"), t.Literal("failed"), t.Literal("left")] as const;
+export const RANGE_QUERY = {
+	from: moment,
+	to: moment,
+	bucket: t.Optional(t.Union([t.Literal("hour"), t.Literal("day"), t.Literal("week"), t.Literal("month")])),
+	model: FILTER.model,
+};
 const usageQuery = t.Object({
 	...FILTER,
+	...RANGE_QUERY,
 	status: t.Optional(t.Union([...STATUSES])),
-	bucket: t.Optional(t.Union([t.Literal("hour"), t.Literal("day")])),
 	group: t.Optional(t.Union([t.Literal("model"), t.Literal("key"), t.Literal("project"), t.Literal("status")])),
 });
 const logQuery = t.Object({
@@ -37,8 +43,8 @@ const RANGE_MS_DEFAULT = 7 * DAY_MS;
 export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 	const { statements, clock } = parts;
 	const filterOf = (query: Static<typeof usageQuery>): UsageFilter => {
-		const { bucket = "day", group = "model", status = null, to: toMs = clock.wallMs() } = query;
-		return { ...narrowedBy(query), bucket, group, status, toMs, fromMs: query.from ?? toMs - RANGE_MS_DEFAULT };
+		const { group = "model", status = null } = query;
+		return { ...narrowedBy(query), ...rangeOf(query, clock.wallMs()), group, status };
 	};
 
 	return accountRoutes(parts, "console-usage")
@@ -68,6 +74,12 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id));
 }
 
+/** Default: the last week by day. */
+export function rangeOf(query: { from?: number; to?: number; bucket?: Bucket }, nowMs: number): UsageRange {
+	const { bucket = "day", to: toMs = nowMs } = query;
+	return { bucket, toMs, fromMs: query.from ?? toMs - RANGE_MS_DEFAULT };
+}
+
 function narrowedBy({ model, key, project }: Static<typeof usageQuery> | Static<typeof logQuery>) {
 	return { model: model ?? null, keyId: key ?? null, projectId: project === "none" ? "" : (project ?? null) };
 }
@@ -78,11 +90,11 @@ function logFilter(query: Static<typeof logQuery>): LogFilter {
 	return { ...narrowedBy(query), fromMs, toMs, status: status ?? null, batchId: batch ?? null };
 }
 
-function usageCsv(series: UsageSeries): Promise<Response> {
+export function usageCsv(series: UsageSeries, name = "usage"): Promise<Response> {
 	const labels = new Map(series.groups.map(({ id, label }) => [id, label]));
 	let done = false;
 	return csvResponse(
-		"usage.csv",
+		`${name}.csv`,
 		["time", "group", "name", "requests", "prompt_tokens", "completion_tokens", "cost_usd"],
 		async () => {
 			if (done) return undefined;

@@ -5,6 +5,12 @@ language sql immutable as $$
   select case p_ending when 'finished' then 'ok' when 'client_left' then 'left' else 'failed' end
 $$;
 
+-- Start of the hour of the sums, or of the day (UTC) if that is more than p_days ago.
+create or replace function usage_bucket(p_at timestamptz, p_days integer) returns timestamptz
+language sql stable as $$
+  select date_trunc(case when p_at < date_trunc('day', now() - make_interval(days => p_days), 'UTC') then 'day' else 'hour' end, p_at, 'UTC')
+$$;
+
 -- Adds usage rows committed since the last call to the sums, each row once. Returns their number; null if another
 -- instance does this, or if transactions from before the clock was set back still run.
 --
@@ -37,7 +43,8 @@ begin
     v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
     delete from usage_hour h where h.hour >= v_frozen;
     delete from usage_project_hour h where h.hour >= v_frozen;
-    delete from model_speed;
+    delete from service_hour h where h.hour >= v_frozen and h.model <> '';
+    delete from model_speed h where h.hour >= v_frozen;
     c.horizon := 0; c.newest := 0; c.folded_at := null;
     v_floor := '-infinity';
   else
@@ -102,16 +109,31 @@ begin
       reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
       written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
       first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens
+  ), in_service as (
+    insert into service_hour as h (hour, model, code, requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
+      charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens, cost_pico_usd)
+    select usage_bucket(f.admitted_at, 40), f.model, f.ending, count(*), sum(f.prompt_tokens), sum(f.cached_tokens), sum(f.completion_tokens),
+      sum(f.reasoning_tokens), sum(f.charged_nano_usd), sum(f.written_off_nano_usd), sum(f.duration_ms::double precision),
+      coalesce(sum(f.first_token_ms::double precision), 0), count(f.first_token_ms),
+      coalesce(sum(f.prompt_tokens * w.input_pico_usd::numeric + f.completion_tokens * w.output_pico_usd::numeric), 0)
+    from fresh f left join model_cost w on w.model = f.model where f.counts group by 1, 2, 3
+    on conflict (hour, model, code) do update set
+      requests = h.requests + excluded.requests, prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
+      cached_tokens = h.cached_tokens + excluded.cached_tokens, completion_tokens = h.completion_tokens + excluded.completion_tokens,
+      reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
+      written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
+      first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens,
+      cost_pico_usd = h.cost_pico_usd + excluded.cost_pico_usd
   ), timed as (
     insert into model_speed as m (hour, model, kind, bucket, requests)
-    select date_trunc('hour', f.admitted_at, 'UTC'), f.model, t.kind, floor(20 * log(greatest(t.size, 0.001)))::smallint, count(*)
+    select usage_bucket(f.admitted_at, 2), f.model, t.kind, floor(20 * log(greatest(t.size, 0.001)))::smallint, count(*)
     from fresh f cross join lateral (values
       ('first_token', f.first_token_ms::double precision),
       -- Tokens per second after the first token.
       ('rate', case when f.completion_tokens >= 16 and f.duration_ms > f.first_token_ms
         then 1000.0 * (f.completion_tokens - 1) / (f.duration_ms - f.first_token_ms)::double precision end)
     ) as t(kind, size)
-    where f.counts and f.ending = 'finished' and f.admitted_at > v_at - interval '2 days' and t.size is not null
+    where f.counts and f.ending = 'finished' and f.admitted_at > v_at - interval '400 days' and t.size is not null
     group by 1, 2, 3, 4
     on conflict (hour, model, kind, bucket) do update set requests = m.requests + excluded.requests
   ), moved as (
@@ -127,9 +149,6 @@ begin
     select a.id, u.at from unnest(v_keys, v_used) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
   ) x where k.id = x.id;
-  if v_rows > 0 then
-    delete from model_speed m where m.hour < now() - interval '2 days';
-  end if;
   return v_rows;
 end $$;
 
@@ -154,6 +173,74 @@ begin
   update usage_project_hour h set requests = h.requests - 1
     where h.account_id = e.account_id and h.hour = date_trunc('hour', e.admitted_at, 'UTC') and h.project_id = e.project_id
       and h.key_id = e.key_id and h.model = e.model and h.class = usage_class(e.ending);
+  update service_hour h set requests = h.requests - 1
+    where h.model = e.model and h.code = e.ending and h.hour = (select max(x.hour) from service_hour x where x.model = e.model and x.code = e.ending
+      and x.hour in (date_trunc('hour', e.admitted_at, 'UTC'), date_trunc('day', e.admitted_at, 'UTC')));
+end $$;
+
+-- Sums hours of the service's sums that are old enough (40 days, speeds 2) into the first hour of their day, and deletes
+-- speeds after 400 days. Works on three days at a time, since older ones are done. Does nothing while a fold runs.
+create or replace function usage_roll() returns void
+language plpgsql as $$
+declare
+  v_long timestamptz := date_trunc('day', now() - interval '40 days', 'UTC');
+  v_short timestamptz := date_trunc('day', now() - interval '2 days', 'UTC');
+begin
+  perform 1 from usage_cursor where id = 1 for update skip locked;
+  if not found then
+    return;
+  end if;
+  with old as (
+    delete from service_hour h where h.hour >= v_long - interval '3 days' and h.hour < v_long and h.hour <> date_trunc('day', h.hour, 'UTC') returning *
+  )
+  insert into service_hour as h (hour, model, code, requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
+      charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens, cost_pico_usd)
+    select date_trunc('day', o.hour, 'UTC'), o.model, o.code, sum(o.requests), sum(o.prompt_tokens), sum(o.cached_tokens), sum(o.completion_tokens),
+      sum(o.reasoning_tokens), sum(o.charged_nano_usd), sum(o.written_off_nano_usd), sum(o.duration_ms), sum(o.first_token_ms), sum(o.first_tokens),
+      sum(o.cost_pico_usd) from old o group by 1, 2, 3
+    on conflict (hour, model, code) do update set
+      requests = h.requests + excluded.requests, prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
+      cached_tokens = h.cached_tokens + excluded.cached_tokens, completion_tokens = h.completion_tokens + excluded.completion_tokens,
+      reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
+      written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
+      first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens,
+      cost_pico_usd = h.cost_pico_usd + excluded.cost_pico_usd;
+  with old as (
+    delete from replica_hour h where h.hour >= v_long - interval '3 days' and h.hour < v_long and h.hour <> date_trunc('day', h.hour, 'UTC') returning *
+  )
+  insert into replica_hour as h
+    select date_trunc('day', o.hour, 'UTC'), o.model, o.replica, sum(o.seconds), sum(o.used_seconds), sum(o.place_seconds), sum(o.cost_nano_usd),
+      max(o.sampled_at) from old o group by 1, 2, 3
+    on conflict (hour, model, replica) do update set seconds = h.seconds + excluded.seconds, used_seconds = h.used_seconds + excluded.used_seconds,
+      place_seconds = h.place_seconds + excluded.place_seconds, cost_nano_usd = h.cost_nano_usd + excluded.cost_nano_usd;
+  with old as (
+    delete from model_speed m where m.hour >= v_short - interval '3 days' and m.hour < v_short and m.hour <> date_trunc('day', m.hour, 'UTC') returning *
+  )
+  insert into model_speed as m select date_trunc('day', o.hour, 'UTC'), o.model, o.kind, o.bucket, sum(o.requests) from old o group by 1, 2, 3, 4
+    on conflict (hour, model, kind, bucket) do update set requests = m.requests + excluded.requests;
+  delete from model_speed m where m.hour < now() - interval '400 days';
+end $$;
+
+-- Adds the time since the last sample, at most two minutes, to the load and cost of each replica, and keeps the cost of
+-- tokens for later folds. Several consoles may sample: each adds only the time that no other has added, one at a time.
+create or replace function service_sample(p_replicas text, p_costs text) returns void
+language plpgsql as $$
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('service sample', 0)) then
+    return;
+  end if;
+  insert into model_cost as c select x.* from json_to_recordset(p_costs::json) as x(model text, input bigint, output bigint)
+    on conflict (model) do update set input_pico_usd = excluded.input_pico_usd, output_pico_usd = excluded.output_pico_usd
+    where (c.input_pico_usd, c.output_pico_usd) is distinct from (excluded.input_pico_usd, excluded.output_pico_usd);
+  insert into replica_hour as h
+    select date_trunc('hour', now(), 'UTC'), x.model, x.replica, t.seconds, t.seconds * x.used, t.seconds * x.places, t.seconds / 3600 * x.cost, now()
+    from json_to_recordset(p_replicas::json) as x(model text, replica text, used double precision, places double precision, cost double precision)
+      cross join lateral (
+        select greatest(0, least(extract(epoch from now() - coalesce(max(p.sampled_at), now() - interval '1 minute')), 120))::double precision as seconds
+        from replica_hour p where p.hour >= date_trunc('hour', now() - interval '1 hour', 'UTC') and p.model = x.model and p.replica = x.replica) t
+    order by x.model, x.replica
+    on conflict (hour, model, replica) do update set seconds = h.seconds + excluded.seconds, used_seconds = h.used_seconds + excluded.used_seconds,
+      place_seconds = h.place_seconds + excluded.place_seconds, cost_nano_usd = h.cost_nano_usd + excluded.cost_nano_usd, sampled_at = excluded.sampled_at;
 end $$;
 
 -- An account's hours. p_told: split by project ('' for none), of one project, or of all (null). Usage without a project
@@ -274,3 +361,53 @@ begin
     exit when p_model is not null;
   end loop;
 end $$;
+
+-- The service's usage by p_group (model, code, account, project; project '': none) and p_bucket. Sums by model and code
+-- include the refused requests of no model only by code. Of accounts and projects, the 50 with the highest charge; the
+-- others together as `other`.
+create or replace function service_usage(p_group text, p_bucket text, p_from timestamptz, p_to timestamptz, p_model text)
+returns table (group_id text, at timestamptz, requests bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
+  reasoning_tokens bigint, charged_nano_usd bigint, duration_ms double precision, first_token_ms double precision, first_tokens bigint)
+language sql stable as $$
+  with in_projects as (
+    select h.project_id, date_trunc(p_bucket, h.hour, 'UTC') as at, sum(h.requests) as n, sum(h.prompt_tokens) as p, sum(h.cached_tokens) as c,
+      sum(h.completion_tokens) as o, sum(h.reasoning_tokens) as r, sum(h.charged_nano_usd) as nano, sum(h.duration_ms) as d, sum(h.first_token_ms) as f,
+      sum(h.first_tokens) as fs
+    from usage_project_hour h where p_group = 'project' and h.hour >= p_from and h.hour < p_to and (p_model is null or h.model = p_model) group by 1, 2
+  ), parts as (
+    select h.account_id as id, date_trunc(p_bucket, h.hour, 'UTC') as at, sum(h.requests) as n, sum(h.prompt_tokens) as p, sum(h.cached_tokens) as c,
+      sum(h.completion_tokens) as o, sum(h.reasoning_tokens) as r, sum(h.charged_nano_usd) as nano, sum(h.duration_ms) as d, sum(h.first_token_ms) as f,
+      sum(h.first_tokens) as fs
+    from usage_hour h where p_group = 'account' and h.hour >= p_from and h.hour < p_to and (p_model is null or h.model = p_model) group by 1, 2
+    union all
+    select case p_group when 'model' then h.model when 'code' then h.code else '' end, date_trunc(p_bucket, h.hour, 'UTC'), sum(h.requests),
+      sum(h.prompt_tokens), sum(h.cached_tokens), sum(h.completion_tokens), sum(h.reasoning_tokens), sum(h.charged_nano_usd), sum(h.duration_ms),
+      sum(h.first_token_ms), sum(h.first_tokens)
+    from service_hour h where p_group <> 'account' and h.hour >= p_from and h.hour < p_to and (h.model <> '' or p_group = 'code')
+      and (p_model is null or h.model = p_model) group by 1, 2
+    union all
+    select * from in_projects
+    union all
+    select '', i.at, -i.n, -i.p, -i.c, -i.o, -i.r, -i.nano, -i.d, -i.f, -i.fs from in_projects i
+  ), top as (
+    select t.id from parts t group by 1 order by sum(t.nano) desc, t.id limit case when p_group in ('account', 'project') then 50 end
+  )
+  select coalesce(t.id, 'other'), x.at, sum(x.n)::bigint, sum(x.p)::bigint, sum(x.c)::bigint, sum(x.o)::bigint, sum(x.r)::bigint, sum(x.nano)::bigint,
+    sum(x.d), sum(x.f), sum(x.fs)::bigint
+  from parts x left join top t on t.id = x.id group by 1, 2 having sum(x.n) > 0
+$$;
+
+-- Medians and 95th percentiles of speeds (see model_speed) by model, kind and p_bucket; p_bucket null: of the whole range.
+create or replace function service_speed(p_bucket text, p_from timestamptz, p_to timestamptz, p_model text)
+returns table (model text, kind text, at timestamptz, requests bigint, median smallint, high smallint)
+language sql stable as $$
+  with classes as (
+    select m.model, m.kind, date_trunc(p_bucket, m.hour, 'UTC') as at, m.bucket, sum(m.requests) as n from model_speed m
+      where m.hour >= p_from and m.hour < p_to and (p_model is null or m.model = p_model) group by 1, 2, 3, 4
+  ), counted as (
+    select c.*, sum(c.n) over (partition by c.model, c.kind, c.at order by c.bucket) as seen,
+      sum(c.n) over (partition by c.model, c.kind, c.at) as total from classes c
+  )
+  select c.model, c.kind, c.at, max(c.total)::bigint, min(c.bucket) filter (where c.seen * 2 >= c.total),
+    min(c.bucket) filter (where c.seen * 100 >= c.total * 95) from counted c group by 1, 2, 3
+$$;

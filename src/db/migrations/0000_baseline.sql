@@ -517,6 +517,42 @@ CREATE TABLE "model_speed" (
 	CONSTRAINT "model_speed_hour_model_kind_bucket_pk" PRIMARY KEY("hour","model","kind","bucket")
 );
 --> statement-breakpoint
+CREATE TABLE "model_cost" (
+	"model" text PRIMARY KEY NOT NULL,
+	"input_pico_usd" bigint NOT NULL,
+	"output_pico_usd" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "replica_hour" (
+	"hour" timestamp with time zone NOT NULL,
+	"model" text NOT NULL,
+	"replica" text NOT NULL,
+	"seconds" double precision NOT NULL,
+	"used_seconds" double precision NOT NULL,
+	"place_seconds" double precision NOT NULL,
+	"cost_nano_usd" double precision NOT NULL,
+	"sampled_at" timestamp with time zone NOT NULL,
+	CONSTRAINT "replica_hour_hour_model_replica_pk" PRIMARY KEY("hour","model","replica")
+);
+--> statement-breakpoint
+CREATE TABLE "service_hour" (
+	"hour" timestamp with time zone NOT NULL,
+	"model" text NOT NULL,
+	"code" text NOT NULL,
+	"requests" bigint NOT NULL,
+	"prompt_tokens" bigint NOT NULL,
+	"cached_tokens" bigint NOT NULL,
+	"completion_tokens" bigint NOT NULL,
+	"reasoning_tokens" bigint NOT NULL,
+	"charged_nano_usd" bigint NOT NULL,
+	"written_off_nano_usd" bigint NOT NULL,
+	"duration_ms" double precision NOT NULL,
+	"first_token_ms" double precision NOT NULL,
+	"first_tokens" bigint NOT NULL,
+	"cost_pico_usd" numeric DEFAULT '0' NOT NULL,
+	CONSTRAINT "service_hour_hour_model_code_pk" PRIMARY KEY("hour","model","code")
+);
+--> statement-breakpoint
 CREATE TABLE "usage_cursor" (
 	"id" smallint PRIMARY KEY NOT NULL,
 	"horizon" bigint,
@@ -565,7 +601,8 @@ CREATE TABLE "usage_project_hour" (
 --> statement-breakpoint
 CREATE TABLE "usage_total" (
 	"account_id" text PRIMARY KEY NOT NULL,
-	"charged_nano_usd" bigint NOT NULL
+	"charged_nano_usd" bigint NOT NULL,
+	"last_hour" timestamp with time zone
 );
 --> statement-breakpoint
 CREATE TABLE "gateway_report" (
@@ -1054,6 +1091,8 @@ CREATE INDEX "usage_event_project" ON "usage_event" USING btree ("project_id","a
 CREATE INDEX "audit_event_subject" ON "audit_event" USING btree ("subject","id");--> statement-breakpoint
 CREATE INDEX "audit_event_account" ON "audit_event" USING btree ("account_id","id");--> statement-breakpoint
 CREATE INDEX "audit_event_actor" ON "audit_event" USING btree ("actor","id");--> statement-breakpoint
+CREATE INDEX "usage_total_last" ON "usage_total" USING btree ("last_hour");--> statement-breakpoint
+CREATE INDEX "account_created" ON "account" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "refused_request_account" ON "refused_request" USING btree ("account_id","refused_at","request_id");--> statement-breakpoint
 CREATE INDEX "refused_request_key" ON "refused_request" USING btree ("key_id","refused_at","request_id");--> statement-breakpoint
 CREATE INDEX "refused_request_model" ON "refused_request" USING btree ("account_id","model","refused_at","request_id");--> statement-breakpoint
@@ -1113,9 +1152,10 @@ INSERT INTO "removal" ("id") VALUES (1);
 CREATE FUNCTION usage_total_keep() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF tg_op <> 'DELETE' THEN
-		INSERT INTO usage_total AS t (account_id, charged_nano_usd)
-			SELECT n.account_id, sum(n.charged_nano_usd) FROM new_hours n GROUP BY 1
-			ON CONFLICT (account_id) DO UPDATE SET charged_nano_usd = t.charged_nano_usd + excluded.charged_nano_usd;
+		INSERT INTO usage_total AS t (account_id, charged_nano_usd, last_hour)
+			SELECT n.account_id, sum(n.charged_nano_usd), max(n.hour) FROM new_hours n GROUP BY 1
+			ON CONFLICT (account_id) DO UPDATE SET charged_nano_usd = t.charged_nano_usd + excluded.charged_nano_usd,
+				last_hour = greatest(t.last_hour, excluded.last_hour);
 	END IF;
 	IF tg_op <> 'INSERT' THEN
 		UPDATE usage_total t SET charged_nano_usd = t.charged_nano_usd - o.charged
@@ -1132,6 +1172,32 @@ CREATE TRIGGER usage_total_update AFTER UPDATE ON usage_hour REFERENCING NEW TAB
 --> statement-breakpoint
 CREATE TRIGGER usage_total_delete AFTER DELETE ON usage_hour REFERENCING OLD TABLE AS old_hours
 	FOR EACH STATEMENT EXECUTE FUNCTION usage_total_keep();
+--> statement-breakpoint
+-- A trigger, so that sums of refusals last longer than their rows. Rows of one code and hour are written by a gateway once
+-- a second, while no request waits.
+CREATE FUNCTION refused_sum() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO service_hour AS h (hour, model, code, requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
+			charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
+		SELECT date_trunc('hour', n.refused_at, 'UTC'), '', n.code, sum(1 + n.repeats), 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM new_rows n GROUP BY 1, 3 ORDER BY 1, 3
+		ON CONFLICT (hour, model, code) DO UPDATE SET requests = h.requests + excluded.requests;
+	RETURN null;
+END $$;
+--> statement-breakpoint
+CREATE FUNCTION refused_sum_more() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE service_hour h SET requests = h.requests + r.more FROM (
+		SELECT date_trunc('hour', n.refused_at, 'UTC') AS hour, n.code, sum(n.repeats - o.repeats) AS more
+			FROM new_rows n JOIN old_rows o USING (request_id) GROUP BY 1, 2 ORDER BY 1, 2) r
+		WHERE h.hour = r.hour AND h.model = '' AND h.code = r.code;
+	RETURN null;
+END $$;
+--> statement-breakpoint
+CREATE TRIGGER refused_sum_insert AFTER INSERT ON refused_request REFERENCING NEW TABLE AS new_rows
+	FOR EACH STATEMENT EXECUTE FUNCTION refused_sum();
+--> statement-breakpoint
+CREATE TRIGGER refused_sum_update AFTER UPDATE ON refused_request REFERENCING NEW TABLE AS new_rows OLD TABLE AS old_rows
+	FOR EACH STATEMENT EXECUTE FUNCTION refused_sum_more();
 --> statement-breakpoint
 -- Triggers, so that whichever version folds usage or books credit notes the account for its alerts. They never wait: an
 -- existing row is held until this transaction ends, so that its reader sees what this transaction wrote; a row that is

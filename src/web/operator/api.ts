@@ -1,12 +1,19 @@
+import type { UsageFilter } from "../api.ts";
 import { client, dataOf } from "../client.ts";
-import { given } from "../http.ts";
+import { given, queryText } from "../http.ts";
 import type { Answer, Item } from "../views.ts";
 
 const operator = client.operator;
 type After = string | null;
+export type ServiceFilter = Pick<UsageFilter, "from" | "to" | "bucket" | "model">;
+export type RevenueFilter = ServiceFilter & { readonly group: "model" | "account" | "project" | "code" };
 export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
 
 export const operatorApi = {
+	revenue: (filter: RevenueFilter) => dataOf(operator.revenue.get({ query: given(filter) })),
+	revenueCsvAddress: (filter: RevenueFilter) => `/api/console/operator/revenue.csv${queryText(filter)}`,
+	figures: (filter: ServiceFilter) => dataOf(operator.figures.get({ query: given(filter) })),
+	service: (filter: ServiceFilter) => dataOf(operator.service.get({ query: given(filter) })),
 	summary: () => dataOf(operator.summary.get()),
 	accounts: (q: string, after: After) => dataOf(operator.accounts.get({ query: given({ q, after }) })),
 	account: (id: string) => dataOf(operator.accounts({ id }).get()),
@@ -36,6 +43,8 @@ export const operatorApi = {
 		dataOf(operator.audit.get({ query: given({ ...filter, after }) })),
 };
 
+export type Figures = Answer<typeof operatorApi.figures>;
+export type ServiceFigures = Answer<typeof operatorApi.service>;
 export type OperatorSummary = Answer<typeof operatorApi.summary>;
 export type PaymentFinding = OperatorSummary["paymentFindings"][number];
 export type AdjustmentWaiting = OperatorSummary["waitingAdjustments"][number];

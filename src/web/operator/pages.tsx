@@ -5,11 +5,11 @@ import { DeploymentsPage } from "./deployments.tsx";
 import { InstancesPage } from "./instances.tsx";
 import { ManagementKeysPage } from "./management-keys.tsx";
 import { ReconciliationPage } from "./reconciliation.tsx";
-import { TodayPage } from "./today.tsx";
+import { RevenuePage } from "./revenue.tsx";
 import { TopUpsPage } from "./top-ups.tsx";
 
 const PAGES: ReadonlyMap<string, () => React.ReactNode> = new Map([
-	["", TodayPage],
+	["", RevenuePage],
 	["top-ups", TopUpsPage],
 	["accounts", AccountsPage],
 	["deployments", DeploymentsPage],

@@ -7,7 +7,7 @@ import { Amount, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
-import { CheckState } from "./today.tsx";
+import { CheckState } from "./attention.tsx";
 
 /** Labels for runs that no operator started. */
 const STARTERS: ReadonlyMap<string, string> = new Map([

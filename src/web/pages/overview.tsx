@@ -30,6 +30,7 @@ export function OverviewPage() {
 		resources.set(key, (before) => ({ ...(before as Overview), ...news }));
 	});
 	const data = overview.data;
+	const isOperator = useSession().me?.user.operator === true;
 	const finished = data !== undefined && Object.values(data.checklist).every(Boolean);
 	if (data && !finished && !wasUnfinished) setUnfinished(true);
 
@@ -48,7 +49,7 @@ export function OverviewPage() {
 					{t("This account is suspended: requests with its keys fail. Contact the operator.")}
 				</Notice>
 			)}
-			{data && (!finished || wasUnfinished) && (
+			{data && !isOperator && (!finished || wasUnfinished) && (
 				<FirstSteps checklist={data.checklist} pendingTopUps={data.pendingTopUps} />
 			)}
 			{(data || !overview.error) && <Figures data={data} />}

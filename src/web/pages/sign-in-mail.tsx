@@ -161,7 +161,7 @@ export function InvitePage() {
 	const accept = useAction(async () => {
 		const { accountId } = await api.acceptInvitation(query.get("token") ?? "");
 		await chooseAccount(accountId);
-		navigate("/overview", { replace: true });
+		navigate("/", { replace: true });
 	});
 	return (
 		<Page title={t("Invitation")} narrow>

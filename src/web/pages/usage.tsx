@@ -1,20 +1,20 @@
-import { Group, SegmentedControl } from "@mantine/core";
+import { SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
-import { formatCompact, formatCount, formatDuration } from "../format.ts";
+import { formatCompact, formatCount } from "../format.ts";
 import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, CsvButton } from "../parts/form.tsx";
 import { Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
-import { type Column, TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
-import { groupLabel, type Measure, seriesColors, UsageChart } from "../parts/usage-chart.tsx";
+import { type Measure, UsageChart } from "../parts/usage-chart.tsx";
+import { Tokens, UsageTable } from "../parts/usage-table.tsx";
 import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
-import { Link, useQueryState } from "../router.tsx";
+import { useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import { t } from "../texts.tsx";
-import type { UsageGroup, UsageSeries } from "../views.ts";
+import type { UsageSeries } from "../views.ts";
 
 const GROUPS = [
 	{ value: "model", label: t("Model"), by: t("By model") },
@@ -109,43 +109,17 @@ function Totals({ series: { total } }: { series: UsageSeries }) {
 }
 
 function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Grouping }) {
-	const group = grouping.value;
 	const [query] = useQueryState();
-	const color = seriesColors(series?.groups);
-	const columns: Column<UsageGroup>[] = [
-		{
-			label: grouping.label,
-			lead: true,
-			render: (row) => (
-				<Group gap="xs" wrap="nowrap">
-					<span className="swatch" style={{ background: color(row.id) }} />
-					{row.id === "other" ? (
-						groupLabel(row)
-					) : (
-						<Link to={requestsLink(query, group, row.id || "none")}>{groupLabel(row)}</Link>
-					)}
-				</Group>
-			),
-		},
-		{ label: t("Requests"), figure: (row) => formatCount(row.requests) },
-		{ label: t("Prompt"), figure: (row) => <Tokens value={row.promptTokens} /> },
-		{ label: t("Completion"), figure: (row) => <Tokens value={row.completionTokens} /> },
-		{ label: t("First token"), figure: (row) => formatDuration(row.meanFirstTokenMs) },
-		{ label: t("Mean duration"), figure: (row) => formatDuration(row.meanMs) },
-		{ label: t("Cost"), amount: (row) => row.costNanoUsd, corner: true },
-	];
 	return (
-		<TablePanel
+		<UsageTable
 			title={grouping.by}
-			columns={columns}
-			rows={series?.groups}
-			rowKey={(row) => row.id}
-			empty={<Empty title={t("No usage.")} />}
+			lead={grouping.label}
+			amount={t("Cost")}
+			groups={series?.groups}
+			link={(id) => requestsLink(query, grouping.value, id || "none")}
 		/>
 	);
 }
-
-const Tokens = ({ value }: { value: number }) => <span title={formatCount(value)}>{formatCompact(value)}</span>;
 
 function requestsLink(query: URLSearchParams, group: string, id: string): string {
 	const next = new URLSearchParams();

@@ -1,4 +1,6 @@
-import { AreaChart, BarChart } from "@mantine/charts";
+import { BarChart, LineChart } from "@mantine/charts";
+import { Rectangle } from "recharts";
+import { roundTicks } from "./round-ticks.ts";
 
 /** A series of the chart. Its `name` must contain no dots, which the library reads as paths. */
 export interface ChartSeries {
@@ -7,46 +9,86 @@ export interface ChartSeries {
 	readonly color: string;
 }
 
+export interface ChartRow {
+	/** Label of the bucket, unique, and its short form for the axis. */
+	readonly at: string;
+	readonly tick: string;
+	/** The bucket is not over yet. */
+	readonly running: boolean;
+	readonly [series: string]: string | number | boolean | null;
+}
+
+/** Formats a tick of the axis; `step` is the distance between ticks. */
+export type FormatTick = (value: number, step: number) => string;
+
 export interface ChartProps {
 	readonly label: string;
-	readonly kind: "area" | "bar";
-	readonly data: Record<string, number | string>[];
+	/** bar: values are stacked. */
+	readonly kind: "bar" | "line";
+	readonly data: readonly ChartRow[];
 	readonly series: readonly ChartSeries[];
-	readonly formatTick: (value: number) => string;
+	readonly formatTick: FormatTick;
 	readonly formatValue: (value: number) => string;
 }
 
 /** A chunk of its own, because the chart's library is as large as all other code. */
 export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {
+	const ticks = roundTicks(data.flatMap((row) => heightsOf(row, series, kind)));
+	const step = (ticks[1] ?? Infinity) - (ticks[0] ?? 0);
+	const short = new Map(data.map(({ at, tick }) => [at, tick]));
 	const shared = {
 		h: 240,
-		data,
+		data: [...data],
 		dataKey: "at",
 		series: [...series],
 		gridAxis: "x" as const,
 		tickLine: "none" as const,
 		valueFormatter: formatValue,
 		withLegend: false,
-		xAxisProps: { interval: "equidistantPreserveStart" as const, minTickGap: 24 },
-		yAxisProps: { width: "auto" as const, tickFormatter: formatTick },
+		xAxisProps: {
+			interval: "equidistantPreserveStart" as const,
+			minTickGap: 8,
+			tickFormatter: (at: string) => short.get(at) ?? at,
+		},
+		yAxisProps: {
+			width: "auto" as const,
+			ticks,
+			domain: [ticks[0] ?? 0, ticks.at(-1) || 1] as [number, number],
+			tickFormatter: (value: number) => formatTick(value, step),
+		},
 		tooltipAnimationDuration: 0,
 		strokeDasharray: "2 4",
 	};
 	return (
 		<div role="img" aria-label={label}>
-			{kind === "area" ? (
-				<AreaChart
+			{kind === "line" ? (
+				<LineChart {...shared} curveType="linear" dotProps={{ r: 2 }} connectNulls={false} />
+			) : (
+				<BarChart
 					{...shared}
 					type="stacked"
-					curveType="linear"
-					withDots={false}
-					fillOpacity={0.35}
-					withGradient={false}
-					areaProps={{ isAnimationActive: false }}
+					maxBarWidth={28}
+					barChartProps={{ stackOffset: "sign" }}
+					barProps={{
+						shape: (bar) => <Rectangle {...bar} {...((bar.payload as ChartRow).running ? dashed(bar.fill) : {})} />,
+					}}
 				/>
-			) : (
-				<BarChart {...shared} type="stacked" barProps={{ isAnimationActive: false }} maxBarWidth={28} />
 			)}
 		</div>
 	);
+}
+
+const dashed = (color: string | undefined) => ({
+	fillOpacity: 0.25,
+	stroke: color ?? "currentColor",
+	strokeOpacity: 1,
+	strokeDasharray: "3 2",
+});
+
+/** The values that the axis must cover. */
+function heightsOf(row: ChartRow, series: readonly ChartSeries[], kind: ChartProps["kind"]): number[] {
+	const values = series.map(({ name }) => row[name]).filter((value) => typeof value === "number");
+	if (kind === "line") return values;
+	const sum = (sign: number) => values.reduce((all, value) => all + (value * sign > 0 ? value : 0), 0);
+	return [sum(1), sum(-1)];
 }

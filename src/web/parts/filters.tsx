@@ -1,8 +1,9 @@
 import { Select, SimpleGrid } from "@mantine/core";
+import type { ReactNode } from "react";
 import { api } from "../api.ts";
 import { formatDate } from "../format.ts";
 import { keyLabel, REQUEST_STATUSES } from "../labels.ts";
-import { ownRange, RANGES } from "../range.ts";
+import { BUCKETS, ownRange, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -46,34 +47,18 @@ export function FilterSelect(props: {
 export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
 	const account = useAccount();
 	const may = useMay();
-	const [query, change] = useQueryState();
-	const models = useResource("models", api.models);
+	const [query] = useQueryState();
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	// Archived projects too, because their usage stays visible.
 	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
 		api.projects(account.id),
 	);
 	const projectChoices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-	const own = ownRange(query);
-	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
 	return (
-		<SimpleGrid minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
-			<Select
-				label={t("Time")}
-				size="xs"
-				data={ranges}
-				allowDeselect={false}
-				value={own ? "custom" : (query.get("range") ?? range)}
-				onChange={(value) => {
-					if (value !== "custom") change({ range: value === range ? null : value, from: null, to: null });
-				}}
-			/>
-			<FilterSelect
-				name="model"
-				label={t("Model")}
-				data={models.data?.items.map(({ id }) => ({ value: id, label: id })) ?? []}
-				searchable
-			/>
+		<FilterGrid>
+			<RangeSelect range={range} />
+			{!refused && <FilterSelect name="bucket" label={t("Interval")} data={BUCKETS} all={t("Automatic")} />}
+			<ModelSelect />
 			<FilterSelect
 				name="key"
 				label={t("Key")}
@@ -89,7 +74,47 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				/>
 			)}
 			<FilterSelect name="status" label={t("Status")} data={refused ? LOG_STATUSES : STATUSES} />
-		</SimpleGrid>
+		</FilterGrid>
+	);
+}
+
+/** Filters of operators' pages: all accounts together. */
+export const ServiceFilters = ({ range }: { range: string }) => (
+	<FilterGrid>
+		<RangeSelect range={range} />
+		<FilterSelect name="bucket" label={t("Interval")} data={BUCKETS} all={t("Automatic")} />
+		<ModelSelect />
+	</FilterGrid>
+);
+
+const FilterGrid = ({ children }: { children: ReactNode }) => (
+	<SimpleGrid minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
+		{children}
+	</SimpleGrid>
+);
+
+function ModelSelect() {
+	const models = useResource("models", api.models);
+	const choices = models.data?.items.map(({ id }) => ({ value: id, label: id })) ?? [];
+	return <FilterSelect name="model" label={t("Model")} data={choices} searchable />;
+}
+
+/** The time range; `range` without one in the address. */
+function RangeSelect({ range }: { range: string }) {
+	const [query, change] = useQueryState();
+	const own = ownRange(query);
+	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
+	return (
+		<Select
+			label={t("Time")}
+			size="xs"
+			data={ranges}
+			allowDeselect={false}
+			value={own ? "custom" : (query.get("range") ?? range)}
+			onChange={(value) => {
+				if (value !== "custom") change({ range: value === range ? null : value, from: null, to: null });
+			}}
+		/>
 	);
 }
 

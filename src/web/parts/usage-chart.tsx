@@ -1,12 +1,12 @@
 import { Group, Skeleton } from "@mantine/core";
 import { useEffect, useMemo } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
-import { formatCompact, formatCount } from "../format.ts";
+import { formatCount, formatTick } from "../format.ts";
 import { lazy } from "../lazy.tsx";
-import { showUsd, showUsdShort } from "../shown-money.ts";
+import { showUsd, showUsdTick } from "../shown-money.ts";
 import { locale, t } from "../texts.tsx";
 import type { UsageSeries } from "../views.ts";
-import type { ChartProps, ChartSeries } from "./chart.tsx";
+import type { ChartProps, ChartRow, ChartSeries } from "./chart.tsx";
 
 export type Measure = "cost" | "tokens" | "requests";
 
@@ -26,23 +26,46 @@ export function seriesColors(groups: readonly { readonly id: string }[] = []): (
 	return (id) => STATUS_COLORS[id] ?? COLORS[places.get(id) ?? SERIES_MAX] ?? OTHER;
 }
 
-/** Usage over time, stacked by group, with a legend. */
+interface Labelled {
+	readonly id: string;
+	readonly label: string;
+}
+
+/** Values over time by group. The highest groups come first. */
+export interface TimeSeries extends Pick<UsageSeries, "bucket" | "starts" | "toMs"> {
+	readonly groups: readonly Labelled[];
+	readonly points: readonly { readonly atMs: number; readonly group: string; readonly value: number }[];
+}
+
+export const MONEY_FORMAT = {
+	formatTick: (value: number, step: number) => showUsdTick(nanoUsd(Math.round(value)), step),
+	formatValue: (value: number) => showUsd(nanoUsd(Math.round(value))),
+};
+export const COUNT_FORMAT = { formatTick, formatValue: formatCount };
+
+/** A measure of usage over time, stacked by group, with a legend. */
 export function UsageChart(props: { series: UsageSeries | undefined; measure: Measure; label: string }) {
 	const { series, measure } = props;
-	const drawn = useMemo(() => (series ? shape(series, measure) : undefined), [series, measure]);
+	const shown = useMemo(
+		() =>
+			series && { ...series, points: series.points.map((point) => ({ ...point, value: measureOf(point, measure) })) },
+		[series, measure],
+	);
+	return <TimeChart series={shown} label={props.label} {...(measure === "cost" ? MONEY_FORMAT : COUNT_FORMAT)} />;
+}
+
+/** Draws the series with a legend, the last bucket dashed while it is not over. */
+export function TimeChart(
+	props: { series: TimeSeries | undefined } & Pick<ChartProps, "label" | "formatTick" | "formatValue"> &
+		Partial<Pick<ChartProps, "kind">>,
+) {
+	const { series, kind = "bar", ...chart } = props;
+	const drawn = useMemo(() => (series ? shape(series, kind === "bar" ? 0 : null) : undefined), [series, kind]);
 	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
-	const money = measure === "cost";
 	return (
 		<div className="chart">
-			<Chart
-				label={props.label}
-				kind={money ? "area" : "bar"}
-				data={drawn.rows}
-				series={drawn.series}
-				formatTick={money ? (tick) => showUsdShort(nanoUsd(Math.round(tick))) : formatCompact}
-				formatValue={money ? (sum) => showUsd(nanoUsd(sum)) : formatCount}
-			/>
+			<Chart {...chart} kind={kind} data={drawn.rows} series={drawn.series} />
 			<Group component="ul" className="bare small" gap="4px 12px" mt={6}>
 				{drawn.series.map(({ name, label, color }) => (
 					<Group component="li" key={name} gap={6} wrap="nowrap" maw="100%">
@@ -50,36 +73,38 @@ export function UsageChart(props: { series: UsageSeries | undefined; measure: Me
 						<span className="clip">{label}</span>
 					</Group>
 				))}
+				{kind === "bar" && drawn.rows.at(-1)?.running && <li className="dim">{t("Dashed: not complete yet")}</li>}
 			</Group>
 		</div>
 	);
 }
 
-function shape(series: UsageSeries, measure: Measure) {
+function shape(series: TimeSeries, absent: 0 | null) {
 	const color = seriesColors(series.groups);
 	// Series are named by position, because ids may contain dots, and two keys may have one name.
 	const drawn: ChartSeries[] = series.groups
 		.slice(0, SERIES_MAX)
 		.map((group, place) => ({ name: `g${place}`, label: groupLabel(group), color: color(group.id) }));
-	if (series.groups.length > SERIES_MAX) drawn.push({ name: "rest", label: t("Others"), color: OTHER });
+	if (series.groups.length > SERIES_MAX && absent === 0) drawn.push({ name: "rest", label: t("Others"), color: OTHER });
 	const nameOf = new Map(series.groups.map(({ id }, place) => [id, drawn[place]?.name ?? "rest"]));
-	const byDay = series.bucketMs >= 86_400_000;
-	const rows = new Map<number, Record<string, number | string>>();
-	const start = Math.floor(series.fromMs / series.bucketMs) * series.bucketMs;
-	for (let at = start; at < series.toMs; at += series.bucketMs) {
-		rows.set(at, { at: bucketLabel(at, byDay), ...Object.fromEntries(drawn.map(({ name }) => [name, 0])) });
-	}
-	for (const point of series.points) {
-		const row = rows.get(point.atMs);
-		const name = nameOf.get(point.group) ?? "rest";
-		if (row?.[name] !== undefined) row[name] = Number(row[name]) + measureOf(point, measure);
+	const nowMs = Date.now();
+	const values = Object.fromEntries(drawn.map(({ name }) => [name, absent]));
+	const rows = new Map(
+		series.starts.map((atMs, place): [number, ChartRow] => {
+			const running = nowMs >= atMs && nowMs < (series.starts[place + 1] ?? series.toMs);
+			return [atMs, { ...values, ...bucketLabels(atMs, series.bucket), running }];
+		}),
+	);
+	for (const { atMs, group, value } of series.points) {
+		const row = rows.get(atMs);
+		const name = nameOf.get(group) ?? "rest";
+		if (row && name in values) rows.set(atMs, { ...row, [name]: Number(row[name]) + value });
 	}
 	return { rows: [...rows.values()], series: drawn };
 }
 
-/** Name of a group. Usage outside projects is a group without a name. */
-export const groupLabel = ({ id, label }: { id: string; label: string }): string =>
-	id === "" ? t("No project") : label;
+/** Name of a group; usage without a project has a group without a name. */
+export const groupLabel = ({ id, label }: Labelled): string => (id === "" ? t("No project") : label);
 
 /** Value of a point as an integer: nano-dollars, tokens or requests. */
 function measureOf(point: UsageSeries["points"][number], measure: Measure): number {
@@ -88,12 +113,19 @@ function measureOf(point: UsageSeries["points"][number], measure: Measure): numb
 }
 
 const day = new Intl.DateTimeFormat(locale, { month: "short", day: "numeric", timeZone: "UTC" });
-const hour = new Intl.DateTimeFormat(locale, {
-	month: "short",
-	day: "numeric",
-	hour: "2-digit",
-	minute: "2-digit",
-	hourCycle: "h23",
-});
-/** Days are in UTC, by which the service sums usage. */
-const bucketLabel = (atMs: number, byDay: boolean): string => (byDay ? day : hour).format(atMs);
+const localDay = new Intl.DateTimeFormat(locale, { month: "short", day: "numeric" });
+const month = new Intl.DateTimeFormat(locale, { month: "short", year: "numeric", timeZone: "UTC" });
+const time = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+/** Labels days, weeks and months in UTC, by which the service sums usage, and hours in the reader's time. */
+function bucketLabels(atMs: number, bucket: TimeSeries["bucket"]): Pick<ChartRow, "at" | "tick"> {
+	if (bucket !== "hour") {
+		const at = (bucket === "month" ? month : day).format(atMs);
+		return { at, tick: at };
+	}
+	const isMidnight = new Date(atMs).getHours() === 0;
+	return {
+		at: `${localDay.format(atMs)}, ${time.format(atMs)}`,
+		tick: isMidnight ? localDay.format(atMs) : time.format(atMs),
+	};
+}

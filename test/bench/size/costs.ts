@@ -10,6 +10,8 @@ import { logPage } from "../../../src/console/log/log-page.ts";
 import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
 import { listInstances } from "../../../src/console/operator/operator-cluster.ts";
 import { operatorSummary } from "../../../src/console/operator/operator-summary.ts";
+import { type RevenueFilter, revenueFigures, revenueSeries } from "../../../src/console/operator/revenue.ts";
+import { serviceFigures } from "../../../src/console/operator/service-figures.ts";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
 import { listKeys } from "../../../src/keys/key-admin.ts";
@@ -68,6 +70,9 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 			projectId: null,
 			status: null,
 		});
+	const revenue = (group: RevenueFilter["group"]): RevenueFilter => {
+		return { fromMs: nowMs - 29 * DAY_MS, toMs: nowMs, bucket: "day", group, model: null };
+	};
 	// Parts of the summary that are not read from the database.
 	const parts = {
 		statements,
@@ -92,6 +97,10 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		"running requests": () => runningRequests(statements, HEAVY),
 		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), heldBy("key", statements, HEAVY)]),
 		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
+		"operator: revenue by model, 30 days": () => revenueSeries(statements, revenue("model")),
+		"operator: revenue by account, 30 days": () => revenueSeries(statements, revenue("account")),
+		"operator: revenue, figures": () => revenueFigures(statements, revenue("model"), nowMs),
+		"operator: speeds, loads, margins": () => serviceFigures(statements, revenue("model")),
 		"operator: accounts": () => searchAccounts(statements, null, PAGE),
 		"operator: accounts, one by its address": () =>
 			searchAccounts(statements, `${Math.floor(accounts / 2)}@example.com`, PAGE),

@@ -163,7 +163,13 @@ function hoursText(size: Size, days: number): string {
 		) x where d.day < ${days} and started < (select at from bench_until)
 		group by d.day, n, hour, model, ending order by d.day, hour, n;
 		commit;
-		insert into usage_total select account_id, sum(charged_nano_usd) from usage_hour group by 1;
+		insert into usage_total select account_id, sum(charged_nano_usd), max(hour) from usage_hour group by 1;
+		insert into service_hour select usage_bucket(hour, 40), model, case class when 'ok' then 'finished' when 'left' then 'client_left' else 'upstream_failed' end,
+			sum(requests), sum(prompt_tokens), 0, sum(completion_tokens), 0, sum(charged_nano_usd), 0, sum(duration_ms), sum(first_token_ms), sum(first_tokens), 0
+			from usage_hour group by 1, 2, 3 order by 1;
+		insert into model_speed select distinct usage_bucket(hour, 2), model, kind, bucket, 1 from usage_hour, (values ('first_token'), ('rate')) k(kind),
+			generate_series(30, 50) bucket order by 1;
+		insert into replica_hour select distinct usage_bucket(hour, 40), model, model || '#0', 3600, 3600, 28800, 2000000000, now() from usage_hour order by 1;
 		insert into usage_cursor (id, horizon, folded_at) values (1, pg_current_xact_id()::text::bigint, now());
 		update api_key set last_used_at = now() - interval '1 hour' where id like 'key_1%';`;
 }

@@ -26,6 +26,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
 	"console: usage, 400 days by day": "400 days at most",
 	"console: credit with its ledger, a small account": "51 days with usage at most",
 	"console: operator: account": "51 days with usage at most",
+	"console: operator: revenue, figures": "one row of sums for each day, model and ending",
 	"console: requests, failed ones": "the hours of a page's requests at most, of each model",
 };
 

@@ -30,7 +30,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		// The logo is on every page; this page has the least other content.
 		await tab.page.goto("/batches");
 		for (const [width, says] of [
-			[1440, "Demo: test credit and a week of generated usage."],
+			[1440, "Demo: test credit and generated usage."],
 			[360, "Demo"],
 		] as const) {
 			await seenAs(tab.page, [width, "light"]);

@@ -1,8 +1,8 @@
 import { api } from "../api.ts";
-import { formatCount, formatDuration } from "../format.ts";
+import { formatCount } from "../format.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
-import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
+import { Facts, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
@@ -17,107 +17,91 @@ import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
 
-/** Everything that needs an operator's attention now. */
-export function TodayPage() {
+/** Shows what needs an operator's attention now: figures, and tables of open tasks if there are any. */
+export function Attention() {
 	const summary = useResource(KEY, operatorApi.summary);
-	const live = useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
+	useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
 		resources.set(KEY, () => news);
 	});
-	const data = summary.data;
-	return (
-		<Page title={t("Today")} aside={<span className="small dim">{live ? t("Live") : t("Connecting…")}</span>}>
-			<Reading of={summary} />
-			{(data || !summary.error) && <Figures data={data} onDecided={() => void summary.reload()} />}
-		</Page>
-	);
-}
-
-function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDecided: () => void }) {
-	const checks = data?.reconciliation;
+	const { data } = summary;
+	const onDecided = () => void summary.reload();
 	return (
 		<>
-			<Panel>
-				<div className="stats">
-					<Stat label={t("Pending top-ups")} value={data ? formatCount(data.topUpsWaiting) : "–"}>
-						<Link to="/operator/top-ups">{t("Review")}</Link>
-					</Stat>
-					<Stat
-						label={t("Instances")}
-						value={data ? t("{live} live", { live: formatCount(data.instances.live) }) : "–"}
-					>
-						<Link to="/operator/instances">
-							{data && data.instances.gone > 0
-								? t("{gone} unresponsive or dead", { gone: formatCount(data.instances.gone) })
-								: t("none unresponsive or dead")}
-						</Link>
-					</Stat>
-					<Stat
-						label={t("Ledger checks")}
-						value={
-							checks ? <CheckState ok={checks.ok} /> : data ? <span className="dim">{t("not checked")}</span> : "–"
-						}
-					>
-						<Link to="/operator/reconciliation">
-							{checks?.greenSinceMs
-								? rich("passing since {since}", { since: <Ago atMs={checks.greenSinceMs} /> })
-								: t("Details")}
-						</Link>
-					</Stat>
-					<Stat label={t("Accounts")} value={data ? formatCount(data.accounts) : "–"}>
-						<Link to="/operator/accounts">{t("Search")}</Link>
-					</Stat>
-				</div>
-			</Panel>
-			<Panel title={t("Top-ups to review")} flush aside={<Link to="/operator/top-ups">{t("All top-ups")}</Link>}>
-				<ReviewTable rows={data?.waitingTopUps} onDecided={onDecided} />
-			</Panel>
+			<Reading of={summary} />
+			{(data || !summary.error) && <Strip data={data} />}
+			{data && data.waitingTopUps.length > 0 && (
+				<Panel title={t("Top-ups to review")} flush aside={<Link to="/operator/top-ups">{t("All top-ups")}</Link>}>
+					<ReviewTable rows={data.waitingTopUps} onDecided={onDecided} />
+				</Panel>
+			)}
 			{data && data.waitingAdjustments.length > 0 && (
 				<AdjustmentPanel rows={data.waitingAdjustments} onDecided={onDecided} />
 			)}
 			{data && data.paymentFindings.length > 0 && <FindingPanel rows={data.paymentFindings} onClosed={onDecided} />}
-			<TablePanel
-				title={t("Stuck reservations")}
-				rows={data?.heldTooLong}
-				rowKey={(row) => row.requestId}
-				empty={
-					<Empty title={t("No stuck reservations.")}>
-						{t("Reservations of dead instances, and those older than any request deadline, appear here.")}
-					</Empty>
-				}
-				columns={[
-					{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} /> },
-					ACCOUNT_COLUMN,
-					{ label: t("Model"), render: (row) => row.model },
-					{ label: t("Instance"), render: (row) => row.instanceId },
-					{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
-					{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
-				]}
-			/>
-			<TablePanel
-				title={t("Unavailable replicas")}
-				aside={<Link to="/operator/deployments">{t("All deployments")}</Link>}
-				rows={data?.replicasNotUp}
-				rowKey={(row) => `${row.modelId} ${row.alias}`}
-				empty={<Empty title={t("All replicas are up.")} />}
-				columns={REPLICA_COLUMNS.toSpliced(1, 0, { label: t("Model"), render: (row) => row.modelId })}
-			/>
-			<TablePanel
-				title={t("Slowest models, last 24 hours")}
-				rows={data?.slowestModels}
-				rowKey={(row) => row.model}
-				empty={<Empty title={t("No requests in the last 24 hours.")} />}
-				columns={[
-					{ label: t("Model"), lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
-					{ label: t("Requests"), figure: (row) => formatCount(row.requests) },
-					{ label: t("First token"), figure: (row) => formatDuration(row.meanFirstTokenMs) },
-					{ label: t("Mean duration"), figure: (row) => formatDuration(row.meanMs) },
-				]}
-			/>
+			{data && data.heldTooLong.length > 0 && (
+				<TablePanel
+					title={t("Stuck reservations")}
+					rows={data.heldTooLong}
+					rowKey={(row) => row.requestId}
+					empty={null}
+					columns={[
+						{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} /> },
+						ACCOUNT_COLUMN,
+						{ label: t("Model"), render: (row) => row.model },
+						{ label: t("Instance"), render: (row) => row.instanceId },
+						{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+						{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
+					]}
+				/>
+			)}
+			{data && data.replicasNotUp.length > 0 && (
+				<TablePanel
+					title={t("Unavailable replicas")}
+					aside={<Link to="/operator/deployments">{t("All deployments")}</Link>}
+					rows={data.replicasNotUp}
+					rowKey={(row) => `${row.modelId} ${row.alias}`}
+					empty={null}
+					columns={REPLICA_COLUMNS.toSpliced(1, 0, { label: t("Model"), render: (row) => row.modelId })}
+				/>
+			)}
 		</>
 	);
 }
 
-/** Result of one check of the books, or of all. */
+function Strip({ data }: { data: OperatorSummary | undefined }) {
+	const checks = data?.reconciliation;
+	return (
+		<Panel>
+			<div className="stats">
+				<Stat label={t("Pending top-ups")} value={data ? formatCount(data.topUpsWaiting) : "–"}>
+					<Link to="/operator/top-ups">{t("Review")}</Link>
+				</Stat>
+				<Stat label={t("Instances")} value={data ? t("{live} live", { live: formatCount(data.instances.live) }) : "–"}>
+					<Link to="/operator/instances">
+						{data && data.instances.gone > 0
+							? t("{gone} unresponsive or dead", { gone: formatCount(data.instances.gone) })
+							: t("none unresponsive or dead")}
+					</Link>
+				</Stat>
+				<Stat
+					label={t("Ledger checks")}
+					value={checks ? <CheckState ok={checks.ok} /> : data ? <span className="dim">{t("not checked")}</span> : "–"}
+				>
+					<Link to="/operator/reconciliation">
+						{checks?.greenSinceMs
+							? rich("passing since {since}", { since: <Ago atMs={checks.greenSinceMs} /> })
+							: t("Details")}
+					</Link>
+				</Stat>
+				<Stat label={t("Accounts")} value={data ? formatCount(data.accounts) : "–"}>
+					<Link to="/operator/accounts">{t("Search")}</Link>
+				</Stat>
+			</div>
+		</Panel>
+	);
+}
+
+/** Shows the result of a single check of the ledger, or of a run of all checks. */
 export const CheckState = ({ ok }: { ok: boolean }) => (
 	<State value={ok ? "ok" : "failed"} label={ok ? t("Passed") : t("Failed")} />
 );

@@ -1,0 +1,109 @@
+import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { ConsoleError } from "../console-error.ts";
+import {
+	DAY_MS,
+	HOUR_MS,
+	seriesOf,
+	type UsageRange,
+	type UsageRow,
+	type UsageSeries,
+	type UsageSums,
+	wholeBuckets,
+} from "../usage/usage-query.ts";
+
+export interface RevenueFilter extends UsageRange {
+	/** code: ending of settled requests, error code of refused ones. */
+	readonly group: "model" | "account" | "project" | "code";
+	readonly model: string | null;
+}
+
+/** By account and project the hourly sums of each account are read, and not the service's. */
+const BY_ACCOUNT_MS_MAX = 92 * DAY_MS;
+/** Older sums of the service are by day (`usage_roll`). */
+const HOURS_KEPT_MS = 39 * DAY_MS;
+/** Accounts used in the last 28 days with less credit than this are listed as nearly out of credit. */
+const LOW_NANO_USD = 10_000_000_000;
+
+/** The service's usage over time, from hourly sums. Fault invalid_request if the range is empty or too long. */
+export async function revenueSeries(statements: Statements, filter: RevenueFilter): Promise<UsageSeries> {
+	const { group, model, ...range } = filter;
+	const isByAccount = group === "account" || group === "project";
+	if (isByAccount && range.toMs - range.fromMs > BY_ACCOUNT_MS_MAX)
+		throw new ConsoleError("invalid_request", "By account or project, the date range is at most 92 days.", {
+			param: "from",
+		});
+	const { bucket, fromMs, toMs } = wholeBuckets(range);
+	const rows = await statements<object>`
+		select u.group_id, case when u.group_id = 'other' and ${isByAccount}::boolean then 'Other' else coalesce(p.name, a.email) end as label, u.at,
+			u.requests::float8 as requests, u.prompt_tokens::float8 as prompt_tokens, u.cached_tokens::float8 as cached_tokens,
+			u.completion_tokens::float8 as completion_tokens, u.reasoning_tokens::float8 as reasoning_tokens, u.charged_nano_usd as cost_nano_usd,
+			u.duration_ms as duration, u.first_token_ms as first, u.first_tokens::float8 as firsts
+		from service_usage(${group}, ${bucket}, to_timestamp(${fromMs}::float8 / 1000), to_timestamp(${toMs}::float8 / 1000), ${model}::text) u
+			left join account a on ${group}::text = 'account' and a.id = u.group_id
+			left join project p on ${group}::text = 'project' and p.id = u.group_id
+		order by u.at`;
+	return seriesOf(rows.map(viewOf<UsageRow>), { bucket, fromMs, toMs });
+}
+
+interface Totals extends Omit<UsageSums, "reasoningTokens"> {
+	readonly writtenOffNanoUsd: NanoUsd;
+}
+
+/**
+ * Figures of the range, of the period of the same length before it, and of now. Reads sums by hour, ledger entries of
+ * the range and accounts of the last 28 days: never requests.
+ */
+export async function revenueFigures(statements: Statements, { model, ...asked }: RevenueFilter, nowMs: number) {
+	const { fromMs, ...range } = wholeBuckets(asked);
+	const toMs = Math.min(range.toMs, Math.max(nowMs, fromMs + 1));
+	const wanted = 2 * fromMs - toMs;
+	const stepMs = nowMs - wanted > HOURS_KEPT_MS ? DAY_MS : HOUR_MS;
+	const beforeMs = Math.floor(wanted / stepMs) * stepMs;
+	const [sums, errors, entries, [now]] = await Promise.all([
+		statements<object>`
+			select h.hour >= to_timestamp(${fromMs}::float8 / 1000) as within, sum(h.requests)::float8 as requests, sum(h.prompt_tokens)::float8 as prompt_tokens,
+				sum(h.cached_tokens)::float8 as cached_tokens, sum(h.completion_tokens)::float8 as completion_tokens,
+				sum(h.charged_nano_usd) as cost_nano_usd, sum(h.written_off_nano_usd) as written_off_nano_usd
+			from service_hour h where h.hour >= to_timestamp(${beforeMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
+				and h.model <> '' and (${model}::text is null or h.model = ${model}::text) group by 1`,
+		statements<{ code: string; refused: boolean; requests: number }>`
+			select h.code, h.model = '' as refused, sum(h.requests)::float8 as requests from service_hour h
+			where h.hour >= to_timestamp(${fromMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
+				and h.code <> 'finished' and (${model}::text is null or h.model = ${model}::text)
+			group by 1, 2 order by 3 desc, 1`,
+		statements<object>`
+			select kind, sum(amount_nano_usd) as amount_nano_usd from ledger_entry
+			where created_at >= to_timestamp(${fromMs}::float8 / 1000) and created_at < to_timestamp(${toMs}::float8 / 1000) group by 1 order by 1`,
+		statements<object>`
+			select coalesce((select sum(d.top_up_nano_usd + d.refund_nano_usd + d.adjustment_nano_usd + d.dispute_nano_usd + d.credit_note_nano_usd)
+					from sealed_day d), 0)
+				+ coalesce((select sum(e.amount_nano_usd) from ledger_entry e
+					where e.created_at >= coalesce((select c.entries_from from seal_cursor c), '-infinity')), 0)
+				- coalesce((select sum(h.charged_nano_usd) from service_hour h), 0) as prepaid_nano_usd,
+				coalesce((select sum(r.reserved_nano_usd) from reservation r), 0) as reserved_nano_usd,
+				(select count(*)::float8 from account a where a.created_at >= to_timestamp(${fromMs}::float8 / 1000)
+					and a.created_at < to_timestamp(${toMs}::float8 / 1000)) as new,
+				(select count(*)::float8 from usage_total t where t.last_hour < now() - interval '30 days') as unused,
+				u.*
+			from (
+				select count(*) filter (where t.last_hour > now() - interval '1 day')::float8 as active1,
+					count(*) filter (where t.last_hour > now() - interval '7 days')::float8 as active7, count(*)::float8 as active28,
+					count(*) filter (where b.limit_nano_usd - t.charged_nano_usd < ${LOW_NANO_USD}::bigint)::float8 as low
+				from usage_total t left join budget b on b.id = t.account_id where t.last_hour > now() - interval '28 days') u`,
+	]);
+	const totals = sums.map(viewOf<Totals & { within: boolean }>);
+	return {
+		total: totals.find(({ within }) => within) ?? null,
+		before: totals.find(({ within }) => !within) ?? null,
+		beforeMs,
+		errors,
+		/** Movements of credit within the range, by kind. */
+		entries: entries.map(viewOf<{ kind: string; amountNanoUsd: NanoUsd }>),
+		/** prepaid: all credit that is not spent, less what accounts below zero owe. */
+		...viewOf<{ prepaidNanoUsd: NanoUsd; reservedNanoUsd: NanoUsd } & Readonly<Record<Count, number>>>(now ?? {}),
+	};
+}
+
+type Count = "new" | "unused" | "active1" | "active7" | "active28" | "low";

@@ -1,0 +1,83 @@
+import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
+import type { DeploymentsView } from "../../deployments/deployments.ts";
+import { displayRest, type NanoUsd } from "../../money/nano-usd.ts";
+import { middleOf } from "../usage/model-speed.ts";
+import { type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
+
+interface Speed {
+	readonly model: string;
+	readonly kind: "first_token" | "rate";
+	readonly atMs: number | null;
+	readonly requests: number;
+	readonly median: number;
+	readonly high: number;
+}
+
+interface Load {
+	readonly model: string;
+	readonly replica: string;
+	readonly atMs: number;
+	/** Averages over the time in the catalogue. */
+	readonly used: number;
+	readonly places: number;
+}
+
+interface Earned {
+	readonly model: string;
+	readonly atMs: number;
+	readonly chargedNanoUsd: NanoUsd;
+	readonly costNanoUsd: NanoUsd;
+	readonly replicaHours: number;
+}
+
+/** Speeds, loads of replicas, and costs by model over time, from hourly sums. Faults as `wholeBuckets`. */
+export async function serviceFigures(statements: Statements, filter: UsageRange & { readonly model: string | null }) {
+	const { model, bucket, fromMs, toMs } = wholeBuckets(filter);
+	const speeds = (by: string | null) => statements<object>`
+		select model, kind, at, requests::float8 as requests, median, high
+		from service_speed(${by}::text, to_timestamp(${fromMs}::float8 / 1000), to_timestamp(${toMs}::float8 / 1000), ${model}::text) order by model, at`;
+	const [overTime, inAll, replicas, earned] = await Promise.all([
+		speeds(bucket),
+		speeds(null),
+		statements<object>`
+			select h.model, h.replica, date_trunc(${bucket}::text, h.hour, 'UTC') as at, sum(h.used_seconds) / sum(h.seconds) as used,
+				sum(h.place_seconds) / sum(h.seconds) as places
+			from replica_hour h where h.hour >= to_timestamp(${fromMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
+				and (${model}::text is null or h.model = ${model}::text) group by 1, 2, 3 having sum(h.seconds) > 0 order by 2, 3`,
+		statements<object>`
+			select x.model, x.at, sum(x.charged) as charged_nano_usd, round(sum(x.cost)) as cost_nano_usd, sum(x.seconds) / 3600 as replica_hours from (
+				select h.model, date_trunc(${bucket}::text, h.hour, 'UTC') as at, h.charged_nano_usd as charged, h.cost_pico_usd / 1000 as cost, 0 as seconds
+				from service_hour h where h.model <> '' and h.hour >= to_timestamp(${fromMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
+				union all
+				select h.model, date_trunc(${bucket}::text, h.hour, 'UTC'), 0, h.cost_nano_usd::numeric, h.seconds
+				from replica_hour h where h.hour >= to_timestamp(${fromMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
+			) x where (${model}::text is null or x.model = ${model}::text) group by 1, 2 order by 1, 2`,
+	]);
+	const speedOf = (row: object) => {
+		const { median, high, ...speed } = viewOf<Speed>(row);
+		return { ...speed, median: middleOf(median), high: middleOf(high) };
+	};
+	return {
+		speeds: overTime.map(speedOf),
+		/** The same over the whole range. */
+		speedsInAll: inAll.map(speedOf),
+		replicas: replicas.map(viewOf<Load>),
+		earned: earned.map((row) => {
+			const sums = viewOf<Earned>(row);
+			return { ...sums, marginNanoUsd: displayRest(sums.chargedNanoUsd, sums.costNanoUsd) };
+		}),
+	};
+}
+
+/** Adds the time since the last call to the load and cost of each replica in the catalogue. */
+export async function sampleService(statements: Statements, { models, replicas }: DeploymentsView): Promise<void> {
+	const costs = new Map(models.map(({ id, cost }) => [id, cost]));
+	const tokens = [...costs].map(([model, cost]) => ({ model, input: cost?.input ?? 0, output: cost?.output ?? 0 }));
+	const seen = replicas
+		.filter(({ draining }) => !draining)
+		.map(({ modelId: model, alias: replica, inFlight: used, maxConcurrency: places }) => {
+			return { model, replica, used, places, cost: costs.get(model)?.replicaHour ?? 0 };
+		});
+	await statements`select service_sample(${JSON.stringify(seen)}, ${JSON.stringify(tokens)})`;
+}

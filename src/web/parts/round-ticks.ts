@@ -1,0 +1,13 @@
+const TICKS = 4;
+
+/** Ticks of an axis from 0 that covers all values: at most seven; 1, 2 or 5 times a power of ten apart. */
+export function roundTicks(values: readonly number[]): number[] {
+	const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];
+	if (least === most) return [0];
+	const wanted = (most - least) / TICKS;
+	const power = 10 ** Math.floor(Math.log10(wanted));
+	const step = ([1, 2, 5, 10].find((times) => times * power >= wanted) ?? 10) * power;
+	const [first, last] = [Math.floor(least / step), Math.ceil(most / step)];
+	// Rounded, because 3 × 0.1 is not 0.3.
+	return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
+}

@@ -1,7 +1,9 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
+import { limitsOfAccount } from "../catalog/account-limits.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
+import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { checkAccess, checkModel } from "../keys/access.ts";
 import { continueInPrevious, furtherBudgets, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
@@ -9,7 +11,7 @@ import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Outcome } from "../ledger/outcome.ts";
 import type { Shortage } from "../ledger/slices.ts";
-import type { KeyLimits, RateLimitState } from "../limits/key-limits.ts";
+import type { KeyLimits, RateLimitState, RequestLimits } from "../limits/key-limits.ts";
 import { affordableUnits, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { CreditFault } from "./credit-fault.ts";
 import type { OpenRequests } from "./open-requests.ts";
@@ -35,7 +37,16 @@ export interface AdmissionRequest {
 export interface Admitted {
 	readonly hold: Hold;
 	readonly request: AdmissionRequest;
+	/** Holders of limits besides the key that count it. */
+	readonly others: readonly Limited[];
+	/** Monotonic time at which the limits counted it. */
+	readonly enteredMs: number;
 }
+
+/** A holder of limits: key, project, account, or account with a model. */
+type Limited = RequestLimits & { readonly id: string };
+
+const NO_OTHERS: readonly Limited[] = [];
 
 export interface Admission {
 	/** Fault service_unavailable while this instance may not admit: its keys may be outdated. */
@@ -49,8 +60,8 @@ export interface Admission {
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
 	/** Ends the request. Returns what was booked; the charge may be less than the cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** State of the request limit of the key or its project, whichever has less left; null if neither has one. */
-	rateLimitState(key: KeyEntry): RateLimitState | null;
+	/** The closest limit of requests (`rate`) or tokens per minute of key, project, account and model; null: none. */
+	rateLimitState(key: KeyEntry, model: Model | undefined, kind: "rate" | "tokens"): RateLimitState | null;
 }
 
 export interface AdmissionDeps {
@@ -59,6 +70,8 @@ export interface AdmissionDeps {
 	/** Why this instance may not admit, for the private part of the fault. */
 	closedReason(): string | undefined;
 	keyLimits: KeyLimits;
+	/** Limits of accounts by tag. */
+	limits(): Pick<ServiceLimits, "accounts">;
 	openRequests: OpenRequests;
 	clock: Clock;
 	onSettled(event: SettledEvent): void;
@@ -96,7 +109,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		checkModel(key, model.id);
 		const limited = request.batchId === undefined;
 		if (limited) openRequests.check(key.accountId);
-		if (limited && !enterLimits(request)) return null;
+		const others = limited ? othersOf(key, model) : NO_OTHERS;
+		if (limited && !enterLimits(request, others)) return null;
 		let hold: Hold | undefined;
 		try {
 			hold = ledger.reserve({
@@ -113,43 +127,58 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 				batch: request.batchId,
 			});
 		} finally {
-			if (!hold && limited) withdrawLimits(key);
+			if (!hold && limited) withdrawLimits(request, others);
 		}
 		if (!hold) return ledger;
 		openRequests.add(key.accountId, 1);
-		return { hold, request };
+		return { hold, request, others, enteredMs: clock.monotonicMs() };
 	}
 
-	/** Counts the request in all limits or in none. False if this instance's share of one is used up. */
-	function enterLimits({ key, isAgain }: AdmissionRequest): boolean {
-		const { project } = key;
-		if (!enterOne(key, isAgain)) return false;
-		if (project === null) return true;
-		let entered = false;
+	/** Empty for most requests, without an allocation. */
+	function othersOf({ project, account }: KeyEntry, model: Model | undefined): readonly Limited[] {
+		const ofAccount = limitsOfAccount(deps.limits().accounts, account);
+		const ofModel = model?.tokensPerMinute;
+		if (project === null && ofAccount === null && ofModel === undefined) return NO_OTHERS;
+		const { id } = account;
+		return [
+			...(project === null ? [] : [project]),
+			...(ofAccount === null ? [] : [{ ...ofAccount, id }]),
+			...(ofModel === undefined ? [] : [{ ...ONLY_TOKENS, id: `${id} ${model?.id}`, tokensPerMinute: ofModel }]),
+		];
+	}
+
+	/** Enters all limits or none. Returns false if this instance's share of one is used up. */
+	function enterLimits(request: AdmissionRequest, others: readonly Limited[]): boolean {
+		const { key, isAgain } = request;
+		const tokens = tokensOf(request.upperBound);
+		if (!keyLimits.enter(key.id, key, tokens, isAgain)) return false;
+		let entered = 0;
 		try {
-			entered = enterOne(project, isAgain);
-			return entered;
+			while (entered < others.length && enterOne(others[entered], tokens, isAgain)) entered += 1;
 		} finally {
-			if (!entered) keyLimits.withdraw(key.id);
+			if (entered < others.length) withdrawLimits(request, others.slice(0, entered));
 		}
+		return entered === others.length;
 	}
 
-	const enterOne = ({ id, requestsPerMinute, concurrencyMax }: Limited, isAgain: boolean) =>
-		isAgain ? keyLimits.enter(id, null, null) : keyLimits.enter(id, requestsPerMinute, concurrencyMax);
+	const enterOne = (limited: Limited | undefined, tokens: number, isAgain: boolean) =>
+		limited !== undefined && keyLimits.enter(limited.id, limited, tokens, isAgain);
 
-	function withdrawLimits({ id, project }: KeyEntry): void {
-		keyLimits.withdraw(id);
-		if (project !== null) keyLimits.withdraw(project.id);
+	function withdrawLimits({ key, upperBound }: AdmissionRequest, others: readonly Limited[]): void {
+		const tokens = tokensOf(upperBound);
+		keyLimits.withdraw(key.id, tokens);
+		for (const { id } of others) keyLimits.withdraw(id, tokens);
 	}
 
-	async function drawLimits(key: KeyEntry): Promise<void> {
-		await keyLimits.draw(key.id, key.requestsPerMinute, key.concurrencyMax);
-		if (key.project === null) return;
-		await keyLimits.draw(key.project.id, key.project.requestsPerMinute, key.project.concurrencyMax);
+	function standingOf(limited: Limited, kind: "rate" | "tokens"): RateLimitState | null {
+		const limit = kind === "rate" ? limited.requestsPerMinute : limited.tokensPerMinute;
+		return limit === null ? null : keyLimits.rateLimitState(limited.id, kind, limit);
 	}
 
-	const standingOf = ({ id, requestsPerMinute }: Limited) =>
-		requestsPerMinute === null ? null : keyLimits.rateLimitState(id, requestsPerMinute);
+	async function drawLimits({ key, model, upperBound }: AdmissionRequest): Promise<void> {
+		const tokens = tokensOf(upperBound);
+		for (const limited of [key, ...othersOf(key, model)]) await keyLimits.draw(limited.id, limited, tokens);
+	}
 
 	const drawingOf = (key: KeyEntry) => ({
 		account: key.accountId,
@@ -190,7 +219,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		let lacking = first;
 		for (let draw = 0; draw < DRAWS_MAX; draw++) {
 			let shortage: Shortage | null = null;
-			if (lacking === null) await drawLimits(key);
+			if (lacking === null) await drawLimits(request);
 			else shortage = await lacking.draw(drawingOf(key), amount);
 			if (shortage?.untimely && !continueInPrevious(key, shortage.budget, clock.wallMs()))
 				await awaitCapNews(key, shortage.budget);
@@ -210,9 +239,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			checkAccess(key, clock.wallMs());
 			if (isLine) return;
 			openRequests.check(key.accountId);
-			keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
-			if (key.project === null) return;
-			keyLimits.check(key.project.id, key.project.requestsPerMinute, key.project.concurrencyMax);
+			keyLimits.check(key.id, key);
+			for (const limited of othersOf(key, undefined)) keyLimits.check(limited.id, limited);
 		},
 		admit(request) {
 			const amount = maxCost(request.model.rateCard, request.upperBound);
@@ -228,19 +256,22 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
 		},
-		rateLimitState(key) {
-			const own = standingOf(key);
-			const ofProject = key.project === null ? null : standingOf(key.project);
-			if (own === null || ofProject === null) return own ?? ofProject;
-			return ofProject.remaining < own.remaining ? ofProject : own;
-		},
-		settle({ hold, request }, outcome) {
-			const { id, project } = request.key;
-			if (request.batchId === undefined) {
-				keyLimits.leave(id);
-				if (project !== null) keyLimits.leave(project.id);
+		rateLimitState(key, model, kind) {
+			let closest = standingOf(key, kind);
+			for (const limited of othersOf(key, model)) {
+				const standing = standingOf(limited, kind);
+				if (closest === null || (standing !== null && standing.remaining < closest.remaining)) closest = standing;
 			}
-			openRequests.giveBack(request.key.accountId);
+			return closest;
+		},
+		settle({ hold, request, others, enteredMs }, outcome) {
+			const { key, upperBound, batchId } = request;
+			if (batchId === undefined) {
+				const spare = tokensOf(upperBound) - outcome.promptTokens - outcome.completionTokens;
+				keyLimits.leave(key.id, spare, enteredMs);
+				for (const { id } of others) keyLimits.leave(id, spare, enteredMs);
+			}
+			openRequests.giveBack(key.accountId);
 			const event = hold.ledger.settle(hold, outcome);
 			deps.onSettled(event);
 			return event;
@@ -248,7 +279,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	};
 }
 
-type Limited = Pick<KeyEntry, "id" | "requestsPerMinute" | "concurrencyMax">;
+const ONLY_TOKENS = { requestsPerMinute: null, concurrencyMax: null };
+
+const tokensOf = ({ promptTokens, completionTokens }: Quantities) => promptTokens + completionTokens;
 
 /** A 402 with the available, held and required amounts, and the largest `max_tokens` that would fit. */
 function creditFault(

@@ -1,4 +1,5 @@
 import { msOfIso } from "../base/iso-date.ts";
+import { TOKENS_PER_MINUTE_MAX } from "./account-limits.ts";
 import { readCost } from "./cost-section.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
@@ -14,7 +15,7 @@ export const MODEL_FIELDS = [
 	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role reasoning_history".split(
 		" ",
 	),
-	...["rates", "batch_rates", "cost", "retires_on", "upstreams"],
+	...["rates", "batch_rates", "cost", "retires_on", "tokens_per_minute", "upstreams"],
 ];
 
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
@@ -42,6 +43,7 @@ const ALIASES_MAX = 32;
 const PARAMETERS_MAX = 200;
 const UPSTREAMS_MAX = 256;
 const TOKENS_MAX = 100_000_000;
+const TOKEN_LIMIT = { min: 1, max: TOKENS_PER_MINUTE_MAX, integer: true };
 const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
@@ -76,6 +78,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
 	const cost = readCost(reader, map.get("cost"));
 	const retiresOn = readDay(reader, map.get("retires_on"));
+	const tokensPerMinute = reader.number(map.get("tokens_per_minute"), TOKEN_LIMIT);
 	const upstreams = readUpstreams(reader, map.require("upstreams"), kind);
 	if (kind !== undefined) leaveOutUnsupported(reader, kind, listed, upstreams);
 
@@ -99,6 +102,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
 		...(cost === undefined ? {} : { cost }),
 		...(retiresOn === undefined ? {} : { retiresOn }),
+		...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
 		upstreams: Object.freeze(upstreams),
 	});
 }

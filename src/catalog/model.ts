@@ -93,6 +93,8 @@ export interface Model {
 	readonly reasoningHistory?: ReasoningHistory;
 	/** `2027-01-31`: from that day (UTC) on the model is not served. Absent: no day is set. */
 	readonly retiresOn?: string;
+	/** Tokens per minute that each account may use of this model. Absent: no limit. */
+	readonly tokensPerMinute?: number;
 	readonly rateCard: RateCard;
 	/** Absent if `tollgate.yaml` has none. */
 	readonly cost?: ModelCost;

@@ -1,5 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { Log } from "../base/log.ts";
+import { type AccountLimits, readAccountLimits } from "./account-limits.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 /**
@@ -61,6 +62,8 @@ export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , m
 });
 
 export interface ServiceLimits extends SetLimits {
+	/** Limits of accounts by tag, in the file's order. */
+	readonly accounts: readonly AccountLimits[];
 	/** One account's share of the memory for request bodies. */
 	readonly bodyMemoryAccountBytesMax: number;
 	/** Memory for long answers that clients have not read yet, of all accounts and of one. */
@@ -80,9 +83,10 @@ const ANSWER_ACCOUNT_SHARE = 1 / 4;
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
-export function withDerivedLimits(set: SetLimits): ServiceLimits {
+export function withDerivedLimits(set: SetLimits & Partial<Pick<ServiceLimits, "accounts">>): ServiceLimits {
 	const answerMemoryBytesMax = set.bodyMemoryBytesMax * ANSWERS_PER_BODIES;
 	return Object.freeze({
+		accounts: [],
 		...set,
 		bodyMemoryAccountBytesMax: Math.max(Math.floor(set.bodyMemoryBytesMax * BODY_ACCOUNT_SHARE), set.bodyBytesMax),
 		answerMemoryBytesMax,
@@ -100,10 +104,7 @@ export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits(
 
 /** Reads `limits:`. Missing fields keep their default. */
 export function readLimits(reader: YamlReader, field: YamlField | undefined): ServiceLimits {
-	const map = reader.map(
-		field,
-		LIMIT_FIELDS.map(({ name }) => name),
-	);
+	const map = reader.map(field, [...LIMIT_FIELDS.map(({ name }) => name), "accounts"]);
 	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
 	if (map === undefined) return DEFAULT_LIMITS;
 	for (const known of LIMIT_FIELDS) {
@@ -124,7 +125,7 @@ export function readLimits(reader: YamlReader, field: YamlField | undefined): Se
 	keepOrder("breaker_cool_s", "breaker_cool_max_s");
 	keepOrder("first_event_s", "total_s");
 	keepOrder("silence_s", "total_s");
-	return withDerivedLimits(limits);
+	return withDerivedLimits({ ...limits, accounts: readAccountLimits(reader, map.get("accounts")) });
 }
 
 function limitField(name: string): LimitField {

@@ -16,7 +16,7 @@ import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
 import { actInForce, inForceOutput } from "./fence-output.ts";
-import { changesOf, pageOf } from "./setting-options.ts";
+import { accountTermsOf, changesOf, pageOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const accountCommands: CommandRuns = {
@@ -37,6 +37,8 @@ export const accountCommands: CommandRuns = {
 			held_usd: formatUsd(balance.held),
 			available_usd: formatUsd(balance.available),
 			spent_usd: formatUsd(balance.spent),
+			tags: account.tags,
+			tokens_per_minute: account.tokensPerMinute,
 			auto_top_up:
 				automatic === null
 					? null
@@ -53,6 +55,7 @@ export const accountCommands: CommandRuns = {
 		const text = [
 			`${account.id}  ${account.email}  ${account.name}  ${account.state}`,
 			`signed in ${isoOrNull(account.signedInAtMs) ?? "never"}, topped up: ${account.toppedUp ? "yes" : "no"}`,
+			`tags: ${account.tags.join(",") || "none"}, tokens a minute: ${account.tokensPerMinute ?? "as its tags"}`,
 			`balance   USD ${json.balance_usd}`,
 			`held      USD ${json.held_usd}`,
 			`available USD ${json.available_usd}`,
@@ -68,8 +71,7 @@ export const accountCommands: CommandRuns = {
 		return listOutput(page, accountJson, ["ID", "E-MAIL", "NAME", "STATE", "TOPPED UP"]);
 	},
 	async "account update"({ withDatabase }, input) {
-		const timeZone = input.option("time-zone");
-		const changes = changesOf(input, timeZone === undefined ? {} : { timeZone });
+		const changes = changesOf(input, accountTermsOf(input));
 		return withDatabase(async ({ statements, liveness }) => {
 			const { id, entry } = await updateAccount(statements, input.argument(0), changes);
 			if (entry === null) return { json: { id }, text: `updated account ${id}` };
@@ -94,6 +96,8 @@ const accountJson = (account: AccountRecord) => ({
 	state: account.state,
 	topped_up: account.toppedUp,
 	time_zone: account.timeZone,
+	tags: account.tags,
+	tokens_per_minute: account.tokensPerMinute,
 	signed_in_at: isoOrNull(account.signedInAtMs),
 	created_at: isoOrNull(account.createdAtMs),
 });

@@ -1,5 +1,6 @@
 import { isoOrNull, msOfIso } from "../base/iso-date.ts";
 import type { Page } from "../db/page.ts";
+import type { AccountChanges } from "../keys/account-admin.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
 import type { KeyRecord } from "../keys/key-admin.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
@@ -83,6 +84,7 @@ export function limitsOf(input: CommandInput): ProjectSettings {
 		models: read("models", "all", namesOf),
 		requestsPerMinute: read("requests-per-minute", "none", wholeOf),
 		concurrencyMax: read("concurrency", "none", wholeOf),
+		tokensPerMinute: read("tokens-per-minute", "none", wholeOf),
 	});
 }
 
@@ -93,6 +95,17 @@ export function keySettingsOf(input: CommandInput): KeySettings {
 		projectId: read("project", "none", (_, text) => text),
 	};
 	return { ...limitsOf(input), ...given(own) };
+}
+
+/** Changes of an account besides its name. */
+export function accountTermsOf(input: CommandInput): AccountChanges {
+	const read = reader(input);
+	const tags = read("tags", "none", namesOf);
+	return given({
+		timeZone: input.option("time-zone"),
+		tags: tags === null ? [] : tags,
+		tokensPerMinute: read("tokens-per-minute", "none", wholeOf),
+	});
 }
 
 /** Changed settings and name. UsageError if nothing changes. */
@@ -112,6 +125,7 @@ type Capped = Pick<
 	| "models"
 	| "requestsPerMinute"
 	| "concurrencyMax"
+	| "tokensPerMinute"
 >;
 
 /** Limits and spending of a key or project, for `--json`. */
@@ -124,6 +138,7 @@ export const limitsJson = (of: Capped) => ({
 	models: of.models,
 	requests_per_minute: of.requestsPerMinute,
 	concurrency: of.concurrencyMax,
+	tokens_per_minute: of.tokensPerMinute,
 });
 
 /** `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */

@@ -48,7 +48,8 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 				const { name, timeZone } = body;
 				if (name !== undefined && !isPersonName(name))
 					throw new ConsoleError("invalid_request", NAME_RULE, { param: "name" });
-				await updateAccount(statements, accountId, body, null, [
+				const changes = { ...(name === undefined ? {} : { name }), ...(timeZone === undefined ? {} : { timeZone }) };
+				await updateAccount(statements, accountId, changes, null, [
 					...(name === undefined ? [] : [noted("account.rename", { name })]),
 					...(timeZone === undefined ? [] : [noted("account.time_zone", { timeZone })]),
 				]);

@@ -1,3 +1,6 @@
+import type { Admission } from "../admission/admission.ts";
+import type { Model } from "../catalog/model.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
 import type { RateLimitState } from "../limits/key-limits.ts";
 
 /** Header with the id of the model that answered a request to a route. */
@@ -47,17 +50,28 @@ export function jsonHeaders(requestId: string): Record<string, string> {
 	};
 }
 
-export const RATE_HEADERS = [
-	"x-ratelimit-limit-requests",
-	"x-ratelimit-remaining-requests",
-	"x-ratelimit-reset-requests",
-] as const;
+const rateHeaders = (what: string) =>
+	[`x-ratelimit-limit-${what}`, `x-ratelimit-remaining-${what}`, `x-ratelimit-reset-${what}`] as const;
+const REQUEST_HEADERS = rateHeaders("requests");
+const TOKEN_HEADERS = rateHeaders("tokens");
+export const RATE_HEADERS = [...REQUEST_HEADERS, ...TOKEN_HEADERS];
 
-/** Sets OpenAI's rate limit headers. */
-export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateLimitState): void {
-	headers.set(RATE_HEADERS[0], String(limit));
-	headers.set(RATE_HEADERS[1], String(remaining));
-	headers.set(RATE_HEADERS[2], durationText(resetMs));
+/** Sets OpenAI's headers with the closest limits of requests and tokens, if there are any. */
+export function setRateHeaders(
+	headers: Headers,
+	admission: Pick<Admission, "rateLimitState">,
+	key: KeyEntry,
+	model: Model | undefined,
+): void {
+	setOf(headers, REQUEST_HEADERS, admission.rateLimitState(key, model, "rate"));
+	setOf(headers, TOKEN_HEADERS, admission.rateLimitState(key, model, "tokens"));
+}
+
+function setOf(headers: Headers, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {
+	if (state === null) return;
+	headers.set(names[0], String(state.limit));
+	headers.set(names[1], String(state.remaining));
+	headers.set(names[2], durationText(state.resetMs));
 }
 
 export function dropRateHeaders(headers: Headers): void {

@@ -2,6 +2,7 @@ import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { isMailAddress } from "../base/mail-address.ts";
+import { TAG } from "../catalog/account-limits.ts";
 import { type AppendedEntry, appendedOf } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
@@ -9,7 +10,7 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
-import { isLabel } from "./key-settings.ts";
+import { checkSettings, isLabel } from "./key-settings.ts";
 
 export interface AccountRecord {
 	readonly id: string;
@@ -20,6 +21,9 @@ export interface AccountRecord {
 	readonly toppedUp: boolean;
 	/** Time zone in which the periods of caps start. */
 	readonly timeZone: string;
+	readonly tags: readonly string[];
+	/** Null: as `tollgate.yaml` sets for the tags. */
+	readonly tokensPerMinute: number | null;
 	readonly createdAtMs: number;
 	/** Entity tag of all changeable fields. */
 	readonly etag: string;
@@ -29,6 +33,9 @@ export interface AccountChanges {
 	readonly name?: string;
 	readonly state?: AccountRecord["state"];
 	readonly timeZone?: string;
+	/** Replaces all tags. */
+	readonly tags?: readonly string[];
+	readonly tokensPerMinute?: number | null;
 }
 
 export interface NewAccount {
@@ -40,6 +47,7 @@ export interface NewAccount {
 }
 
 const NAME_CHARS_MAX = 200;
+const TAGS_MAX = 20;
 
 /** Creates an account, once per `id`. Faults `invalid_request`; `conflict` if the address is in use. */
 export async function createAccount(
@@ -121,18 +129,26 @@ function settingState(state: AccountRecord["state"]) {
 export async function updateAccount(
 	statements: Statements,
 	id: string,
-	{ name, state, timeZone }: AccountChanges,
+	changes: AccountChanges,
 	match: readonly string[] | null = null,
 	acts: readonly AuditNote[] = [],
 ): Promise<{ id: string; entry: AppendedEntry | null }> {
+	const { name, state, timeZone, tags, tokensPerMinute } = changes;
 	if (name !== undefined) checkName(name);
+	checkSettings({ tokensPerMinute: tokensPerMinute ?? null });
+	if (tags !== undefined && (tags.length > TAGS_MAX || !tags.every((tag) => TAG.test(tag))))
+		throw new Fault(
+			"invalid_request",
+			"An account has at most {count} tags, each of 1 to 40 of the characters a-z 0-9 _ -, not beginning with acc_.",
+			{ param: "tags", values: { count: TAGS_MAX } },
+		);
 	if (timeZone !== undefined && !isTimeZone(timeZone))
 		throw new Fault("invalid_request", "A time zone must be a name such as UTC or Europe/Berlin.", {
 			param: "time_zone",
 		});
 	try {
 		const rows = await statements<{ seq: string | null; at_micros: string }>`
-			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+			select account_update(${id}, ${JSON.stringify({ name, state, timeZone, tags, tokensPerMinute })}::text::jsonb, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
 				audit_note(${auditNotesJson(...acts)}::text::jsonb, ${id}, ${id})`;
 		const { seq, at_micros } = onlyRow(rows);
 		return { id, entry: seq === null ? null : appendedOf({ seq, at_micros }) };
@@ -160,6 +176,8 @@ interface AccountRow {
 	signed_in_at: Date | null;
 	topped_up: boolean;
 	time_zone: string;
+	tags: readonly string[];
+	tokens_per_minute: number | null;
 	created_at: Date;
 	etag: string;
 }
@@ -173,6 +191,8 @@ function recordOf(row: AccountRow): AccountRecord {
 		signedInAtMs: row.signed_in_at?.getTime() ?? null,
 		toppedUp: row.topped_up,
 		timeZone: row.time_zone,
+		tags: row.tags,
+		tokensPerMinute: row.tokens_per_minute,
 		createdAtMs: row.created_at.getTime(),
 		etag: row.etag,
 	};

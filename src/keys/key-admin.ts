@@ -96,11 +96,11 @@ export async function createKey(
 	try {
 		const [row] = await deps.statements<{ seq: string }>`
 			with k as (
-				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)
+				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, tokens_per_minute, made_by, reads_only, project_id)
 				select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
 					${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, ${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}::text, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
 					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
-					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
+					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.tokensPerMinute ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
 					project_for_key(${settings.projectId ?? null}, a.id)
 				from account a where a.id = ${accountId} and key_room(a.id, ${id}, ${settings.activeMost ?? null}::integer)
 				on conflict do nothing

@@ -1,11 +1,12 @@
 import { assert } from "../base/assert.ts";
+import type { RequestLimits } from "../limits/key-limits.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
 
 export type ProjectState = "active" | "archived";
 
 /** Limits that keys and projects have in common. */
-export interface LimitedEntry {
+export interface LimitedEntry extends RequestLimits {
 	name: string;
 	/** Largest spending; null: no cap. */
 	capNanoUsd: NanoUsd | null;
@@ -13,19 +14,14 @@ export interface LimitedEntry {
 	period: KnownPeriod | null;
 	/** Allowed models; null: all. */
 	models: ReadonlySet<string> | null;
-	/** A project's limit applies to all of its keys together. */
-	requestsPerMinute: number | null;
-	concurrencyMax: number | null;
 }
 
-/** Limits as the SQL functions `key_fields` and `project_fields` return them. */
-export interface LimitedFields {
+/** Limits in the form that the SQL functions `key_fields` and `project_fields` return. */
+export interface LimitedFields extends RequestLimits {
 	name: string;
 	capNanoUsd: number | null;
 	capPeriod: CapPeriod;
 	models: readonly string[] | null;
-	requestsPerMinute: number | null;
-	concurrencyMax: number | null;
 }
 
 /** A project in memory: one object for all of its keys, changed in place. */
@@ -58,6 +54,7 @@ function limitsOf(fields: LimitedFields): LimitedEntry {
 		models: fields.models === null || fields.models.length === 0 ? null : new Set(fields.models),
 		requestsPerMinute: fields.requestsPerMinute,
 		concurrencyMax: fields.concurrencyMax,
+		tokensPerMinute: fields.tokensPerMinute,
 	};
 }
 
@@ -69,6 +66,9 @@ export interface AccountEntry {
 	toppedUp: boolean;
 	signedIn: boolean;
 	timeZone: string;
+	tags: readonly string[];
+	/** Null: as `tollgate.yaml` sets for the tags. */
+	tokensPerMinute: number | null;
 }
 
 /** A key in memory. Changed in place, so that a request whose body is being read sees a revocation. */
@@ -102,10 +102,13 @@ export interface AccountFields {
 	toppedUp: boolean;
 	signedIn: boolean;
 	timeZone: string;
+	tags: readonly string[];
+	tokensPerMinute: number | null;
 }
 
 export function createAccountEntry(id: string, fields: AccountFields): AccountEntry {
-	const entry: AccountEntry = { id, state: "suspended", toppedUp: false, signedIn: false, timeZone: "UTC" };
+	const unset = { toppedUp: false, signedIn: false, timeZone: "UTC", tags: [], tokensPerMinute: null };
+	const entry: AccountEntry = { id, state: "suspended", ...unset };
 	setAccountFields(entry, fields);
 	return entry;
 }
@@ -128,6 +131,8 @@ export function setAccountFields(entry: AccountEntry, fields: AccountFields): vo
 	entry.toppedUp = fields.toppedUp === true;
 	entry.signedIn = fields.signedIn === true;
 	entry.timeZone = fields.timeZone;
+	entry.tags = fields.tags;
+	entry.tokensPerMinute = fields.tokensPerMinute;
 }
 
 export function setKeyFields(entry: KeyEntry, fields: KeyFields): KeyEntry {

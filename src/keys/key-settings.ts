@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { TextValues } from "../base/translate.ts";
+import { TOKENS_PER_MINUTE_MAX } from "../catalog/account-limits.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
@@ -15,6 +16,7 @@ export interface KeySettings {
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
 	readonly concurrencyMax?: number | null;
+	readonly tokensPerMinute?: number | null;
 	/** Project of the same account; null: none. */
 	readonly projectId?: string | null;
 }
@@ -31,6 +33,7 @@ const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 /** Fault `invalid_request`, which names the setting, if one is out of range. */
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
+	const { tokensPerMinute } = settings;
 	const check = <T>(value: T | null | undefined, holds: (value: T) => boolean, ...[param, text, values]: Refusal) => {
 		if (value !== null && value !== undefined && !holds(value))
 			throw new Fault("invalid_request", text, { param, values: values ?? {} });
@@ -60,6 +63,11 @@ export function checkSettings(settings: KeySettings): void {
 		most,
 	});
 	check(concurrencyMax, isRate, "concurrency", "A concurrency limit must be 1 to {most} requests.", { most });
+	const tokensMost = TOKENS_PER_MINUTE_MAX;
+	const isTokens = within(1, tokensMost);
+	check(tokensPerMinute, isTokens, "tokens_per_minute", "A token limit must be 1 to {most} tokens per minute.", {
+		most: tokensMost,
+	});
 }
 
 type Refusal = readonly [param: string, text: string, values?: TextValues];

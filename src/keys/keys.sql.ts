@@ -16,6 +16,8 @@ const limits = () => ({
 	/** A project's limit applies to all of its keys together. */
 	requestsPerMinute: integer("requests_per_minute"),
 	concurrencyMax: integer("concurrency_max"),
+	/** Tokens of prompts and completions together. */
+	tokensPerMinute: integer("tokens_per_minute"),
 });
 
 /** Columns for a secret, of which only a digest is stored. */
@@ -44,6 +46,10 @@ export const account = pgTable(
 		toppedUp: boolean("topped_up").notNull().default(false),
 		/** IANA name of the time zone in which the account's caps renew. */
 		timeZone: text("time_zone").notNull().default("UTC"),
+		/** Words of operators, by which `tollgate.yaml` chooses limits and shows models. */
+		tags: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
+		/** Null: the limit of the account's tags in `tollgate.yaml`, if any. */
+		tokensPerMinute: integer("tokens_per_minute"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 	},
 	(table) => [index("account_created").on(table.createdAt)],
@@ -117,8 +123,8 @@ export const keyShare = pgTable(
 	"key_share",
 	{
 		keyId: text("key_id").notNull(),
-		/** rate: requests per minute. running: concurrent requests. */
-		kind: text({ enum: ["rate", "running"] }).notNull(),
+		/** rate: requests per minute. running: concurrent requests. tokens: tokens per minute. */
+		kind: text({ enum: ["rate", "running", "tokens"] }).notNull(),
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		amount: integer().notNull(),

@@ -1,8 +1,9 @@
+import type { RequestLimits } from "../limits/key-limits.ts";
 import { displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type CapPeriod, periodAt } from "./cap-period.ts";
 
 /** Limits of a key or project, and how much of the cap is used. */
-export interface LimitedRecord {
+export interface LimitedRecord extends RequestLimits {
 	readonly capNanoUsd: NanoUsd | null;
 	readonly capPeriod: CapPeriod;
 	/** Spending that counts against the cap: that of the present period, or the total if the cap never renews. */
@@ -15,9 +16,6 @@ export interface LimitedRecord {
 	readonly spentNanoUsd: NanoUsd;
 	/** Ids of allowed models; empty: all. */
 	readonly models: readonly string[];
-	/** A project's limit applies to all of its keys together. */
-	readonly requestsPerMinute: number | null;
-	readonly concurrencyMax: number | null;
 }
 
 /** Selected columns, with the account's time zone and the database's time. */
@@ -32,6 +30,7 @@ export interface LimitedRow {
 	models: readonly string[];
 	requests_per_minute: number | null;
 	concurrency_max: number | null;
+	tokens_per_minute: number | null;
 }
 
 export function limitedOf(row: LimitedRow): LimitedRecord {
@@ -46,5 +45,6 @@ export function limitedOf(row: LimitedRow): LimitedRecord {
 		models: row.models,
 		requestsPerMinute: row.requests_per_minute,
 		concurrencyMax: row.concurrency_max,
+		tokensPerMinute: row.tokens_per_minute,
 	};
 }

@@ -13,7 +13,7 @@ import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record
 /** Settings of a project, which keys have too. */
 export type ProjectSettings = Pick<
 	KeySettings,
-	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"
+	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax" | "tokensPerMinute"
 >;
 
 /** Identifies a project; with an account id only if the project is that account's. */

@@ -1,53 +1,81 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { advance, countAt, freeAtMs, type RateWindow, WINDOW_MS, windowStart, zeroAtMs } from "./rate-window.ts";
+import {
+	advance,
+	countAt,
+	freeAtMs,
+	giveBackTokens,
+	type RateWindow,
+	type RequestWindow,
+	tokensOf,
+	WINDOW_MS,
+	windowStart,
+	zeroAtMs,
+} from "./rate-window.ts";
 import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
+/** Limits of a key, project or account; null: none. */
+export interface RequestLimits {
+	readonly requestsPerMinute: number | null;
+	readonly concurrencyMax: number | null;
+	/** Tokens of prompts and completions together. */
+	readonly tokensPerMinute: number | null;
+}
+
 /**
- * Limits of a key's (or of a project's keys') concurrent requests and requests per minute, over all instances. Each
- * instance counts within its share; shares move to where requests arrive. Checks are synchronous; only a used-up share
- * needs Postgres.
+ * Limits of concurrent requests, and of requests and tokens per minute, of a key, a project, an account, or an account
+ * with one model, across all instances. Each instance counts within its share; shares move to where requests arrive.
+ * Checks are synchronous; only a used-up share must be drawn from Postgres.
  */
 export interface KeyLimits {
 	/**
-	 * Counts a request. False if this instance's share is used up: call `draw`, then try again. Throws
-	 * rate_limit_exceeded. Each `enter` that counted needs one `leave` or `withdraw`.
+	 * Counts a request and its tokens. Returns false if this instance's share is used up: then `draw` and call it again.
+	 * Throws rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`. `isAgain`: only tokens refuse it.
 	 */
-	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): boolean;
-	/** Throws as `enter` would, without counting. */
-	check(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
+	enter(keyId: string, limits: RequestLimits, tokens: number, isAgain?: boolean): boolean;
+	/** Throws if `enter` would throw for a request of one token; counts nothing. */
+	check(keyId: string, limits: RequestLimits): void;
 	/** Requests a larger share. Resolves even if none is free. Fault service_unavailable if Postgres does not answer. */
-	draw(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): Promise<void>;
-	leave(keyId: string): void;
-	/** Undoes an `enter` in the same turn of the event loop. */
-	withdraw(keyId: string): void;
+	draw(keyId: string, limits: RequestLimits, tokens: number): Promise<void>;
+	/** Ends a request. `spare`: tokens counted at `enteredMs` (monotonic) that it did not use; negative: used beyond. */
+	leave(keyId: string, spare: number, enteredMs: number): void;
+	/** Undoes an `enter` within the same tick. */
+	withdraw(keyId: string, tokens: number): void;
 	/** Number of the key's running requests on this instance. */
 	running(keyId: string): number;
-	rateLimitState(keyId: string, requestsPerMinute: number): RateLimitState;
-	/** Call it when another instance needs a share of this key: returns unused parts. */
+	rateLimitState(keyId: string, kind: WindowKind, limit: number): RateLimitState;
+	/** Another instance lacks a share of this key: returns unused parts of this instance's. */
 	recall(keyId: string): void;
 	/** Returns all unused parts of shares and stops. */
 	stop(): Promise<void>;
 }
 
-/** State of a request limit as this instance knows it; without requests on other instances since its last draw. */
+/** Kinds of limits per minute. */
+type WindowKind = Exclude<LimitKind, "running">;
+
+/** State of a limit per minute, as far as this instance knows; lacks what others used since its last draw. */
 export interface RateLimitState {
+	/** Requests or tokens per minute. */
 	readonly limit: number;
-	/** Requests that would be admitted now. */
+	/** Requests or tokens that would be admitted now. */
 	readonly remaining: number;
 	/** Milliseconds until the whole limit is free, if no request comes. */
 	readonly resetMs: number;
 }
 
-interface Usage extends RateWindow {
+interface Usage extends RequestWindow {
 	running: number;
 	rateShare: Share | undefined;
 	runningShare: Share | undefined;
+	tokensShare: Share | undefined;
 }
 
-/** Most keys in memory. Above it each new key checks some others and drops those without running requests. */
+const SHARE_OF = { rate: "rateShare", running: "runningShare", tokens: "tokensShare" } as const;
+const sharesOf = (usage: Usage) => [usage.rateShare, usage.runningShare, usage.tokensShare];
+
+/** Limit of keys in memory. Above it, each new key checks some others and drops those without running requests. */
 const KEYS_MAX = 250_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
@@ -72,7 +100,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		if (!usage) {
 			if (usages.size >= KEYS_MAX) forgetSome(KEYS_A_KEY, nowMs, true);
 			const sinceMs = windowStart(nowMs, clock.wallMs());
-			usage = { running: 0, sinceMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
+			const counts = { running: 0, count: 0, countBefore: 0, tokens: 0, tokensBefore: 0 };
+			usage = { sinceMs, ...counts, rateShare: undefined, runningShare: undefined, tokensShare: undefined };
 			usages.set(keyId, usage);
 		}
 		advance(usage, nowMs, clock);
@@ -96,7 +125,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 
 	function forget(keyId: string, usage: Usage): void {
 		usages.delete(keyId);
-		for (const share of [usage.rateShare, usage.runningShare]) if (share) shares?.release(share);
+		for (const share of sharesOf(usage)) if (share) shares?.release(share);
 	}
 
 	function tick(): void {
@@ -107,15 +136,18 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 
 	function shareOf(keyId: string, usage: Usage, kind: LimitKind, limit: number): Share | undefined {
 		if (shares === undefined) return undefined;
-		const member = kind === "rate" ? "rateShare" : "runningShare";
+		const member = SHARE_OF[kind];
 		usage[member] ??= shares.obtain(keyId, kind, () => {
-			if (kind === "running") return usage.running;
 			const nowMs = clock.monotonicMs();
 			advance(usage, nowMs, clock);
-			return Math.ceil(countAt(usage, nowMs));
+			return Math.ceil(countOf(usage, kind, nowMs));
 		});
 		shares.limitTo(usage[member], limit);
 		return usage[member];
+	}
+
+	function giveBackContested(share: Share | undefined, nowMs: number): void {
+		if (share !== undefined && share.contestedUntilMs > nowMs) shares?.giveBack(share);
 	}
 
 	function running(keyId: string): Usage {
@@ -124,113 +156,144 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
-		kind === "running" ? usage.running >= amount : countAt(usage, nowMs) > amount - 1;
-
-	/** True if one more request fits. False if a share must be drawn. Throws rate_limit_exceeded if that cannot help. */
-	function hasRoom(keyId: string, usage: Usage, kind: LimitKind, limit: number | null, nowMs: number): boolean {
+	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if drawing cannot help. */
+	function hasRoom(
+		keyId: string,
+		usage: Usage,
+		kind: LimitKind,
+		limit: number | null,
+		size: number,
+		nowMs: number,
+	): boolean {
 		if (limit === null) return true;
 		const share = shareOf(keyId, usage, kind, limit);
-		const isDry = share !== undefined && share.dryUntilMs > nowMs;
-		if (isUsedUp(usage, kind, limit, nowMs) || (isDry && isUsedUp(usage, kind, share.amount, nowMs)))
-			throw refusal(keyId, usage, kind, limit, share, nowMs);
-		return share === undefined || !isUsedUp(usage, kind, share.amount, nowMs);
+		const isDry = share !== undefined && share.dryUntilMs > nowMs && size >= share.drySize;
+		const count = countOf(usage, kind, nowMs);
+		if (count > limit - size || (isDry && count > share.amount - size))
+			throw refusal(keyId, usage, kind, limit, size, share, nowMs);
+		return share === undefined || count <= share.amount - size;
 	}
 
 	return {
-		check(keyId, requestsPerMinute, concurrencyMax) {
-			if (requestsPerMinute === null && concurrencyMax === null) return;
+		check(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }) {
+			if (requestsPerMinute === null && concurrencyMax === null && tokensPerMinute === null) return;
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			hasRoom(keyId, usage, "running", concurrencyMax, nowMs);
-			hasRoom(keyId, usage, "rate", requestsPerMinute, nowMs);
+			hasRoom(keyId, usage, "running", concurrencyMax, 1, nowMs);
+			hasRoom(keyId, usage, "rate", requestsPerMinute, 1, nowMs);
+			hasRoom(keyId, usage, "tokens", tokensPerMinute, 1, nowMs);
 		},
-		enter(keyId, requestsPerMinute, concurrencyMax) {
+		enter(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }, tokens, isAgain = false) {
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			const mayRun = hasRoom(keyId, usage, "running", concurrencyMax, nowMs);
-			if (!hasRoom(keyId, usage, "rate", requestsPerMinute, nowMs) || !mayRun) return false;
+			// All three, since each may refuse.
+			const mayRun = isAgain || hasRoom(keyId, usage, "running", concurrencyMax, 1, nowMs);
+			const mayCome = isAgain || hasRoom(keyId, usage, "rate", requestsPerMinute, 1, nowMs);
+			if (!hasRoom(keyId, usage, "tokens", tokensPerMinute, tokens, nowMs) || !mayRun || !mayCome) return false;
 			usage.count += 1;
+			usage.tokens += tokens;
 			usage.running += 1;
 			return true;
 		},
-		async draw(keyId, requestsPerMinute, concurrencyMax) {
-			const nowMs = clock.monotonicMs();
-			const usage = usageOf(keyId, nowMs);
-			const limits = [["running", concurrencyMax] as const, ["rate", requestsPerMinute] as const];
-			for (const [kind, limit] of limits) {
+		async draw(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }, tokens) {
+			const usage = usageOf(keyId, clock.monotonicMs());
+			const limits = [
+				["running", concurrencyMax, 1] as const,
+				["rate", requestsPerMinute, 1] as const,
+				["tokens", tokensPerMinute, tokens] as const,
+			];
+			for (const [kind, limit, size] of limits) {
 				const share = limit === null ? undefined : shareOf(keyId, usage, kind, limit);
-				if (share && isUsedUp(usage, kind, share.amount, clock.monotonicMs())) await shares?.draw(share);
+				if (share && countOf(usage, kind, clock.monotonicMs()) > share.amount - size) await shares?.draw(share, size);
 			}
 		},
-		leave(keyId) {
+		leave(keyId, spare, enteredMs) {
 			const usage = running(keyId);
 			usage.running -= 1;
-			const share = usage.runningShare;
-			if (share !== undefined && share.contestedUntilMs > clock.monotonicMs()) shares?.giveBack(share);
+			const nowMs = clock.monotonicMs();
+			if (spare !== 0) {
+				advance(usage, nowMs, clock);
+				giveBackTokens(usage, spare, enteredMs);
+			}
+			giveBackContested(usage.runningShare, nowMs);
+			if (spare !== 0) giveBackContested(usage.tokensShare, nowMs);
 		},
-		withdraw(keyId) {
+		withdraw(keyId, tokens) {
 			const usage = running(keyId);
 			usage.running -= 1;
 			usage.count -= 1;
+			usage.tokens -= tokens;
 		},
 		running: (keyId) => usages.get(keyId)?.running ?? 0,
-		rateLimitState(keyId, requestsPerMinute) {
+		rateLimitState(keyId, kind, limit) {
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			const share = usage.rateShare;
-			const most = share === undefined ? requestsPerMinute : Math.min(requestsPerMinute, share.amount + share.free);
-			const remaining = Math.max(0, Math.floor(most - countAt(usage, nowMs)));
-			return { limit: requestsPerMinute, remaining, resetMs: (zeroAtMs(usage) ?? nowMs) - nowMs };
+			const share = usage[SHARE_OF[kind]];
+			const most = share === undefined ? limit : Math.min(limit, share.amount + share.free);
+			const remaining = Math.max(0, Math.floor(most - countOf(usage, kind, nowMs)));
+			return { limit, remaining, resetMs: (zeroAtMs(windowOf(usage, kind)) ?? nowMs) - nowMs };
 		},
 		recall(keyId) {
 			const usage = usages.get(keyId);
 			if (usage === undefined) return;
-			for (const share of [usage.rateShare, usage.runningShare]) {
-				if (share === undefined || share.drawing !== undefined) continue;
+			for (const share of sharesOf(usage)) {
+				if (share === undefined) continue;
 				share.contestedUntilMs = clock.monotonicMs() + CONTESTED_MS;
 				shares?.giveBack(share);
 			}
 		},
 		async stop() {
 			cancelTick();
-			for (const { rateShare, runningShare } of usages.values()) {
-				for (const share of [rateShare, runningShare]) if (share) shares?.giveBack(share);
-			}
+			for (const usage of usages.values()) for (const share of sharesOf(usage)) if (share) shares?.giveBack(share);
 			await shares?.sent();
 		},
 	};
 }
+
+const isDrawn = ({ rateShare, runningShare, tokensShare }: Usage) =>
+	rateShare?.drawing !== undefined || runningShare?.drawing !== undefined || tokensShare?.drawing !== undefined;
+
+const windowOf = (usage: Usage, kind: WindowKind): RateWindow => (kind === "rate" ? usage : tokensOf(usage));
+
+const countOf = (usage: Usage, kind: LimitKind, nowMs: number) =>
+	kind === "running" ? usage.running : countAt(windowOf(usage, kind), nowMs);
 
 function refusal(
 	id: string,
 	usage: Usage,
 	kind: LimitKind,
 	limit: number,
+	size: number,
 	share: Share | undefined,
 	nowMs: number,
 ): Fault {
-	const who = id.startsWith("proj_") ? "The project of this key" : "This key";
+	const values = { ...limited(id), count: limit };
 	if (kind === "running")
-		return new Fault("rate_limit_exceeded", "{who} may run {count} requests at once.", {
-			values: { who, count: limit },
-			retryAfterS: 1,
-		});
-	return new Fault("rate_limit_exceeded", "{who} may send {count} requests a minute.", {
-		values: { who, count: limit },
-		retryAfterS: Math.max(1, Math.ceil((comeBackAtMs(usage, limit, share, nowMs) - nowMs) / 1000)),
+		return new Fault("rate_limit_exceeded", "{who} may run {count} requests at once.", { values, retryAfterS: 1 });
+	if (size > limit)
+		return new Fault(
+			"rate_limit_exceeded",
+			"{who} may use {count} tokens a minute, and this request up to {tokens}. Lower `max_tokens` or shorten the prompt.",
+			{ values: { ...values, tokens: size }, isFinal: true },
+		);
+	const text = kind === "rate" ? "{who} may send {count} requests a minute." : "{who} may use {count} tokens a minute.";
+	const retryAtMs = comeBackAtMs(windowOf(usage, kind), limit, size, share, nowMs);
+	return new Fault("rate_limit_exceeded", text, {
+		values,
+		retryAfterS: Math.max(1, Math.ceil((retryAtMs - nowMs) / 1000)),
 	});
 }
 
-/** When a retry may succeed, as counts here or on other instances decrease. Of the others only the rate is known. */
-function comeBackAtMs(usage: Usage, limit: number, share: Share | undefined, nowMs: number): number {
-	const isOurs = isAbove(usage, limit, nowMs);
-	if (isOurs) return freeAtMs(usage, limit);
-	const paceMs = nowMs + WINDOW_MS / limit;
-	return share !== undefined && share.amount >= 1 ? Math.min(freeAtMs(usage, share.amount), paceMs) : paceMs;
+/** Names the holder of a limit by its id. */
+function limited(id: string): { readonly who: string } {
+	if (id.startsWith("proj_")) return { who: "The project of this key" };
+	if (!id.startsWith("acc_")) return { who: "This key" };
+	return { who: id.includes(" ") ? "This account with this model" : "This account" };
 }
 
-const isDrawn = ({ rateShare, runningShare }: Usage) =>
-	rateShare?.drawing !== undefined || runningShare?.drawing !== undefined;
-
-const isAbove = (usage: Usage, limit: number, nowMs: number) => countAt(usage, nowMs) > limit - 1;
+/** When a retry may succeed, as counts of this or other instances decay. Of the others only the rate is known. */
+function comeBackAtMs(window: RateWindow, limit: number, size: number, share: Share | undefined, nowMs: number) {
+	if (countAt(window, nowMs) > limit - size) return freeAtMs(window, limit, size);
+	const paceMs = nowMs + (WINDOW_MS * size) / limit;
+	return share !== undefined && share.amount >= size ? Math.min(freeAtMs(window, share.amount, size), paceMs) : paceMs;
+}

@@ -7,6 +7,18 @@ export interface RateWindow {
 	countBefore: number;
 }
 
+/** A window that counts requests, and their tokens likewise. */
+export interface RequestWindow extends RateWindow {
+	tokens: number;
+	tokensBefore: number;
+}
+
+export const tokensOf = ({ sinceMs, tokens, tokensBefore }: RequestWindow): RateWindow => ({
+	sinceMs,
+	count: tokens,
+	countBefore: tokensBefore,
+});
+
 export const WINDOW_MS = 60_000;
 
 /**
@@ -24,11 +36,13 @@ const APART_MS_MAX = 1_000;
  * Moves on to the window of `nowMs`, and realigns it if the wall clock was set. A window never starts in the future:
  * the older one would count too much.
  */
-export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
+export function advance(window: RequestWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
 	if (windows <= 0) return;
 	window.countBefore = windows === 1 ? window.count : 0;
 	window.count = 0;
+	window.tokensBefore = windows === 1 ? window.tokens : 0;
+	window.tokens = 0;
 	window.sinceMs += windows * WINDOW_MS;
 	const startMs = windowStart(nowMs, clock.wallMs());
 	const apartMs = Math.abs(window.sinceMs - startMs);
@@ -36,17 +50,24 @@ export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "w
 	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 
-/** Requests that count now, a fraction. Call `advance` first. */
+/** Requests or tokens that count now, a fraction. Call `advance` first. */
 export function countAt({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
+/** Takes tokens off the window in which they were counted at `countedMs`, if that still counts. Call `advance` first. */
+export function giveBackTokens(window: RequestWindow, amount: number, countedMs: number): void {
+	// After the clock was set, the amount may be in the other window.
+	if (countedMs >= window.sinceMs) window.tokens = Math.max(0, window.tokens - amount);
+	else if (countedMs >= window.sinceMs - WINDOW_MS) window.tokensBefore = Math.max(0, window.tokensBefore - amount);
+}
+
 /**
- * When one more request fits under `perMinute` (1 or more) if no other comes: while the older window decays, or after
- * it.
+ * When `amount` more fits under `perMinute` (`amount` or more) if nothing else comes: as the older window decays, or
+ * later the current one.
  */
-export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute: number): number {
-	const room = perMinute - 1;
+export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute: number, amount = 1): number {
+	const room = perMinute - amount;
 	return count <= room
 		? sinceMs + WINDOW_MS * (1 - (room - count) / countBefore)
 		: sinceMs + WINDOW_MS + WINDOW_MS * (1 - room / count);

@@ -1,5 +1,5 @@
-/** `rate`: requests per minute. `running`: concurrent requests. */
-export type LimitKind = "rate" | "running";
+/** `rate`: requests per minute. `running`: concurrent requests. `tokens`: tokens per minute. */
+export type LimitKind = "rate" | "running" | "tokens";
 
 /** An instance's request to change its share of a key's limit. */
 export interface ShareRequest {

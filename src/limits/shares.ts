@@ -25,9 +25,10 @@ export interface Share {
 	isReleased: boolean;
 	/** True if the store left it out at the last draw, so that other instances' shares are unknown. */
 	isLeftOut: boolean;
-	/** Until then requests are refused without a draw, because no instance had anything to give. */
+	/** Until then requests of `drySize` or more are refused without a draw, because no instance had as much to give. */
 	dryUntilMs: number;
-	/** Until then unused parts are returned at once, because other instances need them. */
+	drySize: number;
+	/** Until then unused parts are returned at once, because other instances lack them. */
 	contestedUntilMs: number;
 	/** The running draw, which all waiting requests share. */
 	drawing: Promise<void> | undefined;
@@ -40,8 +41,11 @@ export interface Shares {
 	/** Returns the share of a key's limit, which may be empty. */
 	obtain(key: string, kind: LimitKind, used: () => number): Share;
 	release(share: Share): void;
-	/** Resolves when one more request fits, or when no share is free. Fault service_unavailable without an answer. */
-	draw(share: Share): Promise<void>;
+	/**
+	 * Resolves when there is room for one more request of this size, or none to be had; or when a draw that ran before
+	 * ends. Fault service_unavailable without an answer.
+	 */
+	draw(share: Share, size: number): Promise<void>;
 	/**
 	 * Applies the key's present limit. A grant made under a higher limit, or before the gate closed, may now belong to
 	 * other instances: unused parts are returned at once, used ones when free, and grants in transit are rejected.
@@ -175,10 +179,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		sending ??= Promise.resolve().then(send);
 	}
 
-	function asked(share: Share): Promise<void> {
+	function asked(share: Share, size: number): Promise<void> {
 		const used = share.used();
-		share.need = used + 1;
-		// Requests that were admitted without a limit have no share yet; the store must count them.
+		share.need = used + size;
+		// Requests admitted while there was no limit have no share yet; others must see it as taken.
 		share.amount = Math.max(share.amount, used);
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
@@ -192,27 +196,30 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		});
 	}
 
-	async function drawNow(share: Share): Promise<void> {
+	async function drawNow(share: Share, size: number): Promise<void> {
+		const mayHave = (amount: number) => share.used() + size <= amount;
 		for (const pauseMs of [...ASK_AGAIN_MS, undefined]) {
 			try {
-				await asked(share);
+				await asked(share, size);
 			} catch (cause) {
 				throw unchecked(cause);
 			}
-			if (share.used() < share.amount) return;
-			// The other instances use the whole limit.
-			if (pauseMs === undefined || share.used() >= share.limit) break;
+			if (mayHave(share.amount)) return;
+			// The other instances use the rest of the limit.
+			if (pauseMs === undefined || !mayHave(share.limit)) break;
 			await sleep(clock, pauseMs);
 		}
-		if (share.isLeftOut && share.used() < share.limit)
+		if (share.isLeftOut && mayHave(share.limit))
 			throw unchecked(new Error("another transaction holds the row of its share"));
 		share.dryUntilMs = clock.monotonicMs() + DRY_MS;
+		share.drySize = size;
 	}
 
+	/** A draw that has what it needs keeps it. One that lacks some keeps nothing, or two could wait for each other. */
 	function giveBack(share: Share): void {
-		const used = share.used();
-		if (share.amount <= used) return;
-		share.amount = used;
+		const kept = share.need <= share.amount ? Math.max(share.need, share.used()) : share.used();
+		if (share.amount <= kept) return;
+		share.amount = kept;
 		dirty.add(share);
 		kick();
 	}
@@ -234,8 +241,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			dirty.add(share);
 			kick();
 		},
-		draw(share) {
-			share.drawing ??= drawNow(share).finally(() => {
+		draw(share, size) {
+			share.drawing ??= drawNow(share, size).finally(() => {
 				share.drawing = undefined;
 			});
 			return share.drawing;
@@ -282,6 +289,7 @@ function createShare(key: string, kind: LimitKind, used: () => number, openings:
 		used,
 		isReleased: false,
 		dryUntilMs: Number.NEGATIVE_INFINITY,
+		drySize: 1,
 		contestedUntilMs: Number.NEGATIVE_INFINITY,
 		drawing: undefined,
 		need: 0,

@@ -45,24 +45,28 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 			return accountView(await read(id));
 		},
 		async updateAccount(call: ManagementCall<"updateAccount">): Promise<ManagementAnswer> {
-			const { name, state, time_zone: timeZone, reason } = call.body;
-			if (name === undefined && state === undefined && timeZone === undefined)
-				throw new Fault("invalid_request", "The body has no field to change.");
+			const { reason, time_zone: timeZone, tokens_per_minute: tokensPerMinute, ...given } = call.body;
+			const changes = {
+				...given,
+				...(timeZone === undefined ? {} : { timeZone }),
+				...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
+			};
+			const { name, state, tags } = changes;
+			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "The body has no field to change.");
 			if (state !== undefined && reason === undefined)
 				throw new Fault("invalid_request", "A change of state needs a `reason`.", { param: "reason" });
 			const { id } = await read(call.id);
-			if (state !== undefined) await refuseOwnAccount(statements, call.caller.madeBy, id);
-			const changes = {
-				...(name === undefined ? {} : { name }),
-				...(state === undefined ? {} : { state }),
-				...(timeZone === undefined ? {} : { timeZone }),
-			};
-			// The audit log uses the console's names of actions.
+			if (state !== undefined || tags !== undefined || tokensPerMinute !== undefined)
+				await refuseOwnAccount(statements, call.caller.madeBy, id);
+			// Uses the console's action names in the audit log.
 			const ended = state === "suspended" ? "account.suspend" : "account.unsuspend";
 			const ofState = state === undefined ? null : call.noted(ended, { reason });
 			const acts = [
 				...(name === undefined ? [] : [call.noted("account.rename", { name })]),
 				...(timeZone === undefined ? [] : [call.noted("account.time_zone", { timeZone })]),
+				...(tags === undefined && tokensPerMinute === undefined
+					? []
+					: [call.noted("account.terms", { tags, tokensPerMinute })]),
 				...(ofState === null ? [] : [ofState]),
 			];
 			const { entry } = await updateAccount(statements, id, changes, call.match, acts);

@@ -79,6 +79,7 @@ export function detailOf(call: ManagementCall): Record<string, unknown> {
 /** Converts fields to settings; an absent field and null differ. Fault invalid_request, naming the field. */
 export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySettings {
 	const { cap_usd: cap, cap_period: capPeriod, models, requests_per_minute: rate, concurrency } = given;
+	const { tokens_per_minute: tokensPerMinute } = given;
 	const { expires_at: expires, project_id: projectId } = given;
 	return {
 		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
@@ -86,6 +87,7 @@ export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySetting
 		...(models === undefined ? {} : { models }),
 		...(rate === undefined ? {} : { requestsPerMinute: rate }),
 		...(concurrency === undefined ? {} : { concurrencyMax: concurrency }),
+		...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
 		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
 		...(projectId === undefined ? {} : { projectId }),
 	};

@@ -25,6 +25,7 @@ const token = optional({
 	}),
 });
 
+const Tokens = orNull(Type.Integer({ minimum: 1, description: "Tokens of prompts and completions together." }));
 /** Limits of a key or project. An absent one is unchanged (at creation: none); null removes it. */
 const limits = optional({
 	cap_usd: orNull(UsdGiven),
@@ -35,6 +36,7 @@ const limits = optional({
 	models: orNull(Type.Array(text(200), { maxItems: 200 })),
 	requests_per_minute: orNull(Type.Integer({ minimum: 1 })),
 	concurrency: orNull(Type.Integer({ minimum: 1 })),
+	tokens_per_minute: Tokens,
 });
 const keySettings = {
 	...limits,
@@ -58,6 +60,10 @@ export const MANAGEMENT_REQUESTS = {
 				maxLength: 100,
 				description: "Time zone in which cap periods begin: UTC, or an IANA name such as Europe/Berlin.",
 			}),
+			tags: Type.Array(text(40, 1), { maxItems: 20, description: "Replaces all tags." }),
+			tokens_per_minute: orNull(
+				Type.Integer({ minimum: 1, description: "Null: as `tollgate.yaml` sets for the account's tags." }),
+			),
 			reason: Reason,
 		}),
 	),
@@ -140,6 +146,8 @@ const account = {
 	state: oneOf("active", "suspended"),
 	topped_up: Type.Boolean(),
 	time_zone: Text,
+	tags: Type.Array(Text),
+	tokens_per_minute: orNull(Count),
 	signed_in_at: orNull(Moment),
 	created_at: Moment,
 	etag: Etag,
@@ -151,7 +159,7 @@ const capped = {
 	cap_renews_at: orNull(Moment),
 	spent_usd: Usd,
 	models: orNull(Type.Array(Text)),
-	...each(orNull(Count), "requests_per_minute", "concurrency"),
+	...each(orNull(Count), "requests_per_minute", "concurrency", "tokens_per_minute"),
 };
 const key = {
 	...named("key"),

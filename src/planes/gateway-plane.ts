@@ -112,6 +112,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		ledger: () => instanceLease.ledger(),
 		closedReason: () => instanceLease.gate.reason(),
 		keyLimits,
+		limits: catalog.limits,
 		openRequests: createOpenRequests({ limits: () => catalog.limits() }),
 		clock,
 		onSettled(event) {

@@ -19,6 +19,7 @@ import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { outcome } from "../ledger/fixture.ts";
+import { plainAccountFields } from "../support/plain-key.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const model = (output: number) => {
@@ -27,7 +28,7 @@ const model = (output: number) => {
 };
 
 function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields> | null = null) {
-	const account = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" });
+	const account = createAccountEntry("acc_1", plainAccountFields);
 	const project = ofProject && createProjectEntry("proj_1", { ...PLAIN_PROJECT, ...ofProject });
 	const none = {
 		capNanoUsd: null,
@@ -37,6 +38,7 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		expiresAtMs: null,
 		requestsPerMinute: null,
 		concurrencyMax: null,
+		tokensPerMinute: null,
 	} as const;
 	const newKey = (id: string) => {
 		const own = { id, accountId: "acc_1", name: "n", state: "active", projectId: project?.id ?? null } as const;
@@ -70,6 +72,7 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		ledger: () => (state.open ? ledger : undefined),
 		closedReason: () => "closed",
 		keyLimits: createKeyLimits({ clock }),
+		limits: () => state.limits,
 		openRequests: createOpenRequests({ limits: () => state.limits }),
 		clock,
 		onSettled: () => {},
@@ -95,6 +98,7 @@ const PLAIN_PROJECT: ProjectFields = {
 	models: null,
 	requestsPerMinute: null,
 	concurrencyMax: null,
+	tokensPerMinute: null,
 };
 const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0), untimely: false };
 const toNoon = (clock: ReturnType<typeof createManualClock>) => {
@@ -344,9 +348,9 @@ test("admission counts all keys of a project against its limits", async () => {
 			expect((refused as Error).message).toContain("The project of this key");
 			expect(await codeOf(() => admission.check(by))).toBe("rate_limit_exceeded");
 		}
-		const own = Number(admission.rateLimitState({ ...key, project: null })?.remaining);
+		const own = Number(admission.rateLimitState({ ...key, project: null }, undefined, "rate")?.remaining);
 		expect(own).toBe(99);
-		expect(admission.rateLimitState(key)?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
+		expect(admission.rateLimitState(key, undefined, "rate")?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
 		admission.settle(first, outcome(1));
 		if ("concurrencyMax" in limit) expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 		Object.assign(project as ProjectEntry, { requestsPerMinute: null, concurrencyMax: null });
@@ -361,4 +365,57 @@ test("admission does not count a request without credit against its project's li
 	expect(await codeOf(() => admission.admit(request()))).toBe("insufficient_quota");
 	state.free = 1_000;
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+});
+
+test.each(["key", "project", "account", "tag", "model"] as const)(
+	"admission takes a request's tokens from the limit of its %s, and gives back unused ones when it ends",
+	async (holder) => {
+		const { admission, request, key, project, state } = setUp({}, {});
+		const limit = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: 100 };
+		if (holder === "key") Object.assign(key, limit);
+		if (holder === "project") Object.assign(project as ProjectEntry, limit);
+		if (holder === "account") key.account.tokensPerMinute = 100;
+		key.account.tags = ["small", "large"];
+		if (holder === "tag") state.limits = { ...DEFAULT_LIMITS, accounts: [{ ...limit, tag: "large" }] };
+		const asked = (prompt: number, completion: number) => {
+			const made = request(completion, 0);
+			const model = { ...made.model, ...(holder === "model" ? { tokensPerMinute: 100 } : {}) };
+			return { ...made, model, upperBound: { ...made.upperBound, promptTokens: prompt } };
+		};
+		const remaining = () => admission.rateLimitState(key, asked(1, 1).model, "tokens")?.remaining;
+		const first = (await admission.admit(asked(20, 50))) as Admitted;
+		expect(remaining()).toBe(30);
+		const refused = await Promise.try(() => admission.admit(asked(0, 31))).catch((error: Error) => error);
+		const named = { key: "This key", project: "The project of this key", model: "This account with this model" };
+		const who = named[holder as keyof typeof named] ?? "This account";
+		expect(refused).toMatchObject({ code: "rate_limit_exceeded", message: `${who} may use 100 tokens a minute.` });
+		state.free = 0;
+		state.whileDrawn = () => SHORT;
+		expect(await codeOf(() => admission.admit(asked(5, 5)))).toBe("insufficient_quota");
+		state.free = 1_000;
+		expect(remaining()).toBe(30);
+		expect(await codeOf(() => admission.admit({ ...asked(0, 31), batchId: "batch_1" }))).toBe("admitted");
+		admission.settle(first, { ...outcome(1), promptTokens: 10, completionTokens: 5 });
+		expect(remaining()).toBe(85);
+		expect(await codeOf(() => admission.admit(asked(40, 45)))).toBe("admitted");
+		expect(await codeOf(() => admission.check(key))).toBe(holder === "model" ? "admitted" : "rate_limit_exceeded");
+	},
+);
+
+test("an account has the limits of the first entry that it fits, and its own limit of tokens before them", async () => {
+	const { admission, key, state } = setUp();
+	const entry = (tag: string | null, tokens: number) =>
+		({ tag, requestsPerMinute: 7, concurrencyMax: null, tokensPerMinute: tokens }) as const;
+	state.limits = { ...DEFAULT_LIMITS, accounts: [entry("large", 900), entry("small", 90), entry(null, 9)] };
+	const limitsNow = () =>
+		(["rate", "tokens"] as const).map((kind) => admission.rateLimitState(key, undefined, kind)?.limit);
+	expect(limitsNow()).toEqual([7, 9]);
+	key.account.tags = ["small"];
+	expect(limitsNow()).toEqual([7, 90]);
+	key.account.tags = ["small", "large"];
+	expect(limitsNow()).toEqual([7, 900]);
+	key.account.tokensPerMinute = 5;
+	expect(limitsNow()).toEqual([7, 5]);
+	state.limits = DEFAULT_LIMITS;
+	expect(limitsNow()).toEqual([undefined, 5]);
 });

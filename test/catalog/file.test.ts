@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkCatalog, parseCatalogFile } from "../../src/catalog/file.ts";
-import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../../src/catalog/service-limits.ts";
+import { DEFAULT_LIMITS, LIMIT_FIELDS, type SetLimits } from "../../src/catalog/service-limits.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("a valid file", () => {
@@ -75,7 +75,7 @@ describe("a valid file", () => {
 
 	test("every limit has a default within its bounds", () => {
 		const { bodyMemoryAccountBytesMax, answerMemoryBytesMax, answerMemoryAccountBytesMax, ...others } = DEFAULT_LIMITS;
-		const { filesBytesMax, healthIntervalMs, ...set } = others;
+		const { filesBytesMax, healthIntervalMs, accounts, ...set } = others;
 		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(set).sort());
 		for (const field of LIMIT_FIELDS) {
 			const value = DEFAULT_LIMITS[field.limit] / field.scale;
@@ -84,6 +84,20 @@ describe("a valid file", () => {
 			const text = `${oneModel()}limits: { ${field.name}: ${value} }\n`;
 			expect(parseCatalogFile(text, {}).limits).toEqual(DEFAULT_LIMITS);
 		}
+	});
+
+	test("limits of accounts are read in the file's order, with a model's tokens per minute", () => {
+		const accounts =
+			"accounts: [{ tag: large, concurrency: 9 }, { tokens_per_minute: 60000, requests_per_minute: 600 }]";
+		const model = oneModel().replace(/( +)upstreams:/, "$1tokens_per_minute: 5000\n$1upstreams:");
+		const { limits, models } = parseCatalogFile(`${model}limits: { ${accounts} }\n`, {});
+		expect(models[0]?.tokensPerMinute).toBe(5_000);
+		expect(limits.accounts).toEqual([
+			{ tag: "large", requestsPerMinute: null, concurrencyMax: 9, tokensPerMinute: null },
+			{ tag: null, requestsPerMinute: 600, concurrencyMax: null, tokensPerMinute: 60_000 },
+		]);
+		const wrong = problemsOf(`${oneModel()}limits: { accounts: [{ tag: acc_1, tokens_per_minute: 0 }] }\n`);
+		expect(JSON.stringify(wrong)).toMatch(/tag: must be 1 to 40.*tokens_per_minute/);
 	});
 
 	test("only times and shares accept decimals", () => {
@@ -123,7 +137,7 @@ describe("a valid file", () => {
 				const check = checkCatalog(`${oneModel()}limits: { ${fields.join(", ")} }\n`, {});
 				expect(check.ok).toBe(given.every((one, at) => at === 0 || (given[at - 1] as number) <= one));
 				if (!check.ok) return;
-				const inForce = chain.map(({ limit }) => check.limits[limit as keyof typeof check.limits]);
+				const inForce = chain.map(({ limit }) => check.limits[limit as keyof SetLimits]);
 				expect(inForce).toEqual(inForce.toSorted((a, b) => a - b));
 				const unit = 1024 * 1024;
 				for (const [at, one] of amounts.entries()) if (one !== null) expect(inForce[at]).toBe(one * unit);

@@ -113,6 +113,12 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			() => ({ concurrencyMax: 1 }),
 			() => ({ concurrency: 1 }),
 		],
+		[
+			"lower a key's tokens a minute",
+			() => ["--tokens-per-minute", "1"],
+			() => ({ tokensPerMinute: 1 }),
+			() => ({ tokens_per_minute: 1 }),
+		],
 	];
 	const acts: readonly Act[] = [
 		{ act: "revoke a key", from: "`key revoke`", run: ({ id }) => cli("key", "revoke", id) },
@@ -218,6 +224,30 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			stage: projectMembersKey,
 			run: ({ projectId = "", leaver }) =>
 				cli("project", "member", "remove", projectId, leaver?.userId ?? "", "--keys", "revoke"),
+		},
+		{
+			act: "lower an account's tokens a minute",
+			from: "`account update`",
+			stage: customersKey,
+			run: ({ accountId }) => cli("account", "update", accountId, "--tokens-per-minute", "1", "--tags", "small"),
+		},
+		{
+			act: "lower an account's tokens a minute",
+			from: "management",
+			stage: customersKey,
+			run: ({ accountId }) => managed("PATCH", `/accounts/${accountId}`, { tokens_per_minute: 1, tags: ["small"] }),
+		},
+		{
+			act: "lower an account's tokens a minute",
+			from: "operators' pages",
+			stage: customersKey,
+			run: async ({ accountId }) =>
+				answered(
+					await staff.send("PUT", `/api/console/operator/accounts/${accountId}/terms`, {
+						tokensPerMinute: 1,
+						tags: [],
+					}),
+				),
 		},
 		{
 			act: "suspend an account",

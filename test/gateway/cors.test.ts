@@ -10,7 +10,7 @@ const service = await withService({ models });
 const { secret } = await service.customer({ settings: { requestsPerMinute: 100_000 } });
 
 const EXPOSED =
-	"x-request-id, x-ignored-parameters, x-served-model, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests";
+	"x-request-id, x-ignored-parameters, x-served-model, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens";
 const CORS_HEADERS = /^access-control-|^vary$/;
 const corsOf = ({ headers }: Response) => Object.fromEntries([...headers].filter(([name]) => CORS_HEADERS.test(name)));
 

@@ -14,6 +14,7 @@ import { createKeyring, keyLoader } from "../../src/keys/keyring.ts";
 import { createDigest, type KeyDigest, parseSecret } from "../../src/keys/secret.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
+import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 
 const digest = createDigest("pepper");
 
@@ -74,7 +75,7 @@ describe("accounts", () => {
 		expect(await markSignedIn(statements, id)).toBeNull();
 		const entry = (seq: number | null, state: string, isSignedIn: boolean) => ({
 			...{ seq: seq as number, kind: "account" as const, subject: id },
-			payload: { state, toppedUp: false, signedIn: isSignedIn, timeZone: "UTC" },
+			payload: { state, toppedUp: false, signedIn: isSignedIn, timeZone: "UTC", tags: [], tokensPerMinute: null },
 		});
 		expect(await entriesOf(id)).toEqual([
 			entry(suspended.seq, "suspended", false),
@@ -111,6 +112,7 @@ describe("keys", () => {
 			expiresAtMs: 1_900_000_000_123,
 			requestsPerMinute: 60,
 			concurrencyMax: 4,
+			tokensPerMinute: 90_000,
 		};
 		const { id, secret, seq } = await createKey(maker, accountId, settings);
 		const fields = {
@@ -126,7 +128,7 @@ describe("keys", () => {
 		expect(loaded).toEqual({
 			seq: expect.any(Number) as unknown as number,
 			key: fields as NonNullable<typeof loaded.key>,
-			account: { state: "active", toppedUp: false, signedIn: true, timeZone: "UTC" },
+			account: { ...plainAccountFields, toppedUp: false },
 			project: null,
 		});
 		expect(loaded.seq).toBeGreaterThanOrEqual(seq);
@@ -147,17 +149,8 @@ describe("keys", () => {
 		const accountId = await newAccount();
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
 		const { key } = await keyLoader(statements)(digest(secret));
-		const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
-		expect(key).toEqual({
-			id,
-			accountId,
-			name: "plain",
-			state: "active",
-			readsOnly: false,
-			projectId: null,
-			capPeriod: "lifetime",
-			...none,
-		});
+		const { id: _, ...plain } = plainKeyFields("plain", { accountId });
+		expect(key).toEqual({ ...plain, id });
 	});
 
 	test("settings out of range are refused", async () => {

@@ -40,7 +40,7 @@ function accountChange(seq: number, changes: Partial<AccountFields>, subject = "
 }
 
 function projectOf(changes: Partial<ProjectFields>): ProjectFields {
-	const none = { capNanoUsd: null, models: null, requestsPerMinute: null, concurrencyMax: null };
+	const none = { capNanoUsd: null, models: null, requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null };
 	return { name: "p", state: "active", capPeriod: "lifetime", ...none, ...changes };
 }
 

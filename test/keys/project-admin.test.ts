@@ -59,6 +59,7 @@ describe("a project", () => {
 		models: ["a", "b/c"],
 		requestsPerMinute: 60,
 		concurrencyMax: 4,
+		tokensPerMinute: 90_000,
 	} as const;
 	const fields: ProjectFields = { ...settings, state: "active" };
 

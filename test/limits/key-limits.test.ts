@@ -2,13 +2,14 @@ import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
+import { limitsOf } from "./limits-world.ts";
 
 function setUp() {
 	const clock = createManualClock();
 	const limits = createKeyLimits({ clock });
 	const enter = (perMinute: number | null, atOnce: number | null = null): number | undefined => {
 		try {
-			limits.enter("key", perMinute, atOnce);
+			limits.enter("key", limitsOf(perMinute, atOnce), 1);
 			return undefined;
 		} catch (error) {
 			expect((error as Fault).code).toBe("rate_limit_exceeded");
@@ -23,7 +24,7 @@ describe("requests a minute", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			expect(enter(5)).toBeUndefined();
-			limits.leave("key");
+			limits.leave("key", 0, 0);
 		}
 		expect(enter(5)).toBeGreaterThanOrEqual(1);
 	});
@@ -32,13 +33,13 @@ describe("requests a minute", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			enter(5);
-			limits.leave("key");
+			limits.leave("key", 0, 0);
 		}
 		let others = 0;
 		const come = (upTo: number) => {
 			for (; others < upTo; others++) {
-				limits.enter(`other ${others}`, 5, null);
-				limits.leave(`other ${others}`);
+				limits.enter(`other ${others}`, limitsOf(5, null), 1);
+				limits.leave(`other ${others}`, 0, 0);
 			}
 		};
 		come(240_000);
@@ -81,8 +82,8 @@ describe("requests a minute", () => {
 			let setMs = 0;
 			const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
 			for (let sent = 0; sent < 600; sent++) {
-				limits.enter("key", 60, null);
-				limits.leave("key");
+				limits.enter("key", limitsOf(60, null), 1);
+				limits.leave("key", 0, 0);
 				clock.advance(1_050);
 				if (sent % 130 === 129) setMs += stepMs;
 			}
@@ -96,7 +97,7 @@ describe("requests a minute", () => {
 		const admitted = () => {
 			for (let count = 0; ; count++) {
 				try {
-					limits.enter("key", 60, null);
+					limits.enter("key", limitsOf(60, null), 1);
 				} catch {
 					return count;
 				}
@@ -115,14 +116,14 @@ describe("requests a minute", () => {
 		enter(5);
 		const resetsMs = [10_000, 60_000, 60_000].map((passedMs) => {
 			clock.advance(passedMs);
-			return limits.rateLimitState("key", 5).resetMs;
+			return limits.rateLimitState("key", "rate", 5).resetMs;
 		});
 		expect(resetsMs).toEqual([110_000, 50_000, 0]);
 	});
 
 	test("`check` refuses what `enter` would refuse, and counts no request", () => {
 		const { limits, enter } = setUp();
-		const check = (perMinute: number | null, atOnce: number | null) => limits.check("key", perMinute, atOnce);
+		const check = (perMinute: number | null, atOnce: number | null) => limits.check("key", limitsOf(perMinute, atOnce));
 		for (let checks = 0; checks < 3; checks++) check(1, 1);
 		expect(enter(1, 1)).toBeUndefined();
 		expect(() => check(1, null)).toThrow("requests a minute");
@@ -133,7 +134,7 @@ describe("requests a minute", () => {
 	test("does not count a withdrawn request", () => {
 		const { enter, limits } = setUp();
 		expect(enter(1)).toBeUndefined();
-		limits.withdraw("key");
+		limits.withdraw("key", 1);
 		expect(limits.running("key")).toBe(0);
 		expect(enter(1)).toBeUndefined();
 		expect(enter(1)).toBeDefined();
@@ -142,8 +143,8 @@ describe("requests a minute", () => {
 	test("refuses nothing without a limit, and counts keys separately", () => {
 		const { limits, enter } = setUp();
 		for (let sent = 0; sent < 1_000; sent++) expect(enter(null)).toBeUndefined();
-		limits.enter("other", 1, 1);
-		expect(() => limits.enter("other", 1, null)).toThrow();
+		limits.enter("other", limitsOf(1, 1), 1);
+		expect(() => limits.enter("other", limitsOf(1, null), 1)).toThrow();
 	});
 });
 
@@ -153,7 +154,7 @@ describe("requests at once", () => {
 		expect(enter(null, 2)).toBeUndefined();
 		expect(enter(null, 2)).toBeUndefined();
 		expect(enter(null, 2)).toBe(1);
-		limits.leave("key");
+		limits.leave("key", 0, 0);
 		expect(enter(null, 2)).toBeUndefined();
 		expect(limits.running("key")).toBe(2);
 	});
@@ -163,7 +164,76 @@ describe("requests at once", () => {
 		enter(null, 1);
 		expect(enter(null, 1)).toBe(1);
 		expect(limits.running("key")).toBe(1);
-		limits.leave("key");
-		expect(() => limits.leave("key")).toThrow();
+		limits.leave("key", 0, 0);
+		expect(() => limits.leave("key", 0, 0)).toThrow();
+	});
+});
+
+describe("tokens a minute", () => {
+	const perMinute = (tokensPerMinute: number) => ({ ...limitsOf(null), tokensPerMinute });
+
+	function withTokens(limit: number) {
+		const { clock, limits } = setUp();
+		clock.advance(60_000 - (clock.wallMs() % 60_000));
+		const enter = (tokens: number): Fault | undefined => {
+			try {
+				limits.enter("key", perMinute(limit), tokens);
+				return undefined;
+			} catch (error) {
+				return error as Fault;
+			}
+		};
+		const remaining = () => limits.rateLimitState("key", "tokens", limit).remaining;
+		return { clock, limits, enter, remaining };
+	}
+
+	test("counts the bound of a request until it ends, then what it used", () => {
+		const { clock, limits, enter, remaining } = withTokens(1_000);
+		const [, enteredMs] = [enter(900), clock.monotonicMs()];
+		expect(remaining()).toBe(100);
+		expect(enter(200)?.message).toBe("This key may use 1000 tokens a minute.");
+		limits.leave("key", 850, enteredMs);
+		expect(remaining()).toBe(950);
+		expect([enter(950), enter(1)?.code]).toEqual([undefined, "rate_limit_exceeded"]);
+	});
+
+	test.each([
+		[30_000, 1_000 - 50],
+		[90_000, 1_000 - 25],
+		[150_000, 1_000],
+	])("takes unused tokens off the minute that counted them, %i ms later", (laterMs, left) => {
+		const { clock, limits, enter, remaining } = withTokens(1_000);
+		const [, enteredMs] = [enter(900), clock.monotonicMs()];
+		clock.advance(laterMs);
+		limits.leave("key", 850, enteredMs);
+		expect(remaining()).toBe(left);
+		expect(enter(left)).toBeUndefined();
+	});
+
+	test("refuses a request above the limit for good, and admits another after the returned time", () => {
+		const { clock, enter } = withTokens(100);
+		expect(enter(101)).toMatchObject({ isFinal: true, message: expect.stringContaining("up to 101") });
+		expect(enter(100)).toBeUndefined();
+		const { retryAfterS } = enter(40) as Fault;
+		clock.advance((retryAfterS as number) * 1_000);
+		expect(enter(40)).toBeUndefined();
+	});
+
+	test("counts tokens used beyond the bound, and none of a withdrawn request", () => {
+		const { clock, limits, enter, remaining } = withTokens(100);
+		enter(60);
+		limits.withdraw("key", 60);
+		expect(remaining()).toBe(100);
+		enter(60);
+		limits.leave("key", -30, clock.monotonicMs());
+		expect(remaining()).toBe(10);
+	});
+
+	test("applies to a further attempt of a request, which requests a minute do not refuse", () => {
+		const { limits } = setUp();
+		const both = { ...limitsOf(1), tokensPerMinute: 100 };
+		limits.enter("key", both, 80);
+		expect(limits.enter("key", both, 20, true)).toBe(true);
+		expect(() => limits.enter("key", both, 1, true)).toThrow("tokens a minute");
 	});
 });

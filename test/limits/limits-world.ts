@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
-import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
+import { createKeyLimits, type KeyLimits, type RequestLimits } from "../../src/limits/key-limits.ts";
 import type { ShareStore } from "../../src/limits/share-store.ts";
 import { withDatabase } from "../support/database.ts";
 
@@ -16,7 +16,15 @@ export interface Member {
 	 */
 	state: "well" | "cut off" | "unheard";
 	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
+	/** Uses tokens under a limit of tokens per minute; `spare` of them are returned when it ends, at once. */
+	use(key: string, perMinute: number, tokens: number, spare?: number): Promise<boolean>;
 }
+
+export const limitsOf = (requestsPerMinute: number | null, concurrencyMax: number | null = null): RequestLimits => ({
+	requestsPerMinute,
+	concurrencyMax,
+	tokensPerMinute: null,
+});
 
 /** Makes pauses only half as short, for tests that need the answer of a busy machine. */
 export const PATIENT = 2;
@@ -72,19 +80,25 @@ export async function withInstances() {
 			name,
 			limits,
 			state: "well",
-			async enter(key, perMinute, atOnce = null) {
-				try {
-					for (let draws = 0; draws < 64; draws++) {
-						if (limits.enter(key, perMinute, atOnce)) return true;
-						await limits.draw(key, perMinute, atOnce);
-					}
-				} catch (error) {
-					if (error instanceof Fault && error.code === "rate_limit_exceeded") return false;
-					throw error;
-				}
-				throw new Error("drawn for ever");
+			enter: (key, perMinute, atOnce = null) => entered(key, limitsOf(perMinute, atOnce), 1),
+			async use(key, tokensPerMinute, tokens, spare = 0) {
+				const isIn = await entered(key, { ...limitsOf(null), tokensPerMinute }, tokens);
+				if (isIn) limits.leave(key, spare, clock.monotonicMs());
+				return isIn;
 			},
 		};
+		async function entered(key: string, of: RequestLimits, tokens: number): Promise<boolean> {
+			try {
+				for (let draws = 0; draws < 64; draws++) {
+					if (limits.enter(key, of, tokens)) return true;
+					await limits.draw(key, of, tokens);
+				}
+			} catch (error) {
+				if (error instanceof Fault && error.code === "rate_limit_exceeded") return false;
+				throw error;
+			}
+			throw new Error("drawn for ever");
+		}
 		members.push(member);
 		return member;
 	}

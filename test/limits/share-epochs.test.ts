@@ -6,7 +6,7 @@ import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { waitFor } from "../support/wait.ts";
-import { createShiftedClock, withInstances } from "./limits-world.ts";
+import { createShiftedClock, limitsOf, withInstances } from "./limits-world.ts";
 
 const { db, join } = await withInstances();
 
@@ -48,7 +48,8 @@ test("counts of a process that joined again are known to others", async () => {
 	});
 	const shared = { store, log: silentLog, openings: () => here.openings };
 	const limits = createKeyLimits({ clock, shared });
-	for (let sent = 0; sent < 3; sent++) while (!limits.enter("key", null, 8)) await limits.draw("key", null, 8);
+	for (let sent = 0; sent < 3; sent++)
+		while (!limits.enter("key", limitsOf(null, 8), 1)) await limits.draw("key", limitsOf(null, 8), 1);
 	const other = await join("other", clock);
 	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
 	here.epoch += 1;

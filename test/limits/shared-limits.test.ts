@@ -5,7 +5,7 @@ import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import { PATIENT, withInstances } from "./limits-world.ts";
+import { limitsOf, PATIENT, withInstances } from "./limits-world.ts";
 
 const { db, cluster } = await withInstances();
 
@@ -38,12 +38,33 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		const sent = Array.from({ length: 40 }, (_, place) => at(place).enter("key", null, 3));
 		const running = (await Promise.all(sent)).flatMap((isIn, place) => (isIn ? [place] : []));
 		expect(running).toHaveLength(3);
-		at(running[0] as number).limits.leave("key");
+		at(running[0] as number).limits.leave("key", 0, 0);
 		for (let place = 0; place < count; place++) {
 			await waitFor(() => at(place).enter("key", null, 3), "the free place");
 			expect(await at(place + 1).enter("key", null, 3)).toBe(false);
-			at(place).limits.leave("key");
+			at(place).limits.leave("key", 0, 0);
 		}
+	});
+
+	test("requests of any size get exactly the tokens of a minute, wherever the last of them are unused", async () => {
+		const { at } = await cluster(count, PATIENT);
+		const burst = Array.from({ length: 60 }, (_, place) => at(place).use("key", 1_000, 90));
+		expect((await Promise.all(burst)).filter(Boolean)).toHaveLength(11);
+		expect(await at(0).use("key", 1_000, 11)).toBe(false);
+		expect(await at(1).use("key", 1_000, 10)).toBe(true);
+		// Unused tokens of an ended request serve the others at once.
+		for (let place = 0; place < 2 * count; place++)
+			expect({ place, in: await at(place).use("spare", 1_000, 1_000, 1_000) }).toEqual({ place, in: true });
+		expect(
+			(await Promise.all([0, 1, 2, 3].map((place) => at(place).use("spare", 1_000, 1_000)))).filter(Boolean),
+		).toEqual([true]);
+		// Two instances that each hold a half unused do not wait for each other's.
+		for (const place of [0, 1]) expect(await at(place).use("halves", 1_000, 500, 500)).toBe(true);
+		const both = await Promise.all([0, 1].map((place) => at(place).use("halves", 1_000, 1_000)));
+		expect(both.filter(Boolean)).toEqual([true]);
+		const [held] =
+			await db.sql`select max(total)::int as most from (select sum(amount) as total from key_share group by key_id) s`;
+		expect(held?.most).toBeLessThanOrEqual(1_000);
 	});
 
 	test("random load stays within the limit and comes near it", async () => {
@@ -147,7 +168,7 @@ test("a cut-off instance keeps to its share and fails with a repeatable 503", as
 test("a share granted by a lost answer is returned", async () => {
 	const { at } = await cluster(2, PATIENT);
 	expect(await at(0).enter("key", 20, 20)).toBe(true);
-	while (at(0).limits.enter("key", 20, 20));
+	while (at(0).limits.enter("key", limitsOf(20, 20), 1));
 	const counted = at(0).limits.running("key");
 	at(0).state = "unheard";
 	await expect(at(0).enter("key", 20, 20)).rejects.toMatchObject({ code: "service_unavailable" });
@@ -286,9 +307,9 @@ test("a lowered limit holds for all instances together", async () => {
 	expect(await everywhere(9, null)).toBe(0);
 	expect(await everywhere(null, 9)).toBe(0);
 	expect(await everywhere(11, null)).toBeLessThanOrEqual(2);
-	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
+	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key", 0, 0);
 	expect(await everywhere(null, 2)).toBeLessThanOrEqual(2);
-	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
+	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key", 0, 0);
 	clock.passMs += 180_000;
 	// Once the limit is unused, every instance may use it.
 	let served = 0;
@@ -300,19 +321,19 @@ test("a warm request of a limited key sends no statement", async () => {
 	const { at } = await cluster(1);
 	await at(0).enter("key", 50, 50);
 	at(0).state = "cut off";
-	for (let sent = 0; sent < 49; sent++) expect(at(0).limits.enter("key", 50, 50)).toBe(true);
-	for (let sent = 0; sent < 100; sent++) expect(at(0).limits.enter("free", null, null)).toBe(true);
-	expect(at(0).limits.rateLimitState("key", 50)).toMatchObject({ limit: 50, remaining: 0 });
+	for (let sent = 0; sent < 49; sent++) expect(at(0).limits.enter("key", limitsOf(50, 50), 1)).toBe(true);
+	for (let sent = 0; sent < 100; sent++) expect(at(0).limits.enter("free", limitsOf(null, null), 1)).toBe(true);
+	expect(at(0).limits.rateLimitState("key", "rate", 50)).toMatchObject({ limit: 50, remaining: 0 });
 });
 
 test("the rate limit state is the limit less all known shares", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
-	expect(at(0).limits.rateLimitState("key", 10).remaining).toBe(7);
+	expect(at(0).limits.rateLimitState("key", "rate", 10).remaining).toBe(7);
 	for (let sent = 0; sent < 4; sent++) await at(1).enter("key", 10);
-	expect(at(1).limits.rateLimitState("key", 10).remaining).toBeLessThanOrEqual(3);
+	expect(at(1).limits.rateLimitState("key", "rate", 10).remaining).toBeLessThanOrEqual(3);
 	while (await at(1).enter("key", 10));
-	expect(at(1).limits.rateLimitState("key", 10).remaining).toBe(0);
+	expect(at(1).limits.rateLimitState("key", "rate", 10).remaining).toBe(0);
 });
 
 test("shares that no longer count are removed", async () => {

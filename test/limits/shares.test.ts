@@ -4,6 +4,7 @@ import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareGrant, ShareRequest } from "../../src/limits/share-store.ts";
 import { createShares } from "../../src/limits/shares.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
+import { limitsOf } from "./limits-world.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -70,7 +71,7 @@ test("a return during a draw stays returned after its answer", async () => {
 	let answer = () => {};
 	state.more = 3;
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
-	const drawn = shares.draw(share);
+	const drawn = shares.draw(share, 1);
 	await turn();
 	expect(asks.at(-1)).toMatchObject({ have: 5, need: 6 });
 	used = 0;
@@ -91,7 +92,7 @@ test.each(["the limit was lowered", "the gate was closed"])(
 		let answer = () => {};
 		state.more = 50;
 		state.beforeReply = () => new Promise((resolve) => (answer = resolve));
-		const drawn = shares.draw(share);
+		const drawn = shares.draw(share, 1);
 		await turn();
 		expect(asks.at(-1)).toMatchObject({ have: 1, need: 2, limit: 100 });
 		if (why === "the gate was closed") state.openings += 1;
@@ -126,7 +127,7 @@ test.each(["a lowered limit", "a gate that was closed"])(
 		expect(amounts).toEqual([5, 1]);
 		await shares.sent();
 		state.more = 4;
-		await shares.draw(share);
+		await shares.draw(share, 1);
 		used = 0;
 		shares.limitTo(share, limit);
 		expect(share.amount).toBe(5);
@@ -168,7 +169,7 @@ test("a share that the store leaves out is reported again once a tick", async ()
 	expect(shares.obtain("held", "rate", () => 0)).toBe(released);
 	shares.release(released);
 	await shares.sent();
-	const drawn = shares.draw(kept).catch((error: unknown) => error);
+	const drawn = shares.draw(kept, 1).catch((error: unknown) => error);
 	for (let pause = 0; pause < 4; pause++) {
 		for (let step = 0; step < 20; step++) await turn();
 		clock.advance(200);
@@ -199,7 +200,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	for (let step = 0; step < 20; step++) await turn();
 	const wanted = shares.obtain("wanted", "rate", () => 0);
 	shares.limitTo(wanted, 10);
-	const drawn = shares.draw(wanted);
+	const drawn = shares.draw(wanted, 1);
 	state.beforeReply = async () => {
 		state.more = 6;
 	};
@@ -222,12 +223,12 @@ test("an instance admits its share and draws for one more", async () => {
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	for (let minute = 0; minute < 2; minute++) {
 		state.more = 2;
-		const enter = () => limits.enter("key", 100, null);
+		const enter = () => limits.enter("key", limitsOf(100, null), 1);
 		expect(enter()).toBe(false);
-		await limits.draw("key", 100, null);
+		await limits.draw("key", limitsOf(100, null), 1);
 		expect([enter(), enter(), enter()]).toEqual([true, true, false]);
-		limits.leave("key");
-		limits.leave("key");
+		limits.leave("key", 0, 0);
+		limits.leave("key", 0, 0);
 		clock.advance(180_000);
 		await turn();
 	}
@@ -239,26 +240,26 @@ test("a key whose share is being drawn is not forgotten", async () => {
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
-	const drawn = limits.draw("key", 10, null);
+	const drawn = limits.draw("key", limitsOf(10, null), 1);
 	await turn();
 	for (let second = 0; second < 3; second++) clock.advance(1_000);
 	state.more = 4;
 	answer();
 	await drawn;
 	await turn();
-	expect([limits.enter("key", 10, null), asks.length]).toEqual([true, 1]);
+	expect([limits.enter("key", limitsOf(10, null), 1), asks.length]).toEqual([true, 1]);
 });
 
 test("a request that ends returns its place only while others lack it", async () => {
 	const { store, state, asks, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	state.more = 2;
-	await limits.draw("key", null, 8);
-	for (let request = 0; request < 2; request++) expect(limits.enter("key", null, 8)).toBe(true);
-	limits.leave("key");
-	expect(limits.enter("key", null, 8)).toBe(true);
+	await limits.draw("key", limitsOf(null, 8), 1);
+	for (let request = 0; request < 2; request++) expect(limits.enter("key", limitsOf(null, 8), 1)).toBe(true);
+	limits.leave("key", 0, 0);
+	expect(limits.enter("key", limitsOf(null, 8), 1)).toBe(true);
 	limits.recall("key");
-	limits.leave("key");
+	limits.leave("key", 0, 0);
 	await turn();
 	expect(asks.map(({ have, seq }) => [have, seq])).toEqual([
 		[0, 1],

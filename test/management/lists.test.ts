@@ -240,6 +240,7 @@ test("each key setting accepts its bounds; beyond them the error names the field
 		},
 		requests_per_minute: { good: [1, 10_000_000, null], bad: [0, -1, 1.5, 10_000_001, 2 ** 31, 2 ** 53, 1e300] },
 		concurrency: { good: [1, 10_000_000, null], bad: [0, -1, 1.5, 10_000_001, 2 ** 31] },
+		tokens_per_minute: { good: [1, 1_000_000_000, null], bad: [0, -1, 1.5, 1_000_000_001, 2 ** 31] },
 		expires_at: {
 			good: ["2028-02-29", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59+00:01", null],
 			bad: ["", "2027-02-29", "1970-01-01T00:00:00Z", "0000-01-01", "9999-12-31T23:59:59.999-00:01", "10000-01-01"],

@@ -4,6 +4,7 @@ import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Model, RateCard } from "../../src/catalog/model.ts";
+import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Drawing, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
@@ -53,6 +54,7 @@ export function createSimAdmission(
 		},
 		closedReason: () => processOf().instanceLease?.gate.reason(),
 		keyLimits,
+		limits: () => DEFAULT_LIMITS,
 		openRequests: createOpenRequests({ limits: () => ({ openRequestsMax: 100_000, accountShare: 1 }) }),
 		clock,
 		onSettled: (event) => noteSettled(world, processOf(), event),

@@ -5,6 +5,7 @@ import type { ServerHistory } from "../../src/db/server-history.ts";
 import type { ProjectFields } from "../../src/keys/key-entry.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
+import { plainAccountFields } from "../support/plain-key.ts";
 import { type Call, historyOf, type SimDatabase } from "./database.ts";
 import { keepWhatIsLost } from "./failover.ts";
 import { CheckViolated, RowHeld } from "./model-store.ts";
@@ -24,17 +25,21 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 	const quietServers = new Set([model.server]);
 	/** A cap: its limit, and whether it renews each day. */
 	const projectFields = (id: string): ProjectFields => {
-		const limits = { models: null, requestsPerMinute: null, concurrencyMax: null };
+		const limits = { models: null, requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null };
 		const daily = model.dailyCaps.get(id);
 		const cap =
 			daily === undefined ? { capPeriod: "lifetime", capNanoUsd: null } : { capPeriod: "day", capNanoUsd: daily };
 		return { name: id, state: "active", ...limits, ...(cap as Pick<ProjectFields, "capPeriod" | "capNanoUsd">) };
 	};
 	const loadedKey = (key: SimKey): LoadedKey => {
-		const account = { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" } as const;
 		const project = mutant?.forgetsProjects ? null : key.project;
 		const fields = keyFields({ ...key, project }, model.dailyCaps.get(key.id));
-		return { seq: model.seq(), key: fields, account, project: project === null ? null : projectFields(project) };
+		return {
+			seq: model.seq(),
+			key: fields,
+			account: plainAccountFields,
+			project: project === null ? null : projectFields(project),
+		};
 	};
 	let restore: (() => void) | undefined;
 	const standby: SimDatabase["standby"] = {

@@ -18,12 +18,20 @@ export const plainKeyFields = (id: string, changes: Partial<KeyFields> = {}): Ke
 	expiresAtMs: null,
 	requestsPerMinute: null,
 	concurrencyMax: null,
+	tokensPerMinute: null,
 	readsOnly: false,
 	projectId: null,
 	...changes,
 });
 
-export const plainAccountFields: AccountFields = { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" };
+export const plainAccountFields: AccountFields = {
+	state: "active",
+	toppedUp: true,
+	signedIn: true,
+	timeZone: "UTC",
+	tags: [],
+	tokensPerMinute: null,
+};
 
 export function plainKey(key: Partial<KeyFields> = {}, account: Partial<AccountFields> = {}): KeyEntry {
 	const fields = plainKeyFields("key_1", key);

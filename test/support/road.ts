@@ -258,6 +258,7 @@ export function createRoad(options: RoadOptions = {}) {
 			ledger: () => ledger,
 			closedReason: () => undefined,
 			keyLimits,
+			limits: () => DEFAULT_LIMITS,
 			openRequests: createOpenRequests({ limits: () => DEFAULT_LIMITS }),
 			clock,
 			onSettled: (event) => void settled.push(event),

@@ -10,6 +10,7 @@ export const LIMITS = {
 	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
 	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	tokensPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 };
 export const KEY_SETTINGS = {
 	...LIMITS,

@@ -4,7 +4,7 @@ import { accountOfFinding, closeFinding } from "../../billing/stripe-findings.ts
 import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpState } from "../../billing/top-ups.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
-import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
+import { suspendAccount, unsuspendAccount, updateAccount } from "../../keys/account-admin.ts";
 import { audit, listAudit } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
@@ -23,6 +23,10 @@ import { serviceFigures } from "./service-figures.ts";
 
 const text = t.Optional(t.String({ maxLength: 320 }));
 const REASON_BODY = t.Object({ reason: REASON });
+const TERMS_BODY = t.Object({
+	tags: t.Array(t.String({ maxLength: 40 }), { maxItems: 20 }),
+	tokensPerMinute: t.Nullable(t.Integer({ minimum: 1 })),
+});
 const TOP_UP_STATE = t.Union([
 	t.Literal("pending"),
 	t.Literal("confirmed"),
@@ -75,6 +79,16 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 			{ query: t.Object({ ...PAGE_QUERY, q: text }) },
 		)
 		.get("/accounts/:id", ({ params }) => accountDetail(statements, params.id, clock.wallMs()))
+		.put(
+			"/accounts/:id/terms",
+			async ({ operator, params, body }) => {
+				await refuseOwnAccount(statements, operator.userId, params.id);
+				const act = operator.noted("account.terms", body);
+				const { entry } = await updateAccount(statements, params.id, body, null, [act]);
+				return { fence: entry === null ? null : await fence(operator, entry, act) };
+			},
+			{ body: TERMS_BODY },
+		)
 		.guard({ schema: "standalone", body: REASON_BODY })
 		.post("/accounts/:id/suspend", ({ operator, params, body }) =>
 			changeState(operator, params.id, "suspended", body.reason),

@@ -7,15 +7,15 @@ language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
     'capNanoUsd', k.cap_nano_usd, 'capPeriod', k.cap_period, 'models', case when jsonb_array_length(k.models) = 0 then null else k.models end,
     'expiresAtMs', (extract(epoch from k.expires_at) * 1000)::bigint,
-    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max, 'readsOnly', k.reads_only,
-    'projectId', k.project_id)
+    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max, 'tokensPerMinute', k.tokens_per_minute,
+    'readsOnly', k.reads_only, 'projectId', k.project_id)
 $$;
 
 -- An account as instances keep it in memory.
 create or replace function account_fields(a account) returns jsonb
 language sql stable as $$
   select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null,
-    'timeZone', a.time_zone)
+    'timeZone', a.time_zone, 'tags', a.tags, 'tokensPerMinute', a.tokens_per_minute)
 $$;
 
 -- Entity tag of a key's changeable fields. Spending and last use are not part of it.
@@ -30,13 +30,14 @@ language sql stable as $$
   select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
 $$;
 
--- Changes name, state and time zone; null keeps a field. p_match: the present entity tag must be one of these; null:
--- any. Returns the control entry's number, even if the state stays the same; null if only the name changed. TG002: no
--- such account. TG005: p_match differs.
-create or replace function account_update(p_id text, p_name text, p_state text, p_zone text, p_match jsonb) returns bigint
+-- Changes the fields in p_patch: name, state, timeZone, tags, tokensPerMinute. p_match: entity tags of which one must be
+-- present; null: any. Returns the control entry's number, also if the state stays the same; null if only the name
+-- changed. TG002: no such account. TG005: p_match differs.
+create or replace function account_update(p_id text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
   a account;
+  v_zone text := p_patch ->> 'timeZone';
 begin
   select * into a from account where id = p_id for update;
   if not found then
@@ -45,25 +46,27 @@ begin
   if p_match is not null and not p_match ? account_etag(a) then
     raise exception 'The account has changed since it was read. Read it again and retry.' using errcode = 'TG005';
   end if;
-  if p_zone is not null then
+  if v_zone is not null then
     begin
-      perform clock_timestamp() at time zone p_zone;
+      perform clock_timestamp() at time zone v_zone;
     exception when invalid_parameter_value then
-      raise exception 'The database does not know the time zone {zone}.' using errcode = 'TG004', detail = json_build_object('zone', p_zone);
+      raise exception 'The database does not know the time zone {zone}.' using errcode = 'TG004', detail = json_build_object('zone', v_zone);
     end;
   end if;
-  update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
+  update account set name = coalesce(p_patch ->> 'name', name), state = coalesce(p_patch ->> 'state', state), time_zone = coalesce(v_zone, time_zone),
+      tags = coalesce(p_patch -> 'tags', tags),
+      tokens_per_minute = case when p_patch ? 'tokensPerMinute' then (p_patch ->> 'tokensPerMinute')::integer else tokens_per_minute end
     where id = p_id returning * into a;
-  if p_state = 'suspended' then
+  if p_patch ->> 'state' = 'suspended' then
     -- A suspension by an operator stays: winning a dispute that had suspended the account does not end it.
     update stripe_dispute d set suspended = false from top_up t join stripe_payment p on p.top_up_id = t.id
       where t.account_id = p_id and d.payment_id = p.id and d.suspended;
   end if;
-  return case when p_state is not null or p_zone is not null then control_append('account', p_id, account_fields(a)) end;
+  return case when p_patch - 'name' <> '{}' then control_append('account', p_id, account_fields(a)) end;
 end $$;
 
 -- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax,
--- projectId. Returns the number of the last control entry.
+-- tokensPerMinute, projectId. Returns the number of the last control entry.
 -- - p_account: the key must be that account's; null: any.
 -- - p_match: entity tags of which one must be present; null: any.
 -- - p_most: limit as in `key_room`, if an expired key becomes usable again.
@@ -109,9 +112,11 @@ begin
   end if;
   if p_patch ? 'requestsPerMinute' then k.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
   if p_patch ? 'concurrencyMax' then k.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
+  if p_patch ? 'tokensPerMinute' then k.tokens_per_minute := (p_patch ->> 'tokensPerMinute')::integer; end if;
   if p_patch ? 'projectId' then k.project_id := project_for_key(p_patch ->> 'projectId', k.account_id); end if;
   update api_key set name = k.name, project_id = k.project_id, cap_nano_usd = k.cap_nano_usd, cap_period = k.cap_period, models = k.models,
-    expires_at = k.expires_at, requests_per_minute = k.requests_per_minute, concurrency_max = k.concurrency_max where id = p_id;
+    expires_at = k.expires_at, requests_per_minute = k.requests_per_minute, concurrency_max = k.concurrency_max,
+    tokens_per_minute = k.tokens_per_minute where id = p_id;
   v_seq := control_append('key', p_id, key_fields(k));
   return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
 end $$;
@@ -176,8 +181,8 @@ begin
     raise exception 'The key was already replaced by {id}.' using errcode = 'TG004', detail = json_build_object('id', k.replaced_by);
   end if;
   perform key_room(k.account_id, p_new_id, p_most);
-  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)
-    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, k.reads_only, k.project_id)
+  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, tokens_per_minute, made_by, reads_only, project_id)
+    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.tokens_per_minute, k.made_by, k.reads_only, k.project_id)
     returning * into n;
   insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, case when k.cap_period = 'lifetime' then k.cap_nano_usd end);
   update api_key set replaced_by = p_new_id,

@@ -8,8 +8,8 @@
 -- - An ended epoch gets nothing: its process may have repeated the request under its next epoch.
 -- - Left out: requests of such an epoch for more than recorded, requests older than a recorded one, and those whose row
 --   is locked, since waiting would delay the whole statement.
--- - A lost instance keeps its share of a rate for two minutes, in which its requests count; its share of concurrent
---   requests is free at once.
+-- - A lost instance keeps its share of requests or tokens a minute for two minutes, in which they count; its share of
+--   concurrent requests is free at once.
 -- - Lost means that another instance has waited out its lease by its own clock, or that the lease ends further in the
 --   future than any lease can.
 create or replace function limit_hold(p_instance text, p_epoch integer, p_former integer[], p_asks json)
@@ -47,7 +47,7 @@ begin
       where s.key_id = r.key and s.kind = r.kind
         and not (s.instance_id = p_instance and s.epoch = any (v_own))
         and (i.state = 'live'
-          or s.kind = 'rate' and greatest(i.lease_until, i.ended_at) between clock_timestamp() - interval '2 minutes'
+          or s.kind <> 'running' and greatest(i.lease_until, i.ended_at) between clock_timestamp() - interval '2 minutes'
             and clock_timestamp() + make_interval(secs => i.ttl_ms / 1000.0));
     v_rest := greatest(0, r."limit" - v_others);
     share := r.have;

@@ -8,7 +8,7 @@ declare
   v_patch jsonb := '{}';
   f text;
 begin
-  foreach f in array array['capNanoUsd', 'expiresAtMs', 'requestsPerMinute', 'concurrencyMax'] loop
+  foreach f in array array['capNanoUsd', 'expiresAtMs', 'requestsPerMinute', 'concurrencyMax', 'tokensPerMinute'] loop
     if p_known ->> f is not null and (p_now ->> f is null or (p_known ->> f)::bigint < (p_now ->> f)::bigint) then
       v_patch := v_patch || jsonb_build_object(f, p_known -> f);
     end if;
@@ -42,7 +42,7 @@ begin
   elsif p_kind = 'account' then
     select account_fields(a) into v_now from account a where a.id = p_subject for update;
     if v_now ->> 'state' = 'active' and p_known ->> 'state' = 'suspended' and not p_newer then
-      perform account_update(p_subject, null, 'suspended', null, null);
+      perform account_update(p_subject, '{"state": "suspended"}', null);
       return 'redone';
     end if;
   elsif p_kind = 'project' then

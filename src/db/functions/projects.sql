@@ -6,7 +6,7 @@ create or replace function project_fields(p project) returns jsonb
 language sql stable as $$
   select jsonb_build_object('name', p.name, 'state', p.state, 'capNanoUsd', p.cap_nano_usd, 'capPeriod', p.cap_period,
     'models', case when jsonb_array_length(p.models) = 0 then null else p.models end,
-    'requestsPerMinute', p.requests_per_minute, 'concurrencyMax', p.concurrency_max)
+    'requestsPerMinute', p.requests_per_minute, 'concurrencyMax', p.concurrency_max, 'tokensPerMinute', p.tokens_per_minute)
 $$;
 
 -- Entity tag of a project's changeable fields.
@@ -36,9 +36,10 @@ begin
   if (select count(*) from project x where x.account_id = p_account and x.id <> p_id) >= p_most then
     raise exception 'An account has at most {count} projects.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
-  insert into project (id, account_id, name, cap_nano_usd, cap_period, models, requests_per_minute, concurrency_max)
+  insert into project (id, account_id, name, cap_nano_usd, cap_period, models, requests_per_minute, concurrency_max, tokens_per_minute)
     values (p_id, p_account, p_patch ->> 'name', (p_patch ->> 'capNanoUsd')::bigint, coalesce(p_patch ->> 'capPeriod', 'lifetime'),
-      coalesce(p_patch -> 'models', '[]'), (p_patch ->> 'requestsPerMinute')::integer, (p_patch ->> 'concurrencyMax')::integer)
+      coalesce(p_patch -> 'models', '[]'), (p_patch ->> 'requestsPerMinute')::integer, (p_patch ->> 'concurrencyMax')::integer,
+      (p_patch ->> 'tokensPerMinute')::integer)
     on conflict do nothing returning * into p;
   if found then
     insert into budget (id, kind, account_id, limit_nano_usd)
@@ -67,8 +68,8 @@ begin
   return p_id;
 end $$;
 
--- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax; state:
--- archived, for good. Returns the number of the last control entry. Archiving again appends another entry to wait for.
+-- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax,
+-- tokensPerMinute; state: archived, for good. Returns the number of the last control entry. Archiving again appends another entry to wait for.
 -- - p_account: the project must be that account's; null: any.
 -- - p_match: entity tags of which one must be present; null: any.
 -- - TG002: no such project. TG004: it is archived. TG005: p_match differs.
@@ -96,12 +97,14 @@ begin
   if p_patch ? 'models' then p.models := p_patch -> 'models'; end if;
   if p_patch ? 'requestsPerMinute' then p.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
   if p_patch ? 'concurrencyMax' then p.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
+  if p_patch ? 'tokensPerMinute' then p.tokens_per_minute := (p_patch ->> 'tokensPerMinute')::integer; end if;
   if p_patch ->> 'state' = 'archived' then
     p.state := 'archived';
     p.archived_at := coalesce(p.archived_at, clock_timestamp());
   end if;
   update project set name = p.name, state = p.state, archived_at = p.archived_at, cap_nano_usd = p.cap_nano_usd, cap_period = p.cap_period,
-    models = p.models, requests_per_minute = p.requests_per_minute, concurrency_max = p.concurrency_max where id = p_id;
+    models = p.models, requests_per_minute = p.requests_per_minute, concurrency_max = p.concurrency_max,
+    tokens_per_minute = p.tokens_per_minute where id = p_id;
   v_seq := control_append('project', p_id, project_fields(p));
   return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
 end $$;

@@ -676,6 +676,8 @@ CREATE TABLE "account" (
 	"signed_in_at" timestamp with time zone,
 	"topped_up" boolean DEFAULT false NOT NULL,
 	"time_zone" text DEFAULT 'UTC' NOT NULL,
+	"tags" jsonb DEFAULT '[]'::jsonb NOT NULL,
+	"tokens_per_minute" integer,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "account_email_unique" UNIQUE("email")
 );
@@ -706,6 +708,7 @@ CREATE TABLE "api_key" (
 	"expires_at" timestamp with time zone,
 	"requests_per_minute" integer,
 	"concurrency_max" integer,
+	"tokens_per_minute" integer,
 	"reads_only" boolean DEFAULT false NOT NULL,
 	"replaced_by" text,
 	"last_used_at" timestamp with time zone,
@@ -747,6 +750,7 @@ CREATE TABLE "project" (
 	"models" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"requests_per_minute" integer,
 	"concurrency_max" integer,
+	"tokens_per_minute" integer,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"archived_at" timestamp with time zone
 );

@@ -3,6 +3,7 @@ import type { Statements } from "../../db/statements.ts";
 import { presentPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
 import type { KeyEntry, ProjectEntry } from "../../keys/key-entry.ts";
 import { accountBalance, keyBalance } from "../../ledger/balance.ts";
+import type { RequestLimits } from "../../limits/key-limits.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { displaySum, formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { queryDatabase } from "./ask-database.ts";
@@ -55,10 +56,10 @@ async function projectAnswer(statements: Statements, clock: Clock, key: KeyEntry
 
 const RESETS = { lifetime: null, day: "daily", week: "weekly", month: "monthly" } as const;
 
-type Capped = Pick<KeyEntry, "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax">;
+type Capped = Pick<KeyEntry, "capPeriod" | "models"> & RequestLimits;
 
 function capFields(
-	{ capPeriod, models, requestsPerMinute, concurrencyMax }: Capped,
+	{ capPeriod, models, requestsPerMinute, concurrencyMax, tokensPerMinute }: Capped,
 	period: { readonly untilMs: number } | null | undefined,
 	{ cap, capSpent, remaining }: Record<"cap" | "remaining", NanoUsd | null> & { capSpent: NanoUsd },
 ) {
@@ -76,7 +77,7 @@ function capFields(
 		remaining_usd: remaining === null ? null : formatUsd(remaining),
 		/** Ids of allowed models; null: all. */
 		models: models === null ? null : [...models],
-		limits: { requests_per_minute: requestsPerMinute, concurrency: concurrencyMax },
+		limits: { requests_per_minute: requestsPerMinute, concurrency: concurrencyMax, tokens_per_minute: tokensPerMinute },
 	};
 }
 

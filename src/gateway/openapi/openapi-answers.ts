@@ -110,7 +110,7 @@ const capped = {
 	cap_spent_usd: Usd,
 	cap_renews_at: orNull(Type.String({ format: "date-time" })),
 	models: orNull(Type.Array(Text)),
-	limits: exact(each(orNull(Count), "requests_per_minute", "concurrency")),
+	limits: exact(each(orNull(Count), "requests_per_minute", "concurrency", "tokens_per_minute")),
 };
 export const Key = exact({
 	data: exact({

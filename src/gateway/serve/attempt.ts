@@ -71,6 +71,7 @@ async function answer<
 ): Promise<Response> {
 	const { key, connection, requestId } = context;
 	assert(key !== undefined, "a request is authenticated before it is sent");
+	context.model = model;
 	const decision = deps.admission.admit({
 		id: context.uuid,
 		key,

@@ -69,6 +69,8 @@ export interface RequestContext {
 	isAdmitted: boolean;
 	key: KeyEntry | undefined;
 	modelName: string | undefined;
+	/** The model of its first attempt, once known. */
+	model: Model | undefined;
 	/** Undefined for requests that are not traced, which are most. */
 	readonly trace: RequestTrace | undefined;
 }
@@ -128,6 +130,7 @@ export function createContext(
 		isAdmitted: false,
 		key: undefined,
 		modelName: undefined,
+		model: undefined,
 		trace,
 	};
 }

@@ -78,8 +78,7 @@ export async function serve<
 		held?.release();
 	}
 	context.trace?.answered(response.status);
-	const standing = context.key === undefined ? null : deps.admission.rateLimitState(context.key);
-	if (standing !== null) setRateHeaders(response.headers, standing);
+	if (context.key !== undefined) setRateHeaders(response.headers, deps.admission, context.key, context.model);
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 

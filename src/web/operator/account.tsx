@@ -1,6 +1,7 @@
 import { SimpleGrid } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
+import { formatCount } from "../format.ts";
 import { roleName } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { KEY_COLUMN, ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
@@ -30,8 +31,10 @@ export function AccountPage({ id }: { id: string }) {
 	const attempt = useAttempt();
 	const data = detail.data;
 	const isSuspended = data?.account.state === "suspended";
-	const [dialog, choose] = useDecision<"suspend" | "lift" | "adjust">(
+	const terms = useTerms(data?.account, setFence);
+	const [dialog, choose] = useDecision<"suspend" | "lift" | "adjust" | "terms">(
 		(choice) => {
+			if (choice === "terms") return terms.decision;
 			if (choice !== "adjust") return suspension(id, choice === "suspend", setFence);
 			return {
 				title: t("Adjust the credit"),
@@ -80,6 +83,7 @@ export function AccountPage({ id }: { id: string }) {
 			setUsd("");
 			setIsPromotion(false);
 			setLastDay("");
+			terms.reset();
 			void detail.reload();
 		},
 	);
@@ -90,6 +94,7 @@ export function AccountPage({ id }: { id: string }) {
 			aside={
 				data && (
 					<>
+						<ActButton label={t("Tags and limit")} onClick={() => choose("terms")} />
 						<ActButton label={t("Adjust the credit")} onClick={() => choose("adjust")} />
 						{isSuspended ? (
 							<ActButton label={t("Lift the suspension")} onClick={() => choose("lift")} />
@@ -106,6 +111,41 @@ export function AccountPage({ id }: { id: string }) {
 			{dialog}
 		</Page>
 	);
+}
+
+/** The dialog for an account's tags and token limit; fields that are not touched keep their values. */
+function useTerms(account: OperatorAccount["account"] | undefined, onDone: (fence: Fence) => void) {
+	const [draft, setDraft] = useState<{ tags?: string; tokens?: string }>({});
+	const tags = draft.tags ?? account?.tags.join(", ") ?? "";
+	const tokens = draft.tokens ?? String(account?.tokensPerMinute ?? "");
+	const about = (
+		<>
+			<TextField
+				label={t("Tags")}
+				description={t("Words that tollgate.yaml uses for limits and private models, for example: large, pilot")}
+				data-autofocus
+				value={tags}
+				onChange={(text) => setDraft({ ...draft, tags: text })}
+			/>
+			<TextField
+				label={t("Tokens per minute")}
+				description={t("Empty: the limit of the account's tags")}
+				inputMode="numeric"
+				pattern="[0-9]{1,10}"
+				value={tokens}
+				onChange={(text) => setDraft({ ...draft, tokens: text })}
+			/>
+		</>
+	);
+	async function run(): Promise<undefined> {
+		if (account === undefined) return;
+		const { fence } = await operatorApi.setTerms(account.id, {
+			tags: tags.split(/[\s,]+/).filter((tag) => tag !== ""),
+			tokensPerMinute: tokens === "" ? null : Number(tokens),
+		});
+		if (fence !== null) onDone(fence);
+	}
+	return { reset: () => setDraft({}), decision: { title: t("Tags and limit"), about, act: t("Save"), run } };
 }
 
 const suspension = (id: string, isOn: boolean, onDone: (fence: Fence) => void) => ({
@@ -141,6 +181,9 @@ function Detail({ data }: { data: OperatorAccount }) {
 							[t("Email")]: account.email,
 							[t("State")]: <State value={account.state} />,
 							[t("Topped up")]: account.toppedUp ? t("Yes") : t("No"),
+							[t("Tags")]: account.tags.join(", ") || t("None"),
+							[t("Tokens per minute")]:
+								account.tokensPerMinute === null ? t("As set for its tags") : formatCount(account.tokensPerMinute),
 							[t("Created")]: <Moment atMs={account.createdAtMs} />,
 							[t("Audit log")]: <Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>,
 						}}

@@ -19,6 +19,8 @@ export const operatorApi = {
 	account: (id: string) => dataOf(operator.accounts({ id }).get()),
 	suspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).suspend.post({ reason })),
 	unsuspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).unsuspend.post({ reason })),
+	setTerms: (id: string, terms: { tags: string[]; tokensPerMinute: number | null }) =>
+		dataOf(operator.accounts({ id }).terms.put(terms)),
 	adjust: (
 		{ id, ...adjustment }: { id: string; usd: string; reason: string; promotion?: { lastDay: string | null } },
 		idempotencyKey: string,

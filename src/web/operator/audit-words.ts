@@ -8,6 +8,7 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"account.create": t("Account created"),
 	"account.rename": t("Account renamed"),
 	"account.suspend": t("Account suspended"),
+	"account.terms": t("Tags or token limit changed"),
 	"account.time_zone": t("Time zone changed"),
 	"account.unsuspend": t("Suspension lifted"),
 	"adjustment.ask": t("Adjustment proposed"),

@@ -21,6 +21,7 @@ export interface KeyDraft {
 	readonly expires: string;
 	readonly requestsPerMinute: string;
 	readonly concurrencyMax: string;
+	readonly tokensPerMinute: string;
 	readonly projectId: string;
 }
 
@@ -32,11 +33,12 @@ export const EMPTY_DRAFT: KeyDraft = {
 	expires: "",
 	requestsPerMinute: "",
 	concurrencyMax: "",
+	tokensPerMinute: "",
 	projectId: "",
 };
 
 export function draftOf(
-	key: Pick<KeyView, "name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"> &
+	key: Pick<KeyView, "name" | "capNanoUsd" | "capPeriod" | "models" | LimitName> &
 		Partial<Pick<KeyView, "expiresAtMs" | "projectId">>,
 ): KeyDraft {
 	const { expiresAtMs = null } = key;
@@ -46,8 +48,9 @@ export function draftOf(
 		capPeriod: key.capPeriod,
 		models: [...key.models],
 		expires: expiresAtMs === null ? "" : localInput(expiresAtMs),
-		requestsPerMinute: key.requestsPerMinute === null ? "" : String(key.requestsPerMinute),
-		concurrencyMax: key.concurrencyMax === null ? "" : String(key.concurrencyMax),
+		requestsPerMinute: String(key.requestsPerMinute ?? ""),
+		concurrencyMax: String(key.concurrencyMax ?? ""),
+		tokensPerMinute: String(key.tokensPerMinute ?? ""),
 		projectId: key.projectId ?? "",
 	};
 }
@@ -63,6 +66,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 		expiresAtMs: draft.expires === "" ? null : new Date(draft.expires).getTime(),
 		requestsPerMinute: number(draft.requestsPerMinute),
 		concurrencyMax: number(draft.concurrencyMax),
+		tokensPerMinute: number(draft.tokensPerMinute),
 		projectId: draft.projectId === "" ? null : draft.projectId,
 	};
 	if (mode === "edit") return settings;
@@ -200,12 +204,17 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 	);
 }
 
-const LIMITS = { requestsPerMinute: t("Requests per minute"), concurrencyMax: t("Concurrent requests") };
+const LIMITS = {
+	requestsPerMinute: t("Requests per minute"),
+	concurrencyMax: t("Concurrent requests"),
+	tokensPerMinute: t("Tokens per minute"),
+};
+type LimitName = keyof typeof LIMITS;
 
 function LimitFields({ draft, wrong, set }: Part) {
 	return (
 		<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-			{(["requestsPerMinute", "concurrencyMax"] as const).map((name) => (
+			{(["requestsPerMinute", "concurrencyMax", "tokensPerMinute"] as const).map((name) => (
 				<NumberInput
 					key={name}
 					label={LIMITS[name]}

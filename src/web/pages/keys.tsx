@@ -111,12 +111,15 @@ function KeyFacts({ item }: { item: KeyView }) {
 	);
 }
 
-export function limitsText(item: Pick<KeyView, "requestsPerMinute" | "concurrencyMax">): string {
+export function limitsText(item: Pick<KeyView, "requestsPerMinute" | "concurrencyMax" | "tokensPerMinute">): string {
 	const parts = [
 		item.requestsPerMinute === null
 			? undefined
 			: t("{count} requests per minute", { count: formatCount(item.requestsPerMinute) }),
 		item.concurrencyMax === null ? undefined : t("{count} concurrent", { count: formatCount(item.concurrencyMax) }),
+		item.tokensPerMinute === null
+			? undefined
+			: t("{count} tokens per minute", { count: formatCount(item.tokensPerMinute) }),
 	].filter((part) => part !== undefined);
 	return parts.length === 0 ? t("Service defaults") : parts.join(", ");
 }

@@ -39,7 +39,7 @@ describe("GET /v1/key", () => {
 				held_usd: "0.00",
 				models: ["text"],
 				expires_at: null,
-				limits: { requests_per_minute: 600, concurrency: 7 },
+				limits: { requests_per_minute: 600, concurrency: 7, tokens_per_minute: null },
 				project: null,
 			},
 		});
@@ -66,7 +66,7 @@ describe("GET /v1/key", () => {
 			cap_renews_at: null,
 			remaining_usd: "1.999991",
 			models: ["text", "gone"],
-			limits: { requests_per_minute: 60, concurrency: null },
+			limits: { requests_per_minute: 60, concurrency: null, tokens_per_minute: null },
 		});
 	});
 

@@ -1,0 +1,97 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
+import { updateAccount } from "../../src/keys/account-admin.ts";
+import { updateKey } from "../../src/keys/key-admin.ts";
+import { ask, priceOf } from "../support/chat.ts";
+import { secondGateway } from "../support/second-gateway.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { withUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+const upstream = withUpstream();
+const service = await withService({
+	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "narrow-model", url: upstream.url })}\n    tokens_per_minute: 1000`,
+	limits: "  accounts: [{ tag: large, tokens_per_minute: 4000 }]",
+});
+const others = [await secondGateway(service), await secondGateway(service)];
+const urlOf = (place: number, gateways: number) =>
+	[service.url, ...others.map(({ url }) => url)][place % gateways] as string;
+
+async function post(secret: string, body: unknown, url = service.url) {
+	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
+	const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
+	const answer = (await response.json()) as {
+		error?: { message: string; code: string };
+		usage?: Record<string, number>;
+	};
+	const header = (name: string) => response.headers.get(`x-ratelimit-${name}-tokens`);
+	const left = [header("limit"), header("remaining"), /^(0|[12]m\d+|\d+)s$/.test(header("reset") ?? "")];
+	return { status: response.status, headers: response.headers, left, answer };
+}
+
+test("answers have OpenAI's headers of the closest token limit, after what the request used", async () => {
+	const { secret, accountId } = await service.customer({ settings: { tokensPerMinute: 1_200 } });
+	const first = await post(secret, ask("one two three", { max_tokens: 100 }));
+	const used = first.answer.usage?.total_tokens as number;
+	expect([first.status, ...first.left]).toEqual([200, "1200", String(1_200 - used), true]);
+	const narrow = await post(secret, ask("one", { model: "narrow-model", max_tokens: 100 }));
+	expect(narrow.left.slice(0, 2)).toEqual(["1000", String(1_000 - (narrow.answer.usage?.total_tokens as number))]);
+	const tooLarge = await post(secret, ask("one"));
+	expect([tooLarge.status, tooLarge.headers.get("x-should-retry"), tooLarge.headers.get("retry-after")]).toEqual([
+		429,
+		"false",
+		null,
+	]);
+	expect(tooLarge.answer.error?.message).toStartWith("This key may use 1200 tokens a minute, and this request up to ");
+	expect((await service.get("/v1/key", secret)).status).toBe(200);
+	const free = await service.customer();
+	expect((await post(free.secret, ask())).left).toEqual([null, null, false]);
+	const entry = await updateAccount(service.db.statements, accountId, { tags: ["large"], tokensPerMinute: 500 });
+	await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry.entry as never, 20_000);
+	expect((await post(secret, ask("one", { max_tokens: 50 }))).left[0]).toBe("500");
+});
+
+test.each([1, 3])(
+	"a burst on %d instances stays within its tokens and its credit, and uses both up",
+	async (gateways) => {
+		const size = ask("one two three", { max_tokens: 3 });
+		const probe = await post((await service.customer()).secret, size);
+		const { prompt_tokens: prompt = 0, completion_tokens: completion = 0 } = probe.answer.usage ?? {};
+		const price = priceOf(prompt, completion);
+		// Credit for 200 of 400 requests, but tokens for 150.
+		const [credit, tokens] = [200 * price, 150 * (prompt + completion)];
+		const { accountId, keyId, secret } = await service.customer({
+			exactCredit: credit,
+			settings: { tokensPerMinute: tokens },
+		});
+		const statuses: number[] = [];
+		const burst = async (count: number) => {
+			const sent = Array.from({ length: count }, (_, place) => post(secret, size, urlOf(place, gateways)));
+			for (const { status } of await Promise.all(sent)) statuses.push(status);
+		};
+		const served = () => statuses.filter((status) => status === 200).length;
+		/** Sends until nothing more is served. A bound is up to 400 tokens, which an ended request gives back. */
+		async function exhaust(): Promise<number> {
+			await burst(400);
+			for (let refused = 0; refused < 8; await Bun.sleep(refused * 30)) {
+				const { status } = await post(secret, size, urlOf(statuses.length, gateways));
+				refused = status === 200 ? 0 : refused + 1;
+				statuses.push(status);
+			}
+			return served();
+		}
+		const [ofTokens, bound] = [await exhaust(), 400 / (prompt + completion)];
+		expect(ofTokens).toBeLessThanOrEqual(150);
+		expect(ofTokens).toBeGreaterThanOrEqual(150 - bound);
+		const entry = await updateKey(service.db.statements, { id: keyId }, { tokensPerMinute: null });
+		await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
+		const ofCredit = await exhaust();
+		expect(ofCredit).toBeLessThanOrEqual(200);
+		expect(ofCredit).toBeGreaterThanOrEqual(200 - bound);
+		expect(statuses.filter((status) => ![200, 402, 429].includes(status))).toEqual([]);
+		await waitFor(async () => Number((await service.balance(accountId)).spent) === ofCredit * price, "all settlements");
+		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	},
+	60_000,
+);

@@ -111,7 +111,7 @@ const codeOf = (run: () => unknown) =>
 		(error) => error.code as string,
 	);
 
-test("admission decides again after a draw, with rights that were taken away since", async () => {
+test("admission checks a key's rights again after a draw", async () => {
 	const changes: Record<string, (world: ReturnType<typeof setUp>) => void> = {
 		api_key_revoked: ({ key }) => (key.state = "revoked"),
 		account_suspended: ({ key }) => (key.account.state = "suspended"),
@@ -139,7 +139,7 @@ test("admission checks the key in the turn in which its credit is reserved", asy
 	expect(state.reserved).toEqual([]);
 });
 
-test("admission refuses by the new period's shortage, not by that of an ended one", async () => {
+test("admission names the present period's shortage, not the former period's", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
@@ -157,7 +157,7 @@ test("admission refuses by the new period's shortage, not by that of an ended on
 	expect(draws).toBe(2);
 });
 
-test("waits for a cap's change that is in the database but not yet applied here", async () => {
+test("admission waits for a cap's change that only the database has applied", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;

@@ -66,7 +66,7 @@ describe("text that a tokenizer makes longer", () => {
 		);
 	});
 
-	test("is not normalized where little of it is beyond ASCII", () => {
+	test("is not normalized if few of its characters are beyond ASCII", () => {
 		const bytesOf = (text: string) => Buffer.byteLength(text);
 		for (let code = 0; code < CODES_END; code += 1) {
 			if (code >= 0xd800 && code < 0xe000) continue;

@@ -42,7 +42,7 @@ const tokenOf = async (person: Person) => new URL(await mailedLink(person)).sear
 const verify = (person: Person, token: unknown, more = {}) =>
 	person.send("POST", "/api/auth/verify-email", { token, ...more });
 
-test("a password set in another browser than the proving one is void", async () => {
+test("a password from a browser that did not prove the address is void", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const token = await tokenOf(owner);

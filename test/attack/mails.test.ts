@@ -109,7 +109,7 @@ test("the console refuses names with links or markup, accepts people's names", a
 	}
 });
 
-test("a wrong name is refused alike for known and unknown addresses", async () => {
+test("an invalid name gets the same refusal for known and unknown addresses", async () => {
 	const known = await signedUp(service);
 	const [a, b] = [await signUp(known.email, "evil.example"), await signUp("nobody@example.com", "evil.example")];
 	expect([a.status, a.body]).toEqual([b.status, b.body]);

@@ -80,7 +80,7 @@ const again = async (person: Person) =>
 	(await person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })).status;
 
 for (const apart of [-60, 60])
-	test(`a confirmation lasts 15 minutes with a console ${apart} minutes off`, async () => {
+	test(`a confirmation lasts 15 minutes if a console's clock is ${apart} minutes off`, async () => {
 		setApart(apart);
 		const person = await signedUp(service);
 		setApart(16);

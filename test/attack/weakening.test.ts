@@ -80,7 +80,7 @@ test("session and password cannot remove the second factor", async () => {
 	expect([off.status, await isOn()]).toEqual([200, false]);
 });
 
-test("a new password ends trusted browsers, half sign-ins, links", async () => {
+test("a new password ends trusted browsers, unfinished sign-ins and links", async () => {
 	const person = await signedUp(service);
 	const { next } = await withFactor(person);
 	const trusted = elsewhere(person);

@@ -45,7 +45,7 @@ describe("an id", () => {
 		expect(ids.every((id) => /^key_[0-9a-f]{32}$/.test(id))).toBe(true);
 	});
 
-	test("gives back its UUID from any of its forms, or nothing if it has none", () => {
+	test("yields its UUID from each of its forms, and undefined without one", () => {
 		const uuid = newUuid();
 		const hex = uuid.replaceAll("-", "");
 		for (const form of [uuid, hex, `req_${hex}`, `chatcmpl-${hex}`, uuid.toUpperCase()])

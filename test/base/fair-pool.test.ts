@@ -30,7 +30,7 @@ describe("a pool", () => {
 		[1_000, 1, 1_000],
 		[7, 0.1, 1],
 	] as const)
-		test(`of ${size} gives ${alone} to an owner alone at a share of ${share}`, () => {
+		test(`of ${size} units gives a lone owner ${alone} at a share of ${share}`, () => {
 			const places = pool(size, share);
 			expect(fill(places, "a")).toBe(alone);
 			expect(codeOf(() => places.take("a"))).toBe("rate_limit_exceeded");
@@ -89,7 +89,7 @@ describe("a pool", () => {
 		expect(ended).toHaveLength(3);
 	});
 
-	test("ends no holder for an owner at its own share", () => {
+	test("ends no holder in favour of an owner that has its share", () => {
 		const places = createFairPool({ size: () => 4, share: () => 0.5, allYield: true });
 		const ended: string[] = [];
 		for (const owner of ["a", "a", "b", "b"])
@@ -138,7 +138,7 @@ describe("a queue", () => {
 		expect(queue.waiting()).toBeLessThan(4);
 	});
 
-	test("refuses a caller at once while each of the owners that fill it waits once", async () => {
+	test("refuses a caller at once while it is full with one waiter of each owner", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = ["b", "c", "d", "e"].map((owner) => queue.enter(owner));

@@ -36,7 +36,7 @@ const namesIn = (json: unknown): number => {
 
 const fieldOf = (text: string, field: string) => (checkStructure(text, field) as Structure).field();
 
-test("finds the field that JSON.parse reads, counts its names, in any layout", () => {
+test("finds the field that JSON.parse reads and counts its names in any layout", () => {
 	fc.assert(
 		fc.property(
 			fc.dictionary(fc.oneof(awkward, fc.constant("messages")), value),

@@ -33,7 +33,7 @@ test("lookups or iterations find exactly the current slot holders", () => {
 	);
 });
 
-test("an iteration skips a leaver; the slots of a former crowd are freed", () => {
+test("an iteration skips removed holders; slots that many holders used are freed", () => {
 	const slots = new SlotPool<{ slot: number }>();
 	const crowd = Array.from({ length: 5_000 }, () => ({ slot: 0 }));
 	for (const one of crowd) one.slot = slots.take(one);

@@ -165,7 +165,7 @@ describe("a request for a batch", () => {
 	});
 });
 
-test("an input with mistakes fails with their lines, unsent", async () => {
+test("an input with mistakes fails with their line numbers and sends nothing", async () => {
 	const { secret } = await service.customer();
 	const before = upstream.requests.length;
 	const batch = await batches.run(secret, [chatLine("a"), "{", chatLine("a")]);

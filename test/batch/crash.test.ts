@@ -73,7 +73,7 @@ test("an outage of the database causes no extra charge", async () => {
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
 
-test("an answer outlasts several entries of its line in one flush", async () => {
+test("an answer stays when one flush has several entries for its line", async () => {
 	const world = createCrashWorld(db, owner, random(5));
 	const id = await world.create([chatLine("a")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };

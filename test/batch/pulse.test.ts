@@ -90,7 +90,7 @@ test("a batch's window ends by both clocks, not if one is set forward", async ()
 	pulse.stop();
 });
 
-test("a batch taken after its window, by both clocks, sends nothing", () => {
+test("a batch that is started after its window, by both clocks, sends nothing", () => {
 	for (const isPast of [true, false]) {
 		const { pulse, stop } = running("in_progress", { leftMs: -24 * 60 * MINUTE_MS, isPast });
 		expect({ isPast, stop: stop() }).toEqual({ isPast, stop: isPast ? "expired" : undefined });

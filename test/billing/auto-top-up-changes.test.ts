@@ -257,7 +257,7 @@ const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents
 };
 
 for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
-	test(`${what} between crossing and charge prevents an unwanted or second charge`, async () => {
+	test(`${what} before the charge prevents an unwanted or second charge`, async () => {
 		const steps: { before: number; after: number }[] = [];
 		let asNow = 0;
 		for (let at = 1; ; at++) {

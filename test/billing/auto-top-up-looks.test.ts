@@ -72,7 +72,7 @@ test("a check reads the same number of rows for a hundred times the accounts", a
 	await db.sql`delete from auto_top_up where account_id like 'many%'`;
 });
 
-test("without card payments an account keeps one mark, bought once cards work", async () => {
+test("an account without card payments keeps one mark, and buys once cards work", async () => {
 	const [ann, ben] = [await payer(), await payer()];
 	for (let n = 0; n < 5; n++) await spend(ann, 12);
 	for (let n = 0; n < 5; n++) await spend(ben, 1);
@@ -93,7 +93,7 @@ test("without card payments an account keeps one mark, bought once cards work", 
 	expect(held).toHaveLength(1);
 });
 
-test("a check handles more notes than a statement takes; uncommitted notes wait", async () => {
+test("a check handles more marks than one statement can; uncommitted marks wait", async () => {
 	const ann = await payer();
 	await markAutoTopUps(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;
@@ -108,7 +108,7 @@ test("a check handles more notes than a statement takes; uncommitted notes wait"
 	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 });
 
-test("a check removes its account's notes and keeps other accounts' notes", async () => {
+test("a check removes its account's marks and keeps other accounts' marks", async () => {
 	await db.sql`delete from alert_touched`;
 	await db.sql`insert into alert_touched (account_id) select case when n <= 300 then 'a' else 'b' end from generate_series(1, 600) n`;
 	await db.sql`select alerts_look(1, '["owner"]')`;

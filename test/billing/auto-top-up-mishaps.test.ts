@@ -195,7 +195,7 @@ test("a payment not requested within an hour is dropped; its account is rechecke
 	}
 });
 
-test("an undecided payment alarms, mails once and is charged once it is decided", async () => {
+test("an undecided payment raises an alarm, sends one mail and is charged when decided", async () => {
 	for (const outcome of ["succeeded", "canceled", ...(LONG ? (["requires_payment_method"] as const) : [])] as const) {
 		const { ann, attempt, intent } = await undecided();
 		const open = () =>

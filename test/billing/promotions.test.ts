@@ -114,7 +114,7 @@ test("promotional credit of more than USD 100 opens no access", async () => {
 	expect((await findAccount(db.statements, accountId))?.toppedUp).toBe(true);
 });
 
-test("an end takes what no instance holds, recalls the rest, takes it once released", async () => {
+test("the end takes free credit, recalls held credit and takes it when it returns", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, { hold: 40 });
@@ -149,7 +149,7 @@ test("two consoles take ended credit back once", async () => {
 	] as never);
 });
 
-test("promotional credit from the second-operator threshold on waits", async () => {
+test("promotional credit at or above the threshold waits for a second operator", async () => {
 	const accountId = await account();
 	const { state } = await give(accountId, 60, null, 60);
 	expect([state, await db.sql`select 1 from promotion where account_id = ${accountId}`]).toEqual([
@@ -174,7 +174,7 @@ test("an idempotency key gives one grant, of one kind", async () => {
 		await expect(adjust(db.tx, { ...asked, promotion }, null)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a removal, a past day or an impossible day is refused with its field", () => {
+test("an amount of zero or less, a past or an impossible day is refused with its field", () => {
 	const params = { amount: "usd", lastDay: "lastDay" };
 	const now = Date.parse("2027-01-31T23:59:59Z");
 	for (const [amount, lastDay, param] of [

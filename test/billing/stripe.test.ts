@@ -103,7 +103,7 @@ test("a payment is credited once over repeated, concurrent and different events"
 	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
 });
 
-test("a partial payment, another currency or an unknown page is refused on record", async () => {
+test("a partial payment, other currency or unknown page is recorded and refused", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.completed", session(page, paymentId, { amount_total: 9_999 }))).toBe(200);
 	expect(await send("checkout.session.completed", session(page, paymentId, { currency: "eur" }))).toBe(200);

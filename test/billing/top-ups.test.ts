@@ -161,7 +161,7 @@ describe("balance", () => {
 		return { accountId, keyId };
 	}
 
-	test("of a live instance has only its running requests as held", async () => {
+	test("on a live instance counts only running requests as held", async () => {
 		const { accountId, keyId } = await withLease("live", 30);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
@@ -178,7 +178,7 @@ describe("balance", () => {
 		});
 	});
 
-	test("of a dead or expired instance has the rest of its lease as held, once", async () => {
+	test("on a dead or expired instance counts the lease's rest as held, once", async () => {
 		for (const [state, seconds] of [
 			["dead", 30],
 			["live", -1],
@@ -194,7 +194,7 @@ describe("balance", () => {
 		}
 	});
 
-	test("of an instance that returned everything has nothing held", async () => {
+	test("on an instance that returned all credit counts nothing as held", async () => {
 		const { accountId } = await withLease("left", -1);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),

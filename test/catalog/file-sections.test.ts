@@ -51,7 +51,7 @@ describe("rates", () => {
 describe("cors", () => {
 	const corsOf = (value: string) => parseCatalogFile(`${oneModel()}\ncors: ${value}`, {}).cors;
 
-	test("is everything, nothing, or a list of origins", () => {
+	test("allows all origins, none, or those of a list", () => {
 		expect(parseCatalogFile(oneModel(), {}).cors).toBe("*");
 		expect(corsOf('"*"')).toBe("*");
 		expect(corsOf("off")).toEqual(new Set());

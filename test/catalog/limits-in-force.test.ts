@@ -17,8 +17,8 @@ const service = await withService({ models });
 const { secret } = await service.customer();
 const post = (body: unknown) => service.post("/v1/chat/completions", secret, body);
 
-describe("a changed limit applies to requests", () => {
-	test("deadlines of a call", async () => {
+describe("a changed limit applies to the next request:", () => {
+	test("the deadlines of a call", async () => {
 		await service.serve(models, "  first_event_s: 1");
 		upstream.next(reply().hang());
 		expect((await errorOf(await post(ask("hi", { stream: true })))).error.code).toBe("upstream_timeout");
@@ -31,7 +31,7 @@ describe("a changed limit applies to requests", () => {
 		expect(text).toContain("upstream_timeout");
 	});
 
-	test("size of a body, raised or lowered", async () => {
+	test("the size of a body, raised or lowered", async () => {
 		const body = ask("x".repeat(3 * 1024 * 1024));
 		await service.serve(models, "  body_mb: 2");
 		expect((await errorOf(await post(body))).status).toBe(413);
@@ -42,7 +42,7 @@ describe("a changed limit applies to requests", () => {
 		expect((await errorOf(await post(body))).status).toBe(413);
 	});
 
-	test("length of the queue and wait in the queue", async () => {
+	test("the length of the queue and the wait in it", async () => {
 		const leave = new AbortController();
 		await service.serve(models, "  queue_length: 0");
 		const seen = upstream.requests.length;
@@ -58,13 +58,13 @@ describe("a changed limit applies to requests", () => {
 	});
 });
 
-describe("a changed limit applies to existing objects", () => {
+describe("a changed limit applies to existing objects:", () => {
 	const changing = () => {
 		const now: { limits: ServiceLimits } = { limits: DEFAULT_LIMITS };
 		return { now, limits: () => now.limits };
 	};
 
-	test("breakers", () => {
+	test("a breaker", () => {
 		const { now, limits } = changing();
 		const breaker = createBreaker(createManualClock(), limits, () => false);
 		const fail = (account: string) => breaker.end(breaker.begin(account), "failed");
@@ -76,7 +76,7 @@ describe("a changed limit applies to existing objects", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("failures of an address", () => {
+	test("the count of an address's failures", () => {
 		const { now, limits } = changing();
 		const attempts = createFailedAttempts(
 			{ clock: createManualClock() },

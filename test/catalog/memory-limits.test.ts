@@ -30,7 +30,7 @@ test.each([
 	expect(inMb(limitsWithin(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
-test("bounds of body, account, all accounts and memory are in order", () => {
+test("a body's limit is below an account's, and that below the memory's", () => {
 	for (const memoryMb of [16, 100, 777, 2048, 5000]) {
 		for (const [body, bodies] of [
 			[1, 1],

@@ -48,7 +48,7 @@ function watchIt(options: { pollMs: number; answer?: () => ReloadResult }) {
 	return { next, said, reloads: () => reloads };
 }
 
-describe("reads a change made by", () => {
+describe("the watch reads a change made by", () => {
 	test("an atomic rename over the file", async () => {
 		writeFileSync(path, "one");
 		const { next } = watchIt({ pollMs: 10 });
@@ -93,7 +93,7 @@ describe("reads a change made by", () => {
 	});
 });
 
-test("repeats a reload that failed for a passing reason", async () => {
+test("the watch repeats a reload that failed for a passing reason", async () => {
 	writeFileSync(path, "one");
 	const answers = [AWAY, AWAY, { ok: false, lasting: true, problems: [] } as const];
 	const { next, reloads } = watchIt({ pollMs: 20, answer: () => answers.shift() ?? OK });
@@ -108,7 +108,7 @@ test("repeats a reload that failed for a passing reason", async () => {
 	expect(await seen).toBe("two");
 });
 
-test("does not read a file that is still being written", async () => {
+test("the watch does not read a file that is still being written", async () => {
 	writeFileSync(path, "one");
 	const { next } = watchIt({ pollMs: 60 });
 	expect(await next()).toBe("one");
@@ -121,7 +121,7 @@ test("does not read a file that is still being written", async () => {
 	expect(await next()).toBe(text);
 });
 
-test("reports an unreadable file as such; reads it once possible", async () => {
+test("the watch reports an unreadable file and reads it once it can", async () => {
 	writeFileSync(path, "one");
 	const { next, said } = watchIt({ pollMs: 5 });
 	await next();
@@ -143,7 +143,7 @@ test("reports an unreadable file as such; reads it once possible", async () => {
 	]);
 });
 
-test("reads nothing after `stop`", async () => {
+test("the watch reads nothing after `stop`", async () => {
 	writeFileSync(path, "one");
 	const { next, reloads } = watchIt({ pollMs: 5 });
 	await next();

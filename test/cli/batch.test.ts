@@ -30,7 +30,7 @@ const outputOf = (path: string) =>
 const body = (content: string) => ({ max_tokens: 8, messages: [{ role: "user", content }] });
 
 describe("tollgate batch run", () => {
-	test("sends a file, follows the batch, fetches answers; a second run starts none", async () => {
+	test("sends a file and fetches its answers; a second run starts no batch", async () => {
 		const whole = { custom_id: "mine", method: "POST", url: "/v1/chat/completions", body: body("two") };
 		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
 		const first = await run(path, "--json");

@@ -53,7 +53,7 @@ describe("init", () => {
 		expect([checked.exitCode, checked.stdout.split("\n")[0]]).toEqual([0, expect.stringContaining("4 models")]);
 	});
 
-	test("overwrites only if told to, never through a link, leaves no other file", async () => {
+	test("overwrites only with --force, never through a link, and leaves no other file", async () => {
 		writeFileSync(join(folder, "mine.yaml"), "mine");
 		symlinkSync(join(folder, "nowhere"), join(folder, "link.yaml"));
 		for (const name of ["mine.yaml", "link.yaml"]) {

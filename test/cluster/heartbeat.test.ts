@@ -69,7 +69,7 @@ test("an instance sends no heartbeat before it is live", async () => {
 	heartbeat.stop();
 });
 
-test("replaces its row at each heartbeat and counts the beats", async () => {
+test("an instance replaces its row at each heartbeat and counts the beats", async () => {
 	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
 	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'beats'`)[0]?.beat);
@@ -172,7 +172,7 @@ test("a failed heartbeat is repeated soon, once, and not after the epoch's end",
 	expect(clock.pending()).toBe(0);
 });
 
-test("applies entries missed in an outage before the gate opens", async () => {
+test("an instance applies entries missed in an outage before the gate opens", async () => {
 	const { store, state } = cuttable();
 	const seen: boolean[] = [];
 	const joined = await joinTestInstance(store, "missed", {
@@ -199,7 +199,7 @@ test("an instance closes its gate and ends when it is fenced off", async () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("reports in one row that the process of an ended epoch still runs", async () => {
+test("one row reports that the process of an ended epoch still runs", async () => {
 	const clock = createManualClock();
 	const store = createPgHeartbeatStore(db.liveness);
 	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
@@ -224,7 +224,7 @@ test("reports in one row that the process of an ended epoch still runs", async (
 	}
 });
 
-test("reports that an instance stops, so that no revocation waits for it", async () => {
+test("a stopping instance reports its stop, so that no revocation waits for it", async () => {
 	const { heartbeat, gate } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "leaving");
 	await heartbeat.goLive();
 	heartbeat.stop();
@@ -261,7 +261,7 @@ test("the gate closes a margin before the lease ends", async () => {
 	heartbeat.stop();
 });
 
-test("applies entries appended during a statement before the gate opens", async () => {
+test("an instance applies entries appended during a statement before the gate opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
 	/** An entry is appended just before the heartbeat's statement arrives. */
@@ -285,7 +285,7 @@ test("applies entries appended during a statement before the gate opens", async 
 	heartbeat.stop();
 });
 
-test("acknowledges no entry before it is applied in memory", async () => {
+test("an instance acknowledges no entry before it is applied in memory", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const early: number[] = [];
 	const store: HeartbeatStore = {
@@ -305,7 +305,7 @@ test("acknowledges no entry before it is applied in memory", async () => {
 	heartbeat.stop();
 });
 
-test("gives two simultaneous starts two epochs", async () => {
+test("two simultaneous starts get two epochs", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const joined = Promise.withResolvers<void>();
 	const commit = Promise.withResolvers<void>();

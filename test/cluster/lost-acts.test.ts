@@ -79,7 +79,7 @@ test.each([
 	["fewer requests a minute", update({ requestsPerMinute: 5 }), { requestsPerMinute: 5 }],
 	["fewer requests at once", update({ concurrencyMax: 2 }), { concurrencyMax: 2 }],
 	["an earlier expiry", update({ expiresAtMs: 2e12 }), { expiresAtMs: 2e12 }],
-] as const)("redoes %s of a key that the server lacks", async (_, act, expected) => {
+] as const)("an instance redoes %s of a key that the server lacks", async (_, act, expected) => {
 	const id = await key();
 	const { kept, lines } = await lose(act, id);
 	const before = await keyRow(id);
@@ -91,7 +91,7 @@ test.each([
 	expect(lines).toMatchObject([{ message: "the database had lost an act, which was redone", subject: id }]);
 });
 
-test("redoes a suspension and an archived or limited project", async () => {
+test("an instance redoes a suspension and an archived or limited project", async () => {
 	const owner = await account();
 	const suspended = await lose((id) => suspendAccount(statements, id), owner);
 	await suspended.kept.reconcile();
@@ -104,7 +104,7 @@ test("redoes a suspension and an archived or limited project", async () => {
 	expect([await acts(owner), await acts(limited)]).toEqual([["redone"], ["redone", "redone"]]);
 });
 
-test("reports changes that gave a right, and leaves them to the operator", async () => {
+test("an instance only reports lost changes that gave a right", async () => {
 	const id = await key();
 	const { kept, lines } = await lose(update({ capNanoUsd: usd(99) }), id);
 	await kept.reconcile();
@@ -125,7 +125,7 @@ test("reports changes that gave a right, and leaves them to the operator", async
 	expect(lostActsProblem([{ kind: "key", subject: id, outcome: "redone", atMs: 0 }])).toBe(undefined);
 });
 
-test("reports no booking that the server has, though its clock differs", async () => {
+test("an instance reports no booking that the server has, though its clock differs", async () => {
 	const owner = await account();
 	await sql`select ledger_book(${crypto.randomUUID()}, ${owner}, 'top_up', 5, ${crypto.randomUUID()}, 'test', '', false)`;
 	// An hour ago by the server's clock, which is ahead of the instance's.
@@ -136,7 +136,7 @@ test("reports no booking that the server has, though its clock differs", async (
 	expect(await acts(owner)).toEqual([]);
 });
 
-test("keeps a newer change of the present server, except on a revoked key", async () => {
+test("an instance keeps a newer change of the server, except on a revoked key", async () => {
 	const [capped, revoked] = [await key(), await key()];
 	const one = await lose(update({ capNanoUsd: usd(1) }), capped);
 	const two = await lose((id) => revokeKey(statements, { id }), revoked);

@@ -6,7 +6,7 @@ const world = await withCutOffWorld();
 const { proxy, served } = world;
 const { acts, staged: stageAll } = rightTakingActs(world);
 
-test("the tested acts are those of the table", async () => {
+test("the tested acts are those of the table of acts that take rights away", async () => {
 	const paper = await Bun.file(new URL("../../src/cluster/README.md", import.meta.url)).text();
 	const rows = [
 		...paper

@@ -53,7 +53,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 /** The lease ends between the third and the fourth poll, which finds it over while its grace still runs. */
 const TTL_MS = 2_700;
 
-test("records an instance as silent after its lease, by its own clock", async () => {
+test("the witness records an instance as silent after its lease, by its own clock", async () => {
 	await liveRow("crashed", TTL_MS);
 	await liveRow("running", TTL_MS);
 	const { running, pass } = witness();
@@ -68,7 +68,7 @@ test("records an instance as silent after its lease, by its own clock", async ()
 	running.stop();
 });
 
-test("records a new server as quiet after the longest lease", async () => {
+test("the witness records a new server as quiet after the longest lease", async () => {
 	await liveRow("running", TTL_MS);
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);

@@ -111,7 +111,7 @@ function call(person: Person, route: Route, path: string, headers: Record<string
 	return person.send(route.method, path, BODIES[`${route.method} ${route.path}`] ?? {}, headers);
 }
 
-test("the request bodies belong to existing routes", () => {
+test("the tested request bodies belong to existing routes", () => {
 	expect(allRoutes().length).toBeGreaterThan(40);
 	for (const name of Object.keys(BODIES)) {
 		expect(allRoutes().map(({ method, path }) => `${method} ${path}`)).toContain(name);

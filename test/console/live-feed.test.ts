@@ -61,7 +61,7 @@ test("the number of a person's pages is limited", async () => {
 	await stop();
 });
 
-test("a page beyond all places ends the oldest page of the person with most", async () => {
+test("a page beyond all places ends the oldest page of the person with most pages", async () => {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	const open = (userId: string) => (feed.open([], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();

@@ -132,7 +132,7 @@ test("a key made during its maker's removal shows no valid secret", async () => 
 	}
 });
 
-test("the last owner and the keys stay", async () => {
+test("the last owner cannot be removed, and the owner's keys stay valid", async () => {
 	const { secret } = (await make(owner, "last")).body;
 	const { body } = await owner.get("/api/console/me");
 	expect((await remove(body.user.id, "&keys=revoke")).status).toBe(409);
@@ -261,7 +261,7 @@ describe("projects", () => {
 		expect(await keysOf(dev)).not.toContain(made);
 	});
 
-	test("a member removed from a project loses its keys from view, kept or revoked", async () => {
+	test("a member removed from a project no longer sees its keys, kept or revoked", async () => {
 		const dev = await member();
 		const { id } = await newProject();
 		await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
@@ -305,7 +305,7 @@ describe("projects", () => {
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
 	});
 
-	test("a key made during its maker's removal from the project is ended unseen", async () => {
+	test("a key made during its maker's removal from the project is revoked, not shown", async () => {
 		const { sql } = service.db;
 		for (const act of ["make", "rotate"] as const) {
 			const dev = await member();

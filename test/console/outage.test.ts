@@ -16,7 +16,7 @@ function expectAway({ status, headers, body }: Answer): void {
 	expect(headers.get("x-request-id")).not.toBeNull();
 }
 
-test("while the database is away pages and sign-in are a 503, later they work again", async () => {
+test("pages and sign-in answer 503 without the database and work again afterwards", async () => {
 	const person = await signedUp(service);
 	const stranger = newPerson(service);
 	const { adminUrl } = await testPostgres();

@@ -29,7 +29,7 @@ async function sums(db: Pick<TestDatabase, "sql">, table: "usage_hour" | "usage_
 const AT_ONCE = 30;
 const ROUNDS = LONG ? 10 : 4;
 
-test("the sums equal the rows under concurrent requests and folds", async () => {
+test("the sums equal the rows under concurrent requests and summing jobs", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	let done = false;
 	const folding = Array.from({ length: 3 }, async () => {
@@ -56,7 +56,7 @@ test("the sums equal the rows under concurrent requests and folds", async () => 
 	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
 }, 120_000);
 
-test("a row committed after a fold is counted once by the next fold", async () => {
+test("a row committed after a summing job is counted once by the next job", async () => {
 	const db = await createTestDatabase();
 	const insert = (id: string) => sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -95,7 +95,7 @@ test("a row committed after a fold is counted once by the next fold", async () =
 	}
 }, 120_000);
 
-test("a second instance skips a fold in progress", async () => {
+test("a second console skips a summing job in progress", async () => {
 	const held = Promise.withResolvers<void>();
 	const release = Promise.withResolvers<void>();
 	const holder = service.db.tx.transaction(async (tx) => {
@@ -213,7 +213,7 @@ test("owners get one mail each time the credit falls below the threshold", async
 	expect((await customer.get("/api/console/alert")).body.lastSentAtMs).not.toBeNull();
 }, 60_000);
 
-test("a read-only key returns the console's sums", async () => {
+test("a read-only key reads the same sums as the console", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	const series = (await customer.get("/api/console/usage?group=key&bucket=hour")).body;
 	const reader = (await customer.send("POST", "/api/console/keys", { name: "dashboard", readsOnly: true })).body;

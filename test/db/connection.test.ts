@@ -63,7 +63,7 @@ test("rows before an error do not reach the next statement", async () => {
 	expect(await pid()).toBe(before as number);
 });
 
-test("a transaction that a text of several statements leaves fails one more statement", async () => {
+test("an open transaction left by a text of statements fails the next statement", async () => {
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS, connectionsMax: 1 };
 	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
 	atEnd(() => work.end());

@@ -53,7 +53,7 @@ async function joins(id: string) {
 	return { epoch, store: createPgLedgerStore({ statements: former.ledger }, id, epoch) };
 }
 
-test("stay when this version boots", async () => {
+test("the former functions stay when this version boots", async () => {
 	const functionsOf = (set: string) => sql`
 		select p.oid, p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${set} order by 1`;
 	const before = await functionsOf(FORMER_SET);
@@ -64,7 +64,7 @@ test("stay when this version boots", async () => {
 	expect(row).toEqual({ name: "lease_grant", first: FORMER_SET });
 });
 
-test("draw on one budget with this version's, and settle exactly", async () => {
+test("the former functions and this version's draw on one budget and settle exactly", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	const { store } = await joins("former-1");
 	const want = 1_000_000_000;
@@ -85,7 +85,7 @@ test("draw on one budget with this version's, and settle exactly", async () => {
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("apply a revocation of the other version", async () => {
+test("each version applies a revocation of the other version", async () => {
 	const [theirs, ours] = [await service.customer(), await service.customer()];
 	for (const { secret } of [theirs, ours]) expect((await chat(secret)).status).toBe(200);
 	await sql`
@@ -109,7 +109,7 @@ test("apply a revocation of the other version", async () => {
 	expect(await pending()).toBe("");
 });
 
-test("return idle credit to a request of this version", async () => {
+test("the former functions return idle credit to a request of this version", async () => {
 	const credit = 1_000_000_000;
 	const { accountId, secret } = await service.customer({ exactCredit: credit });
 	const { store } = await joins("former-3");

@@ -53,7 +53,7 @@ const renewed = (clock: ManualClock, listens: () => number) =>
 		return listens() === 2;
 	}, "the subscription to be renewed");
 
-test("subscribes again after its connection was cut, and reports it", async () => {
+test("the listener subscribes again after its connection was cut, and reports it", async () => {
 	const channel = await hearing("cut_channel");
 	expect(channel.listens()).toBe(1);
 	await channel.hears("one");
@@ -62,7 +62,7 @@ test("subscribes again after its connection was cut, and reports it", async () =
 	await channel.hears("two");
 });
 
-test("replaces a silent connection within 2 s, with all channels", async () => {
+test("the listener replaces a silent connection within 2 s, with all channels", async () => {
 	const clock = createManualClock();
 	const channel = await hearing("silent_channel", clock);
 	let others = 0;
@@ -87,7 +87,7 @@ test("replaces a silent connection within 2 s, with all channels", async () => {
 	await waitFor(() => others === 1, "the other channel to be heard");
 });
 
-test("keeps a connection that answers", async () => {
+test("the listener keeps a connection that answers", async () => {
 	const clock = createManualClock();
 	const channel = await hearing("quiet_channel", clock);
 	const before = proxy.accepted();
@@ -100,7 +100,7 @@ test("keeps a connection that answers", async () => {
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("receives revocations again after a silent connection was replaced", async () => {
+test("an instance receives revocations again after its silent listener was replaced", async () => {
 	const db = server;
 	// This instance sends no heartbeats, so it applies announced entries only.
 	const member = await joinTestInstance(createPgHeartbeatStore(db.liveness), "hears", { heartbeatMs: NEVER_MS });

@@ -59,7 +59,7 @@ test("the client connects to a name and to an IPv4 address", async () => {
 	await answersAt(addressAt(`localhost:${server.port}`));
 });
 
-test("tries several hosts in turn, first the one that answered", async () => {
+test("the client tries several hosts in turn, first the one that answered", async () => {
 	const env = { DATABASE_URL: addressAt(`127.0.0.1:1,${server.host}`), DATA_DIR: folder };
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 	const proxies = [server, server].map(({ hostname, port }) => withTcpProxy({ hostname, port: Number(port) }));

@@ -58,7 +58,7 @@ test("missing rights to call functions are named", async () => {
 		await expect(start()).rejects.toThrow(`grant execute on all functions in schema ${FUNCTION_SET} to ${quoted}`);
 });
 
-test("names the fix if row security hides the list of migrations", async () => {
+test("a start names the fix if row security hides the list of migrations", async () => {
 	const { url, quoted } = await user();
 	const client = open(database.url);
 	await client`alter table schema_migration enable row level security`;

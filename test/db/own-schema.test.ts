@@ -68,7 +68,7 @@ test("a lost search_path makes no second set of tables", async () => {
 	expect((await migrate(deps, database.url)).applied).toHaveLength(migrations.length);
 });
 
-test("a role without rights on the tables' schema gets no second set", async () => {
+test("a role without rights on the tables' schema gets no second set of tables", async () => {
 	await open(database.url)`create schema books`;
 	await set('search_path = "$user", books');
 	await migrate(deps, database.url);

@@ -53,7 +53,7 @@ test.each([
 	expect(history.setbacks()).toBe(1);
 });
 
-test("an answer that was overtaken by a later one is no step back", () => {
+test("an answer that a later one overtook does not count as a step back", () => {
 	const history = createServerHistory({ log });
 	observe(history, "7/00000001 5");
 	const [early, late] = [history.look(), history.look()];
@@ -97,7 +97,7 @@ test("a standby is refused", () => {
 	expect(() => observe(createServerHistory({ log }), "7/- 0")).toThrow("standby");
 });
 
-test("names what a role without rights cannot read", async () => {
+test("a start names what a role without rights cannot read", async () => {
 	const owner = await withDatabase();
 	const role = uniqueName("history");
 	await owner.sql.unsafe(`create role ${role}; grant usage on schema ${FUNCTION_SET} to ${role}`);

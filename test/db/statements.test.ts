@@ -30,7 +30,7 @@ function statementsOf(url: string, statementDeadlineMs: number) {
 	return createStatements({ clock: systemClock, log: silentLog }, options);
 }
 
-test("time out on a silent connection, and the next one works", async () => {
+test("statements time out on a silent connection, and the next ones work", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
 	proxy.freezeExisting();
 	const startedAt = performance.now();
@@ -42,7 +42,7 @@ test("time out on a silent connection, and the next one works", async () => {
 	expect(await db.statements`select 4 as four`).toEqual([{ four: 4 }]);
 });
 
-test("keep their connection after an error of the database", async () => {
+test("statements keep their connection after an error of the database", async () => {
 	await db.statements`select 1`;
 	const before = proxy.accepted();
 	await expect(Promise.resolve(db.statements`select 1 / 0`)).rejects.toThrow("division by zero");
@@ -50,7 +50,7 @@ test("keep their connection after an error of the database", async () => {
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("work after the connections were cut", async () => {
+test("statements work after the connections were cut", async () => {
 	await db.statements`select 1`;
 	proxy.reset();
 	// A statement that was running when the connection broke may fail; the next one must succeed.
@@ -69,7 +69,7 @@ async function endOnServer(statement: string): Promise<void> {
 	await waitFor(async () => (await ended()).length === 1, "the statement to be ended");
 }
 
-test("work after the server ended a connection in the middle of a statement", async () => {
+test("statements work after the server ended a connection during a statement", async () => {
 	for (let round = 0; round < 3; round++) {
 		const running = Promise.resolve(lone`select pg_sleep(30)`).catch((error) => error);
 		await endOnServer("select pg_sleep(30)");
@@ -95,7 +95,7 @@ function startEnding(end: (one: { end(bytes?: Uint8Array): void }) => void, at: 
 	return { url: `postgres://nobody@127.0.0.1:${ending.port}/none`, accepted: () => accepted };
 }
 
-test("reconnect with a pause to a server that refuses or closes connections", async () => {
+test("statements reconnect with a pause if the server refuses or closes connections", async () => {
 	const ending = [
 		startEnding((one) => one.end(STARTING_UP), "its first message"),
 		startEnding((one) => one.end(), "once"),
@@ -122,6 +122,6 @@ test("reconnect with a pause to a server that refuses or closes connections", as
 	}
 });
 
-test("have no transactions", () => {
+test("statements have no transactions", () => {
 	expect(Object.keys(db.statements)).toEqual(["end"]);
 });

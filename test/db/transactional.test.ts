@@ -104,7 +104,7 @@ test("a transaction that fails is rolled back and rejects with its own error", a
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("statements after a connection that the server ended work", async () => {
+test("statements work after the server ended their connection", async () => {
 	const { tx, end } = createTransactional(
 		{ clock: systemClock, log: silentLog },
 		{ url: server.url, applicationName: "ended", statementDeadlineMs: 30_000, transactionDeadlineMs: 30_000 },

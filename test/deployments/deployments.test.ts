@@ -113,7 +113,7 @@ test("without a live gateway the last models are shown as unconnected", async ()
 	expect(await seen()).toMatchObject({ gateways: 0, models: [], replicas: [] });
 });
 
-test("a gateway writes no second row version without a change, and writes a change", async () => {
+test("a gateway rewrites its row only after a change", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	const [before] = await database.sql`select at, xmin::text from gateway_report`;

@@ -12,7 +12,7 @@ const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";
 
-test("names the field of every wrong value", async () => {
+test("an error names the field of every wrong value", async () => {
 	for (const [name, values] of Object.entries(WRONG_CHAT))
 		for (const value of values) {
 			const more = name === "stream_options" ? { stream: true } : {};
@@ -24,7 +24,7 @@ test("names the field of every wrong value", async () => {
 		}
 });
 
-test("shortens a field name chosen by the client", async () => {
+test("an error shortens a field name chosen by the client", async () => {
 	const { error } = await errorOf(
 		await service.post(PATH, customer.secret, ask("x", { logit_bias: { ["k".repeat(10_000)]: "x" } })),
 	);
@@ -112,7 +112,7 @@ describe("a raw socket", () => {
 	});
 });
 
-test("sends none of these requests to a model server", async () => {
+test("none of these requests reaches a model server", async () => {
 	expect(upstream.requests).toHaveLength(0);
 	await expectUncharged(service, customer.accountId);
 	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);

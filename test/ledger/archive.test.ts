@@ -156,7 +156,7 @@ test("the archive finds any changed value of a file that was written again", asy
 	expect(await problems()).toEqual([]);
 });
 
-test("finds a day with a forged seal, and a missing day, by the chain of seals", async () => {
+test("the chain of seals shows a day with a forged seal and a missing day", async () => {
 	await archive();
 	for (const name of ["usage-2026-01-01.parquet", "entries-2026-01-01.parquet"])
 		await forge(
@@ -210,7 +210,7 @@ test("the archive reports a file that is no archive as a problem", async () => {
 	);
 });
 
-test("refuses a day whose rows changed since its seal, without leaving a file", async () => {
+test("the archive refuses a day whose rows changed since its seal, and leaves no file", async () => {
 	await rolledBack(db.sql, async (transaction, statements) => {
 		await transaction`update usage_event set model = 'm' where settled_at < '2026-01-02'`;
 		await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
@@ -239,7 +239,7 @@ const noted = async () =>
 	).map(({ day }) => day);
 
 for (const [where, open] of Object.entries(ownPlaces)) {
-	test(`marks a day as archived once both files were read back from ${where}`, async () => {
+	test(`the archive marks a day as archived once both files were read back from ${where}`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		expect(await archiveDays(db.statements, place, { own: false })).toEqual(DAYS);
@@ -252,7 +252,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		expect(files[0]?.path).toBe(`${place.name.replace(/\/$/, "")}/entries-2026-01-01.parquet`);
 	});
 
-	test(`does not mark a day whose files in ${where} are torn or another day's`, async () => {
+	test(`the archive does not mark a day whose files in ${where} are torn or misplaced`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		const other = join(folder, "other");

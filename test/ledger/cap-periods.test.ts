@@ -66,7 +66,7 @@ test("concurrent first grants of a period make one budget within the cap", async
 	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
 });
 
-test("a period's first grant is busy, without waiting, while its cap changes", async () => {
+test("a period's first grant is refused as busy at once while its cap changes", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const other = await cappedKey(1_000, "day");
 	await goLive(db, "patient");

@@ -16,7 +16,7 @@ test("a request recalls other instances' idle slices before its refusal", async 
 	expect(state.recalled).toEqual([["b"]]);
 });
 
-test("refuses a request only once every instance with a slice has answered the recall", async () => {
+test("a request is refused once every instance with a slice has answered the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 2;
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -275,7 +275,7 @@ test("a grant's reply does not refuse a request that came during the grant", asy
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a request that shrank during a grant gets another grant", async () => {
+test("a request whose need shrank during a grant gets another grant", async () => {
 	const { slices, state } = scripted(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -338,7 +338,7 @@ test("a contested budget returns freed credit and draws nothing ahead", async ()
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("handBack returns free credit now and later", async () => {
+test("`handBack` returns free credit now and later", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -353,7 +353,7 @@ test("handBack returns free credit now and later", async () => {
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("handBack returns credit that arrives for a new slice", async () => {
+test("`handBack` returns credit that arrives for a new slice", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	const replies: (() => void)[] = [];
 	state.beforeReply = () => new Promise((resolve) => replies.push(resolve));

@@ -70,7 +70,7 @@ test("the job refuses and counts a removed request that a journal brings back", 
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
-test("charges requests of an epoch with a slow clock that began after the removal", async () => {
+test("an epoch with a slow clock that began after the removal charges its requests", async () => {
 	const { sql, db } = cutBooks;
 	const epoch = await goLive(db, "i");
 	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
@@ -111,7 +111,7 @@ test("the job does not take a late settlement for the beginning of its epoch", a
 	expect(await cutBooks.ids()).not.toContain(old.event.id);
 });
 
-test("waits until all have ended that may not know the limit, and sums are made", async () => {
+test("the job waits for instances that may not know the limit, and for the sums", async () => {
 	const books = await agedBooks();
 	const { sql, deps, settled } = books;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -171,7 +171,7 @@ test("the job leaves the same rows wherever it stops", async () => {
 /** Books in which the next test leaves rows for the test after it. */
 const uncutBooks = await agedBooks();
 
-test("stops at a day that is unsealed, differs from its seal or lacks an archive", async () => {
+test("the job stops at a day that is unsealed, changed or not archived", async () => {
 	const { sql } = uncutBooks;
 	const second = "(select min(day) + 1 from sealed_day)";
 	const holdsBack = async (change: string, restore: string) => {

@@ -155,7 +155,7 @@ test("a shortage names the budget, the need and the available amount", async () 
 	});
 });
 
-test("an untimely period is reported as such to all waiters", async () => {
+test("a period that has ended or not begun is reported to all waiters", async () => {
 	const { slices, state } = scripted(1_000);
 	state.untimely = true;
 	const drawn = await Promise.all([slices.draw(["b"], usd(10)), slices.draw(["b"], usd(20))]);
@@ -249,7 +249,7 @@ test("waiters of a fenced instance get 503", async () => {
 	expect((failure as Fault).code).toBe("service_unavailable");
 });
 
-test("a request for zero credit makes a slice without a statement", async () => {
+test("a request for no credit creates a slice without a statement", async () => {
 	const { slices, calls } = scripted(0);
 	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
 	expect(slices.get("b")?.free).toBe(usd(0));

@@ -24,7 +24,7 @@ async function whole(path: string, between: () => Promise<unknown> = async () =>
 	}
 }
 
-test("lists each account and key once, newest first, while others are created", async () => {
+test("a list has each account and key once, newest first, while others are created", async () => {
 	const accounts: string[] = [];
 	for (let n = 0; n < 5; n++) accounts.unshift(await service.account({ credit: null }));
 	const [accountId = ""] = accounts;
@@ -40,7 +40,7 @@ test("lists each account and key once, newest first, while others are created", 
 	expect((await script.get("/accounts?email=nobody%40example.com")).body.data).toEqual([]);
 });
 
-test("lists each project once during creations, at most a thousand", async () => {
+test("a list has each project once during creations, at most a thousand", async () => {
 	const accountId = await service.account();
 	const path = `/accounts/${accountId}/projects`;
 	const make = (name: string) => script.send("POST", path, { name });
@@ -154,7 +154,7 @@ test("a read-only key says so, only reads, and never has a cap", async () => {
 	expect((await script.send("PATCH", `/keys/${made.id}`, { cap_usd: "1" })).status).toBe(409);
 });
 
-test("lists adjustments by account and state", async () => {
+test("the adjustments are listed by account and state", async () => {
 	const accountId = await service.account();
 	const made: string[] = [];
 	for (const token of ["a", "b", "c"]) {

@@ -162,7 +162,7 @@ test("a client that leaves before the answer is not awaited at the console", asy
 	await response;
 });
 
-test("a console that dies in an answer breaks the answer visibly", async () => {
+test("a console that dies during an answer leaves it visibly incomplete", async () => {
 	const script = `Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: () => new Response(new ReadableStream({
 		start(controller) { controller.enqueue("half"); } })) }); console.log("up");`;
 	const socket = join(folder, "dies.sock");
@@ -207,7 +207,7 @@ test("without a console pages get a retrying page, programs a 503 with its wait"
 	expect(door.problem()).toContain("console");
 });
 
-test("serves requests again once a console listens", async () => {
+test("the gateway serves requests again once a console listens", async () => {
 	const { url, door, open } = front();
 	expect((await fetch(url)).status).toBe(503);
 	expect(door.problem()).toBeDefined();
@@ -231,7 +231,7 @@ test("a successor takes the socket while the old console finishes its requests",
 	expect(await (await slow).text()).toBe("old");
 });
 
-test("a console ends the oldest request of the busiest network, also while it waits for its turn", async () => {
+test("a console ends the oldest request of the busiest network, waiting ones included", async () => {
 	const service = await withService({});
 	const send = (address: string) =>
 		service.app.people.handle({ request: new Request("http://service/none"), address, setIdleTimeout() {} });

@@ -126,7 +126,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect([heard, done]).toEqual(["Hello there, big world.", "Hello there, big world."]);
 	});
 
-	test("throws its own error classes without futile retries", async () => {
+	test("throws its own error classes and does not retry final errors", async () => {
 		let calls = 0;
 		const counting = (...args: Parameters<typeof fetch>) => {
 			// Counts requests to the service only: the client also calls `fetch` to see whether it supports forms.

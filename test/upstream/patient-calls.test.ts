@@ -98,7 +98,7 @@ test("a waiting request interrupts one batch line", async () => {
 	expect(await now(another)).toBe("pending");
 });
 
-test("some batch lines are not interrupted", async () => {
+test("batch lines of dialect openai, or without `onAsked`, are not interrupted", async () => {
 	const slow = setUp(1, "openai");
 	let asked = 0;
 	const line = slow.take("batch", { patient: true, onAsked: () => (asked += 1) });
@@ -190,7 +190,7 @@ test("`room` resolves when a breaker cools down, without a request", async () =>
 	expect(clock.pending()).toBe(0);
 });
 
-test("a batch line of a resting account does not block others", async () => {
+test("a batch line of an account that the breaker keeps away does not block others", async () => {
 	const clock = createManualClock();
 	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, breakerFailuresInRow: 2, breakerCoolMs: 10_000 });
 	const [first, second] = [0, 1].map((at) => {

@@ -467,7 +467,7 @@ describe("accounts", () => {
 		expect([served.at(-1)?.who, parts.pool.waiting()]).toEqual(["small", 2]);
 	});
 
-	test("a resting account does not block others in the queue", async () => {
+	test("an account that the breaker keeps away does not block others in the queue", async () => {
 		const parts = setUp([2], { queueLengthMax: 10, queueWaitMs: 60_000 });
 		const poison = [1, 2].map(() => parts.take({ accountId: "poison" }));
 		const served: { who: string; ticket: Ticket }[] = [];

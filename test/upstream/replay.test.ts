@@ -45,7 +45,7 @@ describe("a request moves to another replica", () => {
 		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
 	});
 
-	test("but not without its output limit", async () => {
+	test("only with its output limit", async () => {
 		const message = "The maximum context length is 8 tokens; you requested 9 output tokens.";
 		for (const ask of [openAndCollect, askChat]) {
 			const { upstreams, model, servers } = openUpstreams(2);
@@ -308,7 +308,7 @@ describe("a request that replicas fail on", () => {
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("is told of a busy server rather than of one that refuses our key", async () => {
+	test("gets the error of a busy server rather than of one that refuses our key", async () => {
 		const { upstreams, model, servers } = openUpstreams(2);
 		const fails = [() => reply().errorStatus(429), () => reply().errorStatus(401)] as const;
 		for (const order of [fails, fails.toReversed()]) {

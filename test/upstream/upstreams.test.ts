@@ -49,7 +49,7 @@ describe("calls", () => {
 		await server.stop(true);
 	});
 
-	test("a server that continues after the end marker is disconnected", async () => {
+	test("a server that sends more after the end marker is disconnected", async () => {
 		const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 		const hungUp = Promise.withResolvers<void>();
 		const server = Bun.serve({

@@ -45,7 +45,7 @@ test("texts about 429 name the account's limits", () => {
 	}
 });
 
-test("`x-should-retry` is false or absent", () => {
+test("an error's `x-should-retry` is false or absent, as the errors page says", () => {
 	const told = Object.keys(ERRORS).flatMap((code) =>
 		[undefined, 1].map((retryAfterS) => {
 			const fault = new Fault(code as FaultCode, "", retryAfterS === undefined ? {} : { retryAfterS });

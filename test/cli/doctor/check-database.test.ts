@@ -141,7 +141,7 @@ describe("a pooler", () => {
 		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
 	});
 
-	test("that accepts but never answers is an error soon, not of the address", async () => {
+	test("that accepts but never answers is soon an error that does not blame the address", async () => {
 		const timer = createManualClock();
 		const pooler = startFakePooler(db.url, { isSilent: true });
 		const looking = checkDatabase(config, pooler.url, { timer });

@@ -19,7 +19,7 @@ test("a role of another version has no rights", () => {
 	expect(scopeOf("emperor" as Role, "account.see")).toBeUndefined();
 });
 
-test("a change without a row needs the password, also below /public/", () => {
+test("a changing route without a table row needs the password, also below /public/", () => {
 	const authenticatedLately = mock();
 	const of = () => ({ membership: null, viewer: null });
 	const sessions = { authenticatedLately, of } as unknown as ConsoleSessions;

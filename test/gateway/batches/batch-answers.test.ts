@@ -6,7 +6,7 @@ import { invalidApiKey } from "../../../src/keys/bearer.ts";
 import { plainKey } from "../../support/plain-key.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
-test("creates no batch for a key revoked while the body arrives", async () => {
+test("a key revoked while the body arrives creates no batch", async () => {
 	let created = 0;
 	const batches = { areOffered: () => true, create: async () => (created += 1) };
 	const answers = createBatchAnswers({ batches: batches as never, bodyReads: createBodyReads(systemClock) });
@@ -20,7 +20,7 @@ test("creates no batch for a key revoked while the body arrives", async () => {
 	expect(created).toBe(0);
 });
 
-test("counts a slow body for the account, not for its address", async () => {
+test("a slow body counts for the account, not for its address", async () => {
 	const clock = createManualClock();
 	const bodyReads = createBodyReads(clock);
 	const answers = createBatchAnswers({ batches: { areOffered: () => true } as never, bodyReads });

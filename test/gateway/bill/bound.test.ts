@@ -125,7 +125,7 @@ async function holds(
 const jsonBody = <T extends Json>(value: fc.Arbitrary<T>) =>
 	value.map((one) => ({ value: one, text: JSON.stringify(one) }));
 
-test("bounds the cost of images", () =>
+test("the reserved bound covers the cost of images", () =>
 	holds(
 		images,
 		jsonBody(
@@ -140,7 +140,7 @@ test("bounds the cost of images", () =>
 		}),
 	));
 
-test("bounds the cost of rerank", () =>
+test("the reserved bound covers the cost of rerank", () =>
 	holds(
 		rerank,
 		jsonBody(
@@ -159,7 +159,7 @@ test("bounds the cost of rerank", () =>
 		}),
 	));
 
-test("bounds the cost of embeddings", () =>
+test("the reserved bound covers the cost of embeddings", () =>
 	holds(
 		embeddings,
 		jsonBody(
@@ -184,7 +184,7 @@ const FILES = [
 	wavOf(45),
 ];
 
-test("bounds the cost of transcriptions", () =>
+test("the reserved bound covers the cost of transcriptions", () =>
 	holds(
 		transcriptions,
 		fc.record({ file: fc.constantFrom(...FILES), prompt: text }).map(({ file, prompt }) => {
@@ -197,7 +197,7 @@ test("bounds the cost of transcriptions", () =>
 		fc.record({ body: fc.record({ text, duration: count, usage }) }),
 	));
 
-test("bounds the cost of uncounted chats and completions", async () => {
+test("the reserved bound covers the cost of uncounted chats and completions", async () => {
 	const uncounted = fc.record({ said: fc.string({ maxLength: 30_000 }) });
 	const limits = { model: fc.constant("m"), max_tokens: fc.integer({ min: 1, max: 50 }), n: fc.constant(1) };
 	await holds(

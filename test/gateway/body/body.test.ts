@@ -203,7 +203,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("that lasts takes a place, which an account with fewer may have", async () => {
+	test("that takes long uses a place, which an account with fewer places may take", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		const begin = (owner: string, count: number) => {
@@ -264,7 +264,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("of 64 to 256 KB counts whole while it lasts, and yields to an account that holds less", async () => {
+	test("of 64 to 256 KB counts whole, and yields to an account that holds less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 450_000 }),
 		});
@@ -280,7 +280,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(400_000);
 	});
 
-	test("of which nothing arrives holds little, since only some are read whole", async () => {
+	test("of which nothing arrives holds little memory", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
 		const codes = Array.from({ length: 30 }, () => {

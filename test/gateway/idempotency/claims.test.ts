@@ -58,7 +58,7 @@ test("a claim may be repeated by the same request", async () => {
 	expect(await stateOf("k")).toBe("running");
 });
 
-test("a claim without a reply is released until it cannot commit", async () => {
+test("a claim whose reply was lost is released until it can no longer commit", async () => {
 	const clock = createManualClock();
 	let released = 0;
 	const store: Claims = {
@@ -117,7 +117,7 @@ test("concurrent answers are counted exactly", async () => {
 	expect(await spaces()).toEqual({ acc_a: 540, acc_b: 540 });
 });
 
-test("the end of another request changes no claim", async () => {
+test("the end of a request changes no other request's claim", async () => {
 	const first = claimOf("k");
 	await claims.claim(first);
 	await claims.release(claimOf("k"));

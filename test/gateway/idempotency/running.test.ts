@@ -66,7 +66,7 @@ test("an outcome is written after an hour's outage, or at the stop", async () =>
 	expect(kept).toEqual(["early", "late"]);
 });
 
-test("an outcome is retried however many claims are unsure", async () => {
+test("an outcome is retried, however many claims are unconfirmed", async () => {
 	const clock = createManualClock();
 	let away = true;
 	const kept: string[] = [];

@@ -98,7 +98,7 @@ describe("before the status is sent", () => {
 		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
-	test("an upstream that throws is free", async () => {
+	test("a request whose upstream throws is free", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const thrown = () => {

@@ -170,7 +170,7 @@ test("by price and by speed the best model is first", async () => {
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 
-test("a model with resting servers comes last", async () => {
+test("a model whose servers' breakers are open comes last", async () => {
 	const { secret, accountId } = await service.customer();
 	gone.always(() => reply().errorStatus(500));
 	for (let round = 0; round < 8; round += 1) expect((await post(secret, { model: "auto:gone" })).served).toBe("cheap");

@@ -23,7 +23,7 @@ async function errorOf(answer: Promise<Response>) {
 }
 
 describe("every endpoint", () => {
-	test.each(PATHS)("%s times its body by the service's clock", async (_, endpoint) => {
+	test.each(PATHS)("%s applies the body's deadline by the service's clock", async (_, endpoint) => {
 		const road = createRoad();
 		const before = road.clock.pending();
 		const waiting = Promise.withResolvers<void>();

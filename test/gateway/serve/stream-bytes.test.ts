@@ -83,7 +83,7 @@ test.each([
 	expect((await service.usage(accountId)).map(({ ending }) => ending)).toEqual(Array(4).fill("finished"));
 });
 
-test("resumes for a reader that stalled", async () => {
+test("a stream resumes for a reader that stalled", async () => {
 	const begin = async (count: number) => {
 		const { accountId, secret } = await service.customer();
 		const words = Array.from({ length: count }, (_, at) => `<${at}>${MB}`);
@@ -114,7 +114,7 @@ test("resumes for a reader that stalled", async () => {
 	expect((await service.usage(accountId))[0]).toMatchObject({ ending: "finished", completion_tokens: words.length });
 }, 150_000);
 
-test.each([1, 2, 3])("delivers event %i while the upstream is silent", async (nth) => {
+test.each([1, 2, 3])("a stream delivers event %i while the upstream is silent", async (nth) => {
 	const { secret } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text(["x1x", "x2x", "x3x", "x4x"]).trickle(1).pauseAfter(nth, go.promise));
@@ -126,7 +126,7 @@ test.each([1, 2, 3])("delivers event %i while the upstream is silent", async (nt
 	client.leave();
 });
 
-test.each([{}, CLOSE])("delivers a failure before or after the first event (%p)", async (headers) => {
+test.each([{}, CLOSE])("a stream delivers a failure before or after the first event (%p)", async (headers) => {
 	const { accountId, secret } = await service.customer();
 	const isKept = !("connection" in headers);
 	const two = () => reply().text(["a", "b"]).trickle(1);
@@ -153,7 +153,7 @@ test.each([{}, CLOSE])("delivers a failure before or after the first event (%p)"
 	}
 });
 
-test("serves HTTP/1.0 without chunks", async () => {
+test("a stream to an HTTP/1.0 client has no chunks", async () => {
 	const { accountId, secret } = await service.customer();
 	say(["a", MB, "z"], 1);
 	const client = await openRaw(service.url, streamed(secret).replace("HTTP/1.1", "HTTP/1.0"));
@@ -164,7 +164,7 @@ test("serves HTTP/1.0 without chunks", async () => {
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 3 });
 });
 
-test.each([0, 2])("treats a half-closed connection after %i events as left", async (count) => {
+test.each([0, 2])("a stream counts a half-closed connection after %i events as left", async (count) => {
 	const { accountId, secret } = await service.customer();
 	upstream.decide(() => (count === 0 ? reply().hang() : reply().text("a b c").trickle(1).stallAfter(count)));
 	const nth = upstream.requests.length + 1;

@@ -1,4 +1,4 @@
-import type Stripe from "stripe";
+import Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
@@ -51,6 +51,7 @@ export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareIntents(clearing);
 	await compareRefunds(clearing);
 	await compareDisputes(clearing);
+	await recordFees(clearing);
 }
 
 /** Reads a list page by page, up to the limit. */
@@ -148,6 +149,27 @@ async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.
 		if (!isGone(error)) throw error;
 	}
 	return [...refunds.values()];
+}
+
+/** Records the fees of credited payments for the journal. A Stripe key may lack the right to read them. */
+async function recordFees(clearing: Clearing): Promise<void> {
+	const { stripe, statements, sinceS } = clearing;
+	const created = { gte: sinceS };
+	const list = stripe.balanceTransactions.list({ limit: PAGE, type: "charge", created, expand: ["data.source"] });
+	const fees = new Map<string, number>();
+	try {
+		for await (const { source, currency, fee } of limited(clearing, "fees", list)) {
+			const payment = typeof source === "object" && source?.object === "charge" ? idOf(source.payment_intent) : null;
+			if (payment !== null && currency === CURRENCY) fees.set(payment, fee);
+		}
+	} catch (error) {
+		if (!(error instanceof Stripe.errors.StripePermissionError)) throw error;
+	}
+	// A day that is sealed gets no more fees: `books_now` is after it.
+	await statements`
+		update stripe_payment p set fee_cents = f.cents::bigint, fee_at = books_now()
+		from jsonb_each_text(${JSON.stringify(Object.fromEntries(fees))}::text::jsonb) f(id, cents)
+		where p.id = f.id and p.fee_at is null and p.top_up_id is not null`;
 }
 
 async function compareDisputes(clearing: Clearing): Promise<void> {

@@ -34,8 +34,12 @@ export const stripePayment = pgTable(
 		refundedCents: bigint("refunded_cents", { mode: "number" }).notNull().default(0),
 		/** Part of the refunds that was booked. */
 		bookedRefundCents: bigint("booked_refund_cents", { mode: "number" }).notNull().default(0),
+		/** Stripe's fee, and when it was recorded; null: not reported. */
+		feeCents: bigint("fee_cents", { mode: "number" }),
+		feeAt: timestamp("fee_at", { withTimezone: true }),
 	},
 	(table) => [
+		index("stripe_payment_fee").on(table.feeAt).where(sql`${table.feeAt} is not null`),
 		/** Index of the few payments that owe something; read every few seconds. */
 		index("stripe_payment_owed").on(table.id).where(sql`${table.bookedRefundCents} < ${table.refundedCents}`),
 	],

@@ -1,6 +1,8 @@
 import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import type { Config } from "../config.ts";
+import { type Journal, journalCsv, journalLines, listJournals, readJournal } from "../console/statement/journal.ts";
+import { exactUsd } from "../console/statement/statement-csv.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { checkArchives, checkPath } from "../ledger/archive-check.ts";
 import { type ArchivePlace, openArchive } from "../ledger/archive-place.ts";
@@ -22,6 +24,15 @@ export const ledgerCommands: CommandRuns = {
 		return listOutput(page, sealJson, ["DAY", "REQUESTS", "CHARGED", "ENTRIES", "VERIFIED", "SEAL"], {
 			VERIFIED: (day) => day.problem ?? isoOrNull(day.verifiedAtMs) ?? "not yet",
 		});
+	},
+	async "ledger journal"({ withDatabase }, input) {
+		const month = input.optionalArgument(0);
+		if (month === undefined) {
+			const items = await withDatabase(({ statements }) => listJournals(statements));
+			return listOutput({ items, next: null }, journalJson, ["MONTH", "DEFERRED", "PROMOTIONAL", "CLOSED"]);
+		}
+		const journal = await withDatabase(({ statements }) => readJournal(statements, month));
+		return { json: { ...journalJson(journal), lines: journalLines(journal) }, text: journalCsv(journal).trimEnd() };
 	},
 	async "ledger archive"({ withDatabase, config, progress }, input) {
 		const folder = input.optionalArgument(0);
@@ -57,6 +68,13 @@ export const ledgerCommands: CommandRuns = {
 		};
 	},
 };
+
+const journalJson = (journal: Journal) => ({
+	month: journal.month,
+	deferred_usd: exactUsd(journal.deferredNanoUsd),
+	promotional_usd: exactUsd(journal.promotionalNanoUsd),
+	closed_at: isoOrNull(journal.closedAtMs),
+});
 
 const sealJson = (day: Awaited<ReturnType<typeof listSeals>>["items"][number]) => ({
 	day: day.id,

@@ -17,6 +17,7 @@ import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notic
 import { sampleService } from "../console/operator/service-figures.ts";
 import { deleteOldCounts } from "../console/rate-counter.ts";
 import { deleteUnproved, forgetSessions } from "../console/sign-in/auth-sign-up.ts";
+import { closeJournals } from "../console/statement/journal.ts";
 import { foldUsage, rollUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Deployments, deleteOldReports } from "../deployments/deployments.ts";
@@ -108,6 +109,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(SEAL_MS, "seals of days", () => sealDays(books));
 	const verifyRows = (verifyRowsPerS * VERIFY_MS) / 1000;
 	if (verifyRows > 0) every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, verifyRows));
+	every(FORGET_MS, "journals of months", () => closeJournals(sums));
 	const { archive, usageDays, auditDays, refusalDays } = deps.retention;
 	if (archive !== null) {
 		const place = openArchive(archive, stopping.signal);

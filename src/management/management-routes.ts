@@ -141,6 +141,16 @@ export const MANAGEMENT_ROUTES = {
 	listUsage: on("GET usage", "usage:read", "ManagementUsageList", {
 		query: [...page, "account_id", "key_id", "model", "from", "to"],
 	})("Usage per account, day, key and model, up to date within seconds."),
+	listJournals: on(
+		"GET journals",
+		"credit:read",
+		"ManagementJournalList",
+	)("Closed months of the double-entry journal, newest first, with their liabilities."),
+	readJournal: on(
+		"GET journals/{id}",
+		"credit:read",
+		"ManagementJournal",
+	)("A closed month of the journal: two lines for each entry, whose debits equal its credits."),
 	readCatalog: on(
 		"GET catalog",
 		"catalog:read",

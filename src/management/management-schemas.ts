@@ -227,6 +227,14 @@ export const Deployment = exact({
 	draining: Type.Boolean(),
 });
 
+const journal = {
+	...named("journal"),
+	id: Type.String({ description: "A closed month in UTC: `2027-01`." }),
+	deferred_usd: Type.String({ description: "Unused credit at the month's end that was paid for." }),
+	promotional_usd: Type.String({ description: "Unused promotional credit at the month's end." }),
+	closed_at: Moment,
+};
+
 const list = <T extends ReturnType<typeof exact>>(data: T) =>
 	exact({
 		...named("list"),
@@ -264,6 +272,17 @@ export const MANAGEMENT_ANSWERS = {
 	ManagementAdjustment: Adjustment,
 	ManagementAdjustmentList: list(Adjustment),
 	ManagementUsageList: list(UsageDay),
+	ManagementJournalList: list(exact(journal)),
+	ManagementJournal: exact({
+		...journal,
+		lines: Type.Array(
+			exact({
+				entry: Count,
+				...each(Text, "account", "account_name", "description"),
+				...each(orNull(Text), "model", "debit_usd", "credit_usd"),
+			}),
+		),
+	}),
 	ManagementModelList: list(Model),
 	ManagementDeploymentList: list(Deployment),
 	ManagementCatalog: exact({

@@ -1,6 +1,8 @@
 import { isoOrNull } from "../base/iso-date.ts";
 import { pricingOf } from "../catalog/written-rates.ts";
 import type { Parts } from "../console/console-deps.ts";
+import { type Journal, journalLines, listJournals, readJournal } from "../console/statement/journal.ts";
+import { exactUsd } from "../console/statement/statement-csv.ts";
 import { usageRows } from "../console/usage/usage-rows.ts";
 import { pageFrom } from "../db/page.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
@@ -30,6 +32,24 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 			const days = items.map((row) => shown(UsageDay, row, {}));
 			return listOf(days, next);
 		},
+		async listJournals(): Promise<ManagementAnswer> {
+			return listOf((await listJournals(statements)).map(journalView), null);
+		},
+		async readJournal({ id }: ManagementCall): Promise<ManagementAnswer> {
+			const journal = await readJournal(statements, id);
+			const lines = journalLines(journal).map(({ entry, account, name, model, debitUsd, creditUsd, about }) => ({
+				...{
+					entry,
+					account,
+					account_name: name,
+					model,
+					debit_usd: debitUsd,
+					credit_usd: creditUsd,
+					description: about,
+				},
+			}));
+			return { ...journalView(journal), lines };
+		},
 		async readCatalog(): Promise<ManagementAnswer> {
 			const gateways = await listServedCatalogs(statements);
 			const [newest] = gateways;
@@ -57,6 +77,11 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 		},
 	};
 }
+
+const journalView = ({ month, deferredNanoUsd, promotionalNanoUsd, closedAtMs }: Journal) => ({
+	...{ object: "journal", id: month, deferred_usd: exactUsd(deferredNanoUsd) },
+	...{ promotional_usd: exactUsd(promotionalNanoUsd), closed_at: isoOrNull(closedAtMs) },
+});
 
 function modelView(model: DeployedModel, isConnected: boolean) {
 	return shown(Model, model, {

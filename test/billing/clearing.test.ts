@@ -251,3 +251,32 @@ test("one of all consoles compares, once a day; a broken comparison starts again
 	await service.db.sql`update stripe_clearing set started_at = clock_timestamp() - interval '61 minutes'`;
 	expect(await consoleOf().clear()).not.toBeNull();
 }, 30_000);
+
+test("the fee of a credited payment is recorded once, others and other currencies never", async () => {
+	const [at, other, foreign] = [await paid(), await atThePage(), await paid()];
+	const fee = ({ paymentId }: AtThePage, cents: number, currency = "usd") => ({
+		...{ id: `txn_${crypto.randomUUID()}`, object: "balance_transaction", type: "charge", fee: cents, currency },
+		source: { id: `ch_${paymentId}`, object: "charge", payment_intent: paymentId },
+	});
+	const fees = async () => {
+		await clear();
+		const ids = [at, other, foreign].map(({ paymentId }) => paymentId);
+		const rows = await service.db.sql`select id, fee_cents::int as cents from stripe_payment where fee_at is not null`;
+		return ids.map((id) => rows.find((row) => row.id === id)?.cents ?? null);
+	};
+	stripe.held.balance_transactions.push(fee(at, 320), fee(other, 99), fee(foreign, 300, "eur"));
+	expect(await fees()).toEqual([320, null, null]);
+	stripe.held.balance_transactions[0] = fee(at, 999);
+	expect(await fees()).toEqual([320, null, null]);
+});
+
+test("a Stripe key without the right to read fees ends no comparison", async () => {
+	stripe.lie((request) =>
+		request.url.includes("balance_transactions")
+			? Response.json({ error: { type: "invalid_request_error", message: "no permission" } }, { status: 403 })
+			: undefined,
+	);
+	const at = await paidThere();
+	expect(await clear()).toMatchObject({ taken: 1 });
+	expect(await balance(at.customer)).toBe(100e9);
+});

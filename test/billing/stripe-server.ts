@@ -66,12 +66,10 @@ export function startStripe({ withPages = false } = {}) {
 	const expired = new Set<string>();
 	const paid = new Set<string>();
 	/** The lists' contents, newest first, which tests set. */
-	const held: Record<"checkout/sessions" | "refunds" | "disputes" | "payment_intents", StripeObject[]> = {
-		"checkout/sessions": [],
-		payment_intents: [],
-		refunds: [],
-		disputes: [],
-	};
+	const held: Record<
+		"checkout/sessions" | "refunds" | "disputes" | "payment_intents" | "balance_transactions",
+		StripeObject[]
+	> = { "checkout/sessions": [], payment_intents: [], refunds: [], disputes: [], balance_transactions: [] };
 	const cards = createPlayedCards();
 	/** Cards that customers entered, by page. */
 	const given = new Map<string, Record<string, unknown>>();
@@ -110,7 +108,8 @@ export function startStripe({ withPages = false } = {}) {
 				...{ customer: page.fields.get("customer"), ...given.get(visited) },
 			});
 		}
-		const list = /^\/v1\/(checkout\/sessions|refunds|disputes|payment_intents)(?:\/([^/]+))?$/.exec(pathname);
+		const list =
+			/^\/v1\/(checkout\/sessions|refunds|disputes|payment_intents|balance_transactions)(?:\/([^/]+))?$/.exec(pathname);
 		if (request.method === "GET" && list !== null)
 			return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
 		if (request.method === "POST" && pathname === "/v1/checkout/sessions") {

@@ -84,3 +84,16 @@ test("catalog check needs neither database nor configuration", async () => {
 	expect(missing.exitCode).toBe(1);
 	expect(shown.json<object>()).toMatchObject({ ok: true, models: [{ id: "m" }] });
 });
+
+test("ledger journal lists closed months, prints one as CSV", async () => {
+	const entries = [{ about: "Usage", debit: "2000", credit: "4000", model: "m", nanoUsd: "1500000000" }];
+	await database.sql`
+		insert into journal_month (month, deferred_nano_usd, promotional_nano_usd, entries)
+		values ('2026-01-01', 7000000000, 0, ${JSON.stringify(entries)}::text::jsonb)`;
+	expect((await run("ledger", "journal")).json<{ data: object[] }>().data).toMatchObject([
+		{ month: "2026-01", deferred_usd: "7.00", promotional_usd: "0.00" },
+	]);
+	const csv = (await runHere(["ledger", "journal", "2026-01"], env)).stdout;
+	expect(csv).toContain("2026-01,1,2000,Deferred revenue,m,1.50,,Usage\r\n2026-01,1,4000,Revenue,m,,1.50,Usage");
+	expect((await run("ledger", "journal", "2026-02")).exitCode).toBe(1);
+});

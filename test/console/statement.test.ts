@@ -90,7 +90,7 @@ test("a month opens with the closing balance of the month before", async () => {
 test("a closed month never changes; later records belong to a later month", async () => {
 	await sealedUntil(`${third}-01`);
 	// Eight people open the page at the same time.
-	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, ID)));
+	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, [ID])));
 	expect((await listMonths(asked, ID)).map(({ state }) => state)).toEqual(["running", "over", "closed", "closed"]);
 	const before = { first: await read(first), second: await read(second) };
 	await use(`${first}-20T00:00:00Z`, 77);

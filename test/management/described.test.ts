@@ -34,6 +34,11 @@ test("every answer matches its description", async () => {
 	await waitFor(async () => (await script.get("/models")).body.data.length === 1, "the gateway's report");
 	const credit = { account_id: accountId, amount_usd: "-1", reason: "a test", client_token: "described" };
 	const adjusted = await script.send("POST", "/credit-adjustments", credit);
+	const entries = JSON.stringify([
+		{ about: "Usage", debit: "2000", credit: "4000", model: "test-model", nanoUsd: "1" },
+	]);
+	await service.db
+		.sql`insert into journal_month (month, deferred_nano_usd, promotional_nano_usd, entries) values ('2026-01-01', 1, 0, ${entries}::text::jsonb)`;
 	const email = `${crypto.randomUUID()}@example.com`;
 	const project = `/projects/${(await script.send("POST", `/accounts/${accountId}/projects`, { name: "p" })).body.id}`;
 	const user_id = await memberOf(service, accountId);
@@ -62,6 +67,8 @@ test("every answer matches its description", async () => {
 		createAdjustment: () => script.send("POST", "/credit-adjustments", credit),
 		readAdjustment: () => script.get(`/credit-adjustments/${adjusted.body.id}`),
 		listUsage: () => script.get(usage),
+		listJournals: () => script.get("/journals"),
+		readJournal: () => script.get("/journals/2026-01"),
 		readCatalog: () => script.get("/catalog"),
 		listModels: () => script.get("/models"),
 		listDeployments: () => script.get("/deployments"),

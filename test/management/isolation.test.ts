@@ -33,6 +33,8 @@ function bodyFor({ path, method }: ManagementRoute): object {
 	return method === "PATCH" ? { name: "renamed" } : {};
 }
 
+await service.db
+	.sql`insert into journal_month (month, deferred_nano_usd, promotional_nano_usd, entries) values ('2026-01-01', 0, 0, '[]')`;
 const adjusted = await (await managementClient(service)).send("POST", "/credit-adjustments", {
 	account_id: accountId,
 	amount_usd: "1",
@@ -40,7 +42,13 @@ const adjusted = await (await managementClient(service)).send("POST", "/credit-a
 	client_token: "first",
 });
 const pathOf = ({ path, query }: ManagementRoute) => {
-	const ids = { accounts: accountId, keys: keyId, projects: projectId, "credit-adjustments": adjusted.body.id };
+	const ids = {
+		accounts: accountId,
+		keys: keyId,
+		projects: projectId,
+		"credit-adjustments": adjusted.body.id,
+		journals: "2026-01",
+	};
 	const id = ids[path.split("/")[3] as keyof typeof ids];
 	const account = query?.includes("account_id") ? [`account_id=${accountId}`] : [];
 	const range = query?.includes("from") ? ["from=2026-01-01", "to=2026-01-02"] : [];

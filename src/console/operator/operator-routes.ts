@@ -5,11 +5,14 @@ import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts"
 import { getTopUp, type TopUpState } from "../../billing/top-ups.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import { suspendAccount, unsuspendAccount, updateAccount } from "../../keys/account-admin.ts";
+import { displaySumOfColumn } from "../../money/nano-usd.ts";
 import { audit, listAudit } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { topUpView } from "../credit/credit.ts";
 import { PAGE_QUERY, REASON } from "../page-query.ts";
+import { journalCsv, listJournals, readJournal } from "../statement/journal.ts";
+import { csvFile } from "../statement/statement-csv.ts";
 import { RANGE_QUERY, rangeOf, usageCsv } from "../usage/usage-routes.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
@@ -153,6 +156,17 @@ function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" 
 		.get("/summary", () => operatorSummary(parts))
 		.get("/deployments", async () => ({ items: await listDeployments(parts) }))
 		.get("/instances", async () => ({ items: await listInstances(statements) }))
+		.get("/journals", async () => ({
+			items: (await listJournals(statements)).map(({ month, closedAtMs, deferredNanoUsd, promotionalNanoUsd }) => ({
+				...{ month, closedAtMs, deferredNanoUsd: displaySumOfColumn(deferredNanoUsd) },
+				promotionalNanoUsd: displaySumOfColumn(promotionalNanoUsd),
+			})),
+		}))
+		.get(
+			"/journal.csv",
+			async ({ query: { month } }) => csvFile(journalCsv(await readJournal(statements, month)), `journal-${month}.csv`),
+			{ query: t.Object({ month: t.String({ maxLength: 7 }) }) },
+		)
 		.get("/reconciliation", ({ request }) => listReconciliations(statements, languageOf(request.headers)))
 		.post("/reconciliation", async ({ operator: { userId, connection }, request }) => {
 			const run = await checkBooks(parts, connection, userId);

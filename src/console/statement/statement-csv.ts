@@ -3,6 +3,14 @@ import { formatDecimal } from "../../money/decimal.ts";
 import type { Statement } from "./statement.ts";
 import { KINDS, type StatementLine } from "./statement-lines.ts";
 
+export function csvFile(text: string, name: string): Response {
+	const headers = {
+		"content-type": "text/csv; charset=utf-8",
+		"content-disposition": `attachment; filename="${name}"`,
+	};
+	return new Response(text, { headers });
+}
+
 export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2);
 
 const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) => string | null>> = {

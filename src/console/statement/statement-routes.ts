@@ -8,7 +8,7 @@ import { escaped, factsTable, isolated, printPage } from "../print-page.ts";
 import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
-import { statementCsv } from "./statement-csv.ts";
+import { csvFile, statementCsv } from "./statement-csv.ts";
 import {
 	type DocumentRow,
 	type DocumentTable,
@@ -57,7 +57,7 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | 
 		.guard({ schema: "standalone", query: t.Object({ month: t.String({ maxLength: 7 }) }) })
 		.get("/statement.csv", async ({ request, query }) => {
 			const { statement, lines } = await monthOf(request, query.month);
-			return file(statementCsv(statement, lines), "text/csv; charset=utf-8", `statement-${query.month}.csv`);
+			return csvFile(statementCsv(statement, lines), `statement-${query.month}.csv`);
 		})
 		.get("/statement", async ({ request, query }) => statementPage(await documentOf(request, query.month)))
 		.get("/statement.pdf", async ({ request, query }) => {
@@ -66,13 +66,10 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | 
 			// Loaded on demand, because it contains a font.
 			const { statementPdf } = await import("./statement-pdf.ts");
 			const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));
-			return file(bytes, "application/pdf", `statement-${query.month}.pdf`);
+			const name = `statement-${query.month}.pdf`;
+			const headers = { "content-type": "application/pdf", "content-disposition": `attachment; filename="${name}"` };
+			return new Response(bytes, { headers });
 		});
-}
-
-function file(body: string | Uint8Array<ArrayBuffer>, type: string, name: string): Response {
-	const headers = { "content-type": type, "content-disposition": `attachment; filename="${name}"` };
-	return new Response(body, { headers });
 }
 
 export function statementPage(document: StatementDocument): Response {

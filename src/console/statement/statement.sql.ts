@@ -1,4 +1,4 @@
-import { bigint, date, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, date, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "../../keys/keys.sql.ts";
 
 export const billingDetails = pgTable("billing_details", {
@@ -31,3 +31,13 @@ export const closedMonth = pgTable(
 	},
 	(table) => [primaryKey({ columns: [table.accountId, table.month] })],
 );
+
+/** Double-entry journal of a closed month (UTC) of all accounts, written once from their statements. */
+export const journalMonth = pgTable("journal_month", {
+	month: date({ mode: "string" }).primaryKey(),
+	/** Liabilities at the month's end: unused credit that was paid for, and unused promotional credit. */
+	deferredNanoUsd: bigint("deferred_nano_usd", { mode: "bigint" }).notNull(),
+	promotionalNanoUsd: bigint("promotional_nano_usd", { mode: "bigint" }).notNull(),
+	entries: jsonb().$type<readonly object[]>().notNull(),
+	closedAt: timestamp("closed_at", { withTimezone: true }).notNull().defaultNow(),
+});

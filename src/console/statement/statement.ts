@@ -75,45 +75,46 @@ interface Row {
 }
 
 /** Parses `2027-01` to its first day. Fault invalid_request. */
-function firstDayOf(month: string): string {
+export function firstDayOf(month: string): string {
 	if (!MONTH.test(month))
 		throw new ConsoleError("invalid_request", "`month` must be a month such as 2027-01.", { param: "month" });
 	return `${month}-01`;
 }
 
 /**
- * Closes the account's months whose days are all sealed, each once. Late usage is the total until the month's end,
+ * Closes the accounts' months whose days are all sealed, each once. Late usage is the total until the month's end,
  * minus the total stored with the last closed month.
  */
-export async function closeMonths(statements: Statements, accountId: string): Promise<void> {
+export async function closeMonths(statements: Statements, accountIds: readonly string[]): Promise<void> {
 	await statements`
 		with known as (
-			select (select max(c.month) from closed_month c where c.account_id = ${accountId}) as last,
+			select i.id, (select max(c.month) from closed_month c where c.account_id = i.id) as last,
 				(select s.day from seal_cursor s where s.id = 1) as sealed_to,
-				least((select a.created_at from account a where a.id = ${accountId}),
-					(select min(e.created_at) from ledger_entry e where e.account_id = ${accountId}),
-					(select min(h.hour) from usage_hour h where h.account_id = ${accountId})) as first
+				least((select a.created_at from account a where a.id = i.id),
+					(select min(e.created_at) from ledger_entry e where e.account_id = i.id),
+					(select min(h.hour) from usage_hour h where h.account_id = i.id)) as first
+			from json_array_elements_text(${JSON.stringify(accountIds)}::text::json) i(id)
 		), months as (
-			select m::date as month, (m + interval '1 month') at time zone 'UTC' as until, m at time zone 'UTC' as since
+			select k.id, m::date as month, (m + interval '1 month') at time zone 'UTC' as until, m at time zone 'UTC' as since
 			from known k, generate_series(coalesce(k.last + interval '1 month', date_trunc('month', k.first at time zone 'UTC')),
 				date_trunc('month', k.sealed_to::timestamp) - interval '1 month', interval '1 month') m
 		), sums as (
-			select m.month,
+			select m.id, m.month,
 				coalesce((select sum(h.charged_nano_usd) from usage_hour h
-					where h.account_id = ${accountId} and h.hour >= m.since and h.hour < m.until), 0) as usage,
-				coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)
-					- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = ${accountId} and h.hour >= m.until), 0) as to_date,
-				coalesce((select b.limit_nano_usd from budget b where b.id = ${accountId}), 0)
-					- coalesce((select sum(e.amount_nano_usd) from ledger_entry e where e.account_id = ${accountId} and e.created_at >= m.until), 0) as entries
+					where h.account_id = m.id and h.hour >= m.since and h.hour < m.until), 0) as usage,
+				coalesce((select t.charged_nano_usd from usage_total t where t.account_id = m.id), 0)
+					- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = m.id and h.hour >= m.until), 0) as to_date,
+				coalesce((select b.limit_nano_usd from budget b where b.id = m.id), 0)
+					- coalesce((select sum(e.amount_nano_usd) from ledger_entry e where e.account_id = m.id and e.created_at >= m.until), 0) as entries
 			from months m
 		)
 		insert into closed_month (account_id, month, usage_nano_usd, usage_to_date_nano_usd, closing_nano_usd)
-		select ${accountId}, s.month, s.usage, s.to_date, s.entries - s.to_date from sums s on conflict do nothing`;
+		select s.id, s.month, s.usage, s.to_date, s.entries - s.to_date from sums s on conflict do nothing`;
 }
 
 /** Months newest first, from the present one back to the account's first. */
 export async function listMonths(statements: Statements, accountId: string) {
-	await closeMonths(statements, accountId);
+	await closeMonths(statements, [accountId]);
 	const rows = await statements<{ month: string; state: MonthState }>`
 		select to_char(m, 'YYYY-MM') as month, case when c.month is not null then 'closed'
 			when m = date_trunc('month', now() at time zone 'UTC') then 'running' else 'over' end as state

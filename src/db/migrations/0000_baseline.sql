@@ -83,6 +83,14 @@ CREATE TABLE "promotion" (
 	CONSTRAINT "promotion_not_negative" CHECK ("promotion"."left_nano_usd" >= 0 and "promotion"."rest_nano_usd" >= 0)
 );
 --> statement-breakpoint
+CREATE TABLE "journal_month" (
+	"month" date PRIMARY KEY NOT NULL,
+	"deferred_nano_usd" bigint NOT NULL,
+	"promotional_nano_usd" bigint NOT NULL,
+	"entries" jsonb NOT NULL,
+	"closed_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "credit_adjustment" (
 	"id" text PRIMARY KEY NOT NULL,
 	"account_id" text NOT NULL,
@@ -204,6 +212,8 @@ CREATE TABLE "stripe_payment" (
 	"top_up_id" text,
 	"refunded_cents" bigint DEFAULT 0 NOT NULL,
 	"booked_refund_cents" bigint DEFAULT 0 NOT NULL,
+	"fee_cents" bigint,
+	"fee_at" timestamp with time zone,
 	CONSTRAINT "stripe_payment_top_up_id_unique" UNIQUE("top_up_id")
 );
 --> statement-breakpoint
@@ -1020,6 +1030,7 @@ CREATE INDEX "batch_account" ON "batch" USING btree ("account_id","id");--> stat
 CREATE INDEX "batch_open" ON "batch" USING btree ("id") WHERE "batch"."state" in ('validating', 'in_progress', 'finalizing', 'cancelling');--> statement-breakpoint
 CREATE INDEX "promotion_account" ON "promotion" USING btree ("account_id","spent_nano_usd","seq");--> statement-breakpoint
 CREATE INDEX "promotion_ending" ON "promotion" USING btree ("last_day") WHERE "promotion"."left_nano_usd" > 0;--> statement-breakpoint
+CREATE INDEX "stripe_payment_fee" ON "stripe_payment" USING btree ("fee_at") WHERE "stripe_payment"."fee_at" is not null;--> statement-breakpoint
 CREATE INDEX "credit_adjustment_state" ON "credit_adjustment" USING btree ("state","id");--> statement-breakpoint
 CREATE INDEX "credit_adjustment_first" ON "credit_adjustment" USING btree ("first_by","first_at");--> statement-breakpoint
 CREATE INDEX "auto_top_up_look" ON "auto_top_up" USING btree ("look_at") WHERE "auto_top_up"."state" = 'on' and "auto_top_up"."look_at" is not null;--> statement-breakpoint

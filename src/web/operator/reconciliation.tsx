@@ -2,7 +2,7 @@ import { formatCount, formatDateTime } from "../format.ts";
 import { ActButton } from "../parts/form.tsx";
 import { capital, Page } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
-import { TablePanel } from "../parts/table.tsx";
+import { fromItems, TablePanel } from "../parts/table.tsx";
 import { Amount, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
@@ -88,6 +88,35 @@ export function ReconciliationPage() {
 					{ label: t("Started by"), render: (run) => STARTERS.get(run.by) ?? run.by },
 				]}
 			/>
+			<JournalPanel />
 		</Page>
+	);
+}
+
+/** Monthly double-entry journals for the operator's accountant. */
+function JournalPanel() {
+	const journals = useResource("operator-journals", operatorApi.journals);
+	return (
+		<TablePanel
+			title={t("Journals")}
+			{...fromItems(journals)}
+			rowKey={({ month }) => month}
+			empty={<Empty title={t("No month is closed yet.")}>{t("Months close within hours of their end, in UTC.")}</Empty>}
+			columns={[
+				{ label: t("Month"), lead: true, render: ({ month }) => month },
+				{ label: t("Deferred revenue"), amount: ({ deferredNanoUsd }) => deferredNanoUsd },
+				{ label: t("Promotional credit"), amount: ({ promotionalNanoUsd }) => promotionalNanoUsd },
+				{ label: t("Closed"), render: ({ closedAtMs }) => <Moment atMs={closedAtMs} /> },
+				{
+					label: t("Files"),
+					act: true,
+					render: ({ month }) => (
+						<a href={operatorApi.journalAddress(month)} download aria-label={t("Journal of {month} as CSV", { month })}>
+							CSV
+						</a>
+					),
+				},
+			]}
+		/>
 	);
 }

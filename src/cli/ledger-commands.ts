@@ -32,7 +32,10 @@ export const ledgerCommands: CommandRuns = {
 			return listOutput({ items, next: null }, journalJson, ["MONTH", "DEFERRED", "PROMOTIONAL", "CLOSED"]);
 		}
 		const journal = await withDatabase(({ statements }) => readJournal(statements, month));
-		return { json: { ...journalJson(journal), lines: journalLines(journal) }, text: journalCsv(journal).trimEnd() };
+		return {
+			json: { ...journalJson(journal), lines: journalLines(journal) },
+			text: journalCsv(journal).replaceAll("\r\n", "\n").trimEnd(),
+		};
 	},
 	async "ledger archive"({ withDatabase, config, progress }, input) {
 		const folder = input.optionalArgument(0);

@@ -94,6 +94,6 @@ test("ledger journal lists closed months, prints one as CSV", async () => {
 		{ month: "2026-01", deferred_usd: "7.00", promotional_usd: "0.00" },
 	]);
 	const csv = (await runHere(["ledger", "journal", "2026-01"], env)).stdout;
-	expect(csv).toContain("2026-01,1,2000,Deferred revenue,m,1.50,,Usage\r\n2026-01,1,4000,Revenue,m,,1.50,Usage");
+	expect(csv).toContain("2026-01,1,2000,Deferred revenue,m,1.50,,Usage\n2026-01,1,4000,Revenue,m,,1.50,Usage");
 	expect((await run("ledger", "journal", "2026-02")).exitCode).toBe(1);
 });

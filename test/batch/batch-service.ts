@@ -91,7 +91,7 @@ export function batchesAt(url: string): BatchService {
 	return batchesOf({ url, post, get } as TestService, undefined as never);
 }
 
-function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
+export function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
 	const json = async <T>(response: Response): Promise<T> => {
 		const text = await response.text();
 		if (!response.ok) throw new Error(`${response.status} ${text}`);

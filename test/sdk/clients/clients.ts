@@ -3,12 +3,14 @@
  */
 export interface Client {
 	readonly id: string;
-	readonly registry: "PyPI" | "npm";
+	readonly registry: "PyPI" | "npm" | "Maven";
 	readonly packages: readonly string[];
 }
 
 const python = (id: string, ...packages: readonly string[]): Client => ({ id, registry: "PyPI", packages });
 const node = (id: string, ...packages: readonly string[]): Client => ({ id, registry: "npm", packages });
+
+const java = (id: string, ...packages: readonly string[]): Client => ({ id, registry: "Maven", packages });
 
 export const CLIENTS: readonly Client[] = [
 	python("openai-agents", "openai-agents==0.24.0"),
@@ -27,4 +29,9 @@ export const CLIENTS: readonly Client[] = [
 	node("promptfoo", "promptfoo@0.123.1"),
 	node("opencode", "opencode-ai@1.18.33"),
 	node("continue", "@continuedev/cli@1.5.47"),
+	node("qwen-code", "@qwen-code/qwen-code@0.24.4"),
+	python("crewai", "crewai==1.15.30"),
+	python("aider", "aider-chat==0.86.2"),
+	java("openai-java", "com.openai:openai-java:4.101.0"),
+	java("langchain4j", "dev.langchain4j:langchain4j-open-ai:1.19.0"),
 ];

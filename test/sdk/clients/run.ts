@@ -68,16 +68,18 @@ async function installed({ id, registry, packages }: Client): Promise<string | u
 	if (existsSync(mark) && readFileSync(mark, "utf8").trim() === packages.join(" ")) return undefined;
 	mkdirSync(folder, { recursive: true });
 	const uv = ["bin/uv", "pip", "install", "--quiet", "--python", "bin/python"];
-	const lines =
-		registry === "PyPI"
-			? [
-					["python3", "-m", "venv", "."],
-					["bin/pip", "install", "--quiet", "uv==0.13.9"],
-					[...uv, ...packages],
-				]
-			: [["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", ...packages]];
+	const lines = {
+		PyPI: [
+			["python3", "-m", "venv", "."],
+			["bin/pip", "install", "--quiet", "uv==0.13.9"],
+			[...uv, ...packages],
+		],
+		npm: [["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", ...packages]],
+		Maven: [["mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=lib"]],
+	};
 	if (registry === "npm") writeFileSync(join(folder, "package.json"), '{"private":true,"type":"module"}');
-	for (const line of lines) {
+	if (registry === "Maven") writeFileSync(join(folder, "pom.xml"), pomOf(packages));
+	for (const line of lines[registry]) {
 		const { code, text } = await ran(line, folder, {}, INSTALL_MS);
 		if (code !== 0) return text.trim().split("\n").at(-1)?.slice(0, 160) ?? "no message";
 	}
@@ -88,11 +90,10 @@ async function installed({ id, registry, packages }: Client): Promise<string | u
 /** Runs the client's script; returns the results of its cases, joined by `; `. */
 async function played({ id, registry }: Client, url: string, key: string): Promise<string> {
 	const folder = join(CACHE, id);
-	const isPython = registry === "PyPI";
-	const script = join(import.meta.dir, "scripts", `${id}.${isPython ? "py" : "mjs"}`);
+	const script = join(import.meta.dir, "scripts", `${id}.${{ PyPI: "py", npm: "mjs", Maven: "java" }[registry]}`);
 	// A script finds npm packages from its own folder, so it is copied to the packages.
-	const file = isPython ? script : join(folder, `${id}.mjs`);
-	if (!isPython) writeFileSync(file, readFileSync(script));
+	const file = registry === "npm" ? join(folder, `${id}.mjs`) : script;
+	if (registry === "npm") writeFileSync(file, readFileSync(script));
 	const env = {
 		OPENAI_BASE_URL: url,
 		OPENAI_API_KEY: key,
@@ -101,11 +102,24 @@ async function played({ id, registry }: Client, url: string, key: string): Promi
 		HOME: folder,
 	};
 	// With `-P` Python does not import from the script's folder, whose scripts have their packages' names.
-	const program = isPython ? [join(folder, "bin/python"), "-P"] : ["node"];
-	const { text } = await ran([...program, file], folder, env, PLAY_MS);
+	const programs = {
+		PyPI: [join(folder, "bin/python"), "-P"],
+		npm: ["node"],
+		Maven: ["java", "--class-path", join(folder, "lib/*")],
+	};
+	const { text } = await ran([...programs[registry], file], folder, env, PLAY_MS);
 	const cases = [...text.matchAll(/^@@(.*)$/gm)].map(([, json]) => JSON.parse(json as string) as [string, string]);
 	if (cases.length === 0) return `no result: ${text.trim().split("\n").at(-1)?.slice(0, 160) ?? ""}`;
 	return cases.map(([name, value]) => `${name}: ${value.replaceAll(url, "URL").replaceAll(/[|\n]/g, " ")}`).join("; ");
+}
+
+function pomOf(packages: readonly string[]): string {
+	const dependencies = packages.map((name) => {
+		const [group, artifact, version] = name.split(":");
+		return `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`;
+	});
+	return `<project><modelVersion>4.0.0</modelVersion><groupId>client</groupId><artifactId>client</artifactId>
+<version>1</version><dependencies>${dependencies.join("")}</dependencies></project>`;
 }
 
 async function ran(command: readonly string[], cwd: string, env: Record<string, string>, timeout: number) {

@@ -15,6 +15,7 @@ export function createLedgerCounts() {
 		refused: 0,
 		grantedNanoUsd: 0,
 		returnedNanoUsd: 0,
+		writtenOffNanoUsd: 0,
 		/** Budgets that this process recalled from other instances, and recalls that it answered. */
 		recallsAsked: 0,
 		recallsAnswered: 0,
@@ -65,10 +66,32 @@ export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store
 				counts.flushMs.observe(clock.monotonicMs() - startedMs);
 			}
 		},
+		async settleLate(eventJson) {
+			const off = await store.settleLate(eventJson);
+			counts.writtenOffNanoUsd += off ?? 0;
+			return off;
+		},
 		async recall(budgets) {
 			const ticket = await store.recall(budgets);
 			counts.recallsAsked += budgets.length;
 			return ticket;
+		},
+	};
+}
+
+/** Wraps a store; `onNew` gets the number of settlements that the database did not have. */
+export function tellingNew(store: LedgerStore, onNew: (count: number) => void): LedgerStore {
+	return {
+		...store,
+		async flush(settled, openJson) {
+			const flushed = await store.flush(settled, openJson);
+			onNew(flushed.fresh);
+			return flushed;
+		},
+		async settleLate(eventJson) {
+			const off = await store.settleLate(eventJson);
+			if (off !== undefined) onNew(1);
+			return off;
 		},
 	};
 }
@@ -112,6 +135,11 @@ export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
 			name: "tollgate_settlements_sent_again_total",
 			help: "Settlements that the database had acknowledged and lost.",
 			read: () => counts.sentAgain,
+		},
+		{
+			name: "tollgate_written_off_nano_usd_total",
+			help: "Cost of late settlements that no credit covered.",
+			read: () => counts.writtenOffNanoUsd,
 		},
 		{
 			name: "tollgate_flush_failures_total",

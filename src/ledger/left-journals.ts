@@ -7,6 +7,7 @@ import {
 	OwnerUnknown,
 } from "./journal-home.ts";
 import type { KeptJournals } from "./kept-journals.ts";
+import { type LedgerCounts, tellingNew } from "./ledger-counts.ts";
 import type { OwnerState } from "./lost-journal.ts";
 import { type HandInDeps, RecordsRefused, replay } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
@@ -26,7 +27,11 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	standingOf: (owner: JournalOwner) => Promise<OwnerState>;
 	timesOf: TimesOf;
 	kept: KeptJournals;
+	counts?: LedgerCounts;
 }
+
+/** `isKept`: its settlements had been acknowledged. */
+type LeftJournal = FoundJournal & { readonly isKept?: boolean };
 
 /** Replays journals on this machine whose owners have ended: earlier epochs of this process, and other instances. */
 export function createLeftJournals(deps: LeftJournalsDeps) {
@@ -50,7 +55,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	}
 
 	/** Starts a replay. Resolves when it has ended or waits. False: try it again later. */
-	function begin(one: FoundJournal): Promise<boolean> {
+	function begin(one: LeftJournal): Promise<boolean> {
 		return new Promise((resolve, reject) => {
 			const over = recoverOne(one, () => {
 				waiting.add(over);
@@ -61,7 +66,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	}
 
 	/** Replays a journal. False: try again later. `onWait`: the replay waits, so the caller can go on. */
-	async function recoverOne({ id, epoch, folder }: FoundJournal, onWait: () => void): Promise<boolean> {
+	async function recoverOne({ id, epoch, folder, isKept }: LeftJournal, onWait: () => void): Promise<boolean> {
 		if (isResting(folder)) return false;
 		await places.take();
 		/** The semaphore in which this journal occupies a place now. */
@@ -103,7 +108,9 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 				await moveTo(waitingPlaces);
 				onWait();
 			};
-			const store = deps.storeFor(inBooks.id, inBooks.epoch);
+			const store = tellingNew(deps.storeFor(inBooks.id, inBooks.epoch), (count) => {
+				if (isKept && deps.counts) deps.counts.sentAgain += count;
+			});
 			const counts = await replay({ ...deps, store, stepAside, refused: [] }, claim.disk);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was replayed", { ...named, ...counts });
 			deps.kept.keep(claim, inBooks, (await deps.timesOf(inBooks)).ended);
@@ -126,12 +133,12 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	}
 
 	/** Kept journals whose epochs a former server had closed and the present one has not. */
-	async function unconfirmed(): Promise<readonly FoundJournal[]> {
-		const found: FoundJournal[] = [];
+	async function unconfirmed(): Promise<readonly LeftJournal[]> {
+		const found: LeftJournal[] = [];
 		for (const one of deps.kept.list()) {
 			if (confirmed.has(one.folder)) continue;
 			if ((await deps.timesOf(one)).ended === one.ended) confirmed.add(one.folder);
-			else found.push(one);
+			else found.push({ ...one, isKept: true });
 		}
 		if (found.length > 0)
 			log.warn("the database lost the end of epochs: replaying their journals", { epochs: found.length });
@@ -146,7 +153,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		 * owner's end. Returns how many to try again.
 		 */
 		async look() {
-			const found = [...journals.list(noteUnreadable), ...(await unconfirmed())];
+			const found: LeftJournal[] = [...journals.list(noteUnreadable), ...(await unconfirmed())];
 			// This instance's own journals come first. Copies of one instance's journal wait for each other.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
 			return countOf(await Promise.all(found.map(begin)));

@@ -72,7 +72,10 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 			}
 		},
 		async settleLate(eventJson) {
-			await statements`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;
+			const rows = await statements<{ off: string | null }>`
+				select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json) as off`;
+			const { off } = onlyRow(rows);
+			return off === null ? undefined : nanoUsdOfColumn(off);
 		},
 		async close(keep = []) {
 			const rows = await statements<{ closed: number; done: boolean }>`

@@ -6,10 +6,6 @@ import { LeaseExceeded, type LedgerStore } from "./store.ts";
 export interface Settled {
 	/** Indexes of settlements that were not recorded, because they need a locked row. */
 	readonly held: ReadonlySet<number>;
-	/** Number of settlements that were new to Postgres, as far as it reported. */
-	readonly fresh: number;
-	/** Number of settlements of an ended or unknown epoch, for which Postgres does not report whether they were new. */
-	readonly late: number;
 	/** Number of settlements that exceeded their leases and were therefore settled like those of an ended epoch. */
 	readonly forgotten: number;
 }
@@ -23,15 +19,15 @@ export const NONE_HELD: ReadonlySet<number> = new Set();
  */
 export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	try {
-		const { late, fresh, busy } = await store.flush(batch, openJson);
+		const { late, busy } = await store.flush(batch, openJson);
 		if (late) {
 			const events = [...batch];
 			const waiting = new Set(await settleLate(store, events));
 			const held = placesOf(events, (event) => waiting.has(event));
-			return { held, fresh: 0, late: batch.length - held.size, forgotten: 0 };
+			return { held, forgotten: 0 };
 		}
 		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => isHeld(event, busy));
-		return { held, fresh, late: 0, forgotten: 0 };
+		return { held, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;
 		return settleEach(store, batch, openJson);
@@ -41,8 +37,6 @@ export async function settleBatch(store: LedgerStore, batch: Settlements, openJs
 async function settleEach(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	if (openJson !== "[]") await store.flush([], openJson);
 	const held = new Set<number>();
-	let fresh = 0;
-	let late = 0;
 	let forgotten = 0;
 	for (const [place, event] of [...batch].entries()) {
 		const fits = await store.flush([event], "[]").catch((error: unknown) => {
@@ -50,15 +44,13 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 			throw error;
 		});
 		if (fits && !fits.late) {
-			fresh += fits.fresh;
 			if (isHeld(event, fits.busy)) held.add(place);
 			continue;
 		}
 		if ((await settleLate(store, [event])).length > 0) held.add(place);
-		else if (fits) late += 1;
-		else forgotten += 1;
+		else if (!fits) forgotten += 1;
 	}
-	return { held, fresh: fresh + forgotten, late, forgotten };
+	return { held, forgotten };
 }
 
 /**

@@ -74,8 +74,11 @@ export interface LedgerStore {
 	giveBack(requests: readonly ReturnRequest[]): Promise<ReadonlySet<string>>;
 	/** `openJson`: array of AdmittedEvent. Rejects with LeaseExceeded, which is final, if charges exceed the leases. */
 	flush(settled: Settlements, openJson: string): Promise<Flushed>;
-	/** Settles one SettledEvent (JSON) of an epoch whose leases are closed. */
-	settleLate(eventJson: string): Promise<void>;
+	/**
+	 * Settles one SettledEvent (JSON) of an epoch whose leases are closed. Returns the cost written off; undefined if it
+	 * was settled before.
+	 */
+	settleLate(eventJson: string): Promise<NanoUsd | undefined>;
 	/**
 	 * Closes some leases; ends the epoch when all are closed. `keep` lists budgets of which settlements are still to
 	 * come: their leases stay open, and these settlements count as late.

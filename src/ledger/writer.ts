@@ -4,6 +4,7 @@ import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import { createFlushSchedule } from "./flush-schedule.ts";
+import { tellingNew } from "./ledger-counts.ts";
 import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
 import { SettledColumns } from "./settled-columns.ts";
 import { createSettledQueue } from "./settled-queue.ts";
@@ -159,11 +160,13 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	async function sendBatchAgain(columns: SettledColumns): Promise<number> {
 		let unknown = 0;
+		const counted = tellingNew(store, (count) => {
+			unknown += count;
+		});
 		let batch = columns;
 		while (batch.length > 0 && !isStopped()) {
 			try {
-				const settledNow = await settleBatch(store, batch, "[]");
-				unknown += settledNow.fresh + settledNow.late;
+				const settledNow = await settleBatch(counted, batch, "[]");
 				batch = batch.where((place) => settledNow.held.has(place));
 				if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
 			} catch (error) {

@@ -51,11 +51,12 @@ export function withLeases() {
 			leaseTtlMs = 30_000,
 			clock: Clock = systemClock,
 			log: Log = silentLog,
+			keepMs = 0,
 		): Promise<InstanceLease> {
 			resets = [];
 			return startInstanceLease(
 				{ db, clock, log, apply: () => {}, reset: (seq) => resets.push(seq), onDiskFailed: () => {} },
-				{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
+				{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10, keepMs },
 			);
 		},
 		async reserveHere(instanceLease: InstanceLease, amount: number) {

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
-import { createLog } from "../../src/base/log.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
 import { appendControl } from "../cluster/fixture.ts";
 import { moveToAnotherServer } from "../support/another-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -59,6 +59,25 @@ test("a new epoch on another server sends the last settlements again", async () 
 	);
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("a kept journal is settled on an older server; its lost settlements are counted", async () => {
+	const start = () => startHere("kept", 30_000, systemClock, silentLog, 60_000);
+	const first = await start();
+	const settle = await reserveHere(first, 500);
+	settle.ledger.settle(settle, outcome(40));
+	expect(await first.stop(5_000)).toBe(true);
+	// The older server knows neither the epoch nor all of the credit.
+	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
+	await world.db.sql`update budget set drawn_nano_usd = 0`;
+	await world.db.sql`select ledger_book('led_kept', 'acc', 'adjustment', ${30 - CREDIT}, 'kept', 'test', '', false)`;
+	const next = await start();
+	await next.recovered();
+	const rows = await world.db.sql`select charged_nano_usd as charged, written_off_nano_usd as off from usage_event`;
+	expect(rows.map(({ charged, off }) => [Number(charged), Number(off)])).toEqual([[30, 10]]);
+	expect(next.counts).toMatchObject({ sentAgain: 1, writtenOffNanoUsd: 10 });
+	expect(await next.stop(5_000)).toBe(true);
 	expect(await broken()).toEqual([]);
 });
 

@@ -116,8 +116,8 @@ for (const [name, store] of suites) {
 			// 1,100 were paid in and 30 spent, so 1,070 of a charge of 2,000 fit.
 			const late = settledEvent("acc", "free", 2_000, { id: uuid(52) });
 			expect(await ledger.flush([late], "[]")).toMatchObject({ late: true, fresh: 0 });
-			await ledger.settleLate(JSON.stringify(late));
-			await ledger.settleLate(JSON.stringify(late));
+			const again = () => ledger.settleLate(JSON.stringify(late));
+			expect([await again(), await again()]).toEqual([usd(930), undefined]);
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
 		});
 

@@ -4,6 +4,7 @@ import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
+import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { settledEvent } from "./fixture.ts";
@@ -33,6 +34,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 			const { id } = JSON.parse(json) as { id: string };
 			await state.settleLate(id);
 			late.push(id);
+			return ZERO_USD;
 		},
 	};
 	const logged: { level: string; message: string }[] = [];

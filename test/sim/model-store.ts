@@ -4,7 +4,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { NO_COUNTS } from "../../src/ledger/outcome.ts";
 import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
 /** Thrown where the schema has a constraint: the statement has no effect. */
@@ -331,10 +331,10 @@ export function createModelStore(nowMs: () => number) {
 		return { late: false, fresh: fresh.size, busy };
 	}
 
-	function settleLate(id: string, epoch: number, eventJson: string): void {
+	function settleLate(id: string, epoch: number, eventJson: string): NanoUsd | undefined {
 		const event = JSON.parse(eventJson) as SettledEvent;
 		const known = usage.get(event.id);
-		if (known && !(known.card === "" && known.charged === 0)) return;
+		if (known && !(known.card === "" && known.charged === 0)) return undefined;
 		if (budgetsOf(event).some((budget) => isHeld("budget", budget))) throw new RowHeld("a budget is held");
 		const touched = budgetsOf(event)
 			.map((budget) => budgets.get(budget))
@@ -351,7 +351,8 @@ export function createModelStore(nowMs: () => number) {
 			if (limit !== null) fit = Math.min(fit, Math.max(0, limit - drawn) + ownOf(budget));
 		checkUsage(event, fit);
 		const charged = nanoUsd(fit);
-		usage.set(event.id, { ...event, charged, off: nanoUsd(event.off + event.charged - fit), instance: id, epoch });
+		const off = nanoUsd(event.off + event.charged - fit);
+		usage.set(event.id, { ...event, charged, off, instance: id, epoch });
 		for (const budget of touched) {
 			const lease = leaseOf(budget.id, id, epoch);
 			const own = Math.min(fit, ownOf(budget.id));
@@ -371,6 +372,7 @@ export function createModelStore(nowMs: () => number) {
 			if (budget.id === event.account) budget.writtenOff += event.charged - fit;
 		}
 		reservations.delete(event.id);
+		return off;
 	}
 
 	function close(

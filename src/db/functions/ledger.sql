@@ -194,7 +194,7 @@ end $$;
 -- - Usage of accounts and keys that a restored database does not have is written off too.
 -- - Requests admitted before removal.sql's moment are counted and not charged.
 -- - Raises lock_not_available if a row is locked: the client retries.
-create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
+create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
   x record;
@@ -217,7 +217,7 @@ begin
   if v_admitted < v_before then
     perform removal_refused(p_instance, p_epoch, array[x.id], array[x.charged], array[x.at], v_before);
     delete from reservation r where r.request_id = x.id;
-    return;
+    return null;
   end if;
   perform 1 from budget g where g.id = any (v_budgets) for update nowait;
   perform 1 from lease l where l.budget_id = any (v_budgets) and l.instance_id = p_instance and l.epoch = p_epoch for update nowait;
@@ -229,7 +229,7 @@ begin
     delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
   end if;
   if exists (select 1 from usage_event e where e.request_id = x.id) then
-    return;
+    return null;
   end if;
   -- If the epoch is not being closed, its instance may still spend the rest of its leases.
   v_closing := exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state = 'closing');
@@ -269,6 +269,7 @@ begin
       where g.id = part.id;
   end loop;
   delete from reservation r where r.request_id = x.id;
+  return x.off + x.charged - v_fit;
 end $$;
 
 -- Changes an account's credit. p_forced: takes more than is available, as for a dispute; the next top-up pays that

@@ -136,14 +136,19 @@ test("an instance reports no booking that the server has, though its clock diffe
 	expect(await acts(owner)).toEqual([]);
 });
 
-test("an instance keeps a newer change of the server, except on a revoked key", async () => {
-	const [capped, revoked] = [await key(), await key()];
+test("an instance keeps a newer change, reports the lost one, redoes a lost revocation", async () => {
+	const [capped, revoked, owner] = [await key(), await key(), await account()];
 	const one = await lose(update({ capNanoUsd: usd(1) }), capped);
 	const two = await lose((id) => revokeKey(statements, { id }), revoked);
+	const three = await lose((id) => suspendAccount(statements, id), owner);
+	// A webhook confirms a top-up before an instance has joined.
+	await sql`select control_append('account', id, account_fields(a)) from account a where id = ${owner}`;
 	await updateKey(statements, { id: capped }, { capNanoUsd: usd(50) });
 	await updateKey(statements, { id: revoked }, { capNanoUsd: usd(50) });
 	await one.kept.reconcile();
 	await two.kept.reconcile();
+	await three.kept.reconcile();
+	expect([await acts(capped), await acts(revoked), await acts(owner)]).toEqual([["lost"], ["redone"], ["lost"]]);
 	expect(await keyRow(capped)).toMatchObject({ capNanoUsd: 50e9 });
 	expect(await keyRow(revoked)).toMatchObject({ state: "revoked" });
 });

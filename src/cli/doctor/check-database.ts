@@ -117,7 +117,7 @@ async function checkCommit(url: string, durability: Awaited<ReturnType<typeof re
 			const lost = standbyProblem({ ...durability, isStuck: durability.waitedFor !== "" });
 			found.broken(
 				lost ?? `a commit did not end within ${COMMIT_MS_MAX / 1_000} s`,
-				"src/ops/failover.md describes it: The synchronous standby is gone.",
+				"src/ops/failover.md describes it: The synchronous standby does not answer.",
 			);
 		} else if (performance.now() - startedMs <= COMMIT_MS_WARNING) found.ok(took);
 		else found.warn(took, "Look for a slow disk of the database, or a slow synchronous standby.");

@@ -22,9 +22,8 @@ begin
   return v_patch;
 end $$;
 
--- Repeats a revocation that this server lacks. Returns `redone`; `lost` if the entry granted something that this server
--- lacks; null if nothing differs. p_newer: this server has a later change of the same subject, so only a revocation is
--- repeated.
+-- Repeats a revocation that this server lacks. Returns `redone`; `lost` if a difference remains; null if the state is the
+-- same. p_newer: a later change of the subject exists here, so only a revocation is repeated.
 create or replace function act_redo(p_kind text, p_subject text, p_known jsonb, p_newer boolean) returns text
 language plpgsql as $$
 declare
@@ -70,7 +69,7 @@ begin
       end if;
     end if;
   end if;
-  return case when v_now <> p_known and not p_newer then 'lost' when v_redone then 'redone' end;
+  return case when v_now <> p_known then 'lost' when v_redone then 'redone' end;
 end $$;
 
 -- Records an entry of a former server's log, and repeats it if it revoked a right. Returns the outcome; null if nothing

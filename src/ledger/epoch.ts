@@ -95,14 +95,20 @@ export async function beginEpoch(
 	const number = heartbeat.epoch;
 	parts.reset(heartbeat.appliedSeq());
 	const store = parts.storeFor(instanceId, number);
+	const present = async () => (await parts.heartbeats.position()).server;
+	/** The server that has all settlements that were acknowledged. */
+	let completeOn: string | undefined = heartbeat.server;
 	const close = async () => {
 		const deps = { store, clock, log, isStopping: () => !closing };
-		// True if the database has moved to another server, even if the heartbeat has not noticed that yet.
-		const isElsewhere = async () => (await parts.heartbeats.position()).server !== heartbeat.server;
-		if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();
-		await telling;
-		await closeEpoch(deps);
-		ended = await untilDone(deps, async () => (await parts.timesOf({ id: instanceId, epoch: number })).ended);
+		// One server must have all settlements and the end: the database may move again at any time.
+		for (;;) {
+			await telling;
+			const server = await untilDone(deps, present);
+			if (server !== completeOn) await tellAgain();
+			await closeEpoch(deps);
+			ended = await untilDone(deps, async () => (await parts.timesOf({ id: instanceId, epoch: number })).ended);
+			if (server === completeOn && server === (await untilDone(deps, present))) return;
+		}
 	};
 	let ended: string | undefined;
 	// Keeps the journal, because a failover may lose the commits of its settlements.
@@ -132,9 +138,16 @@ export async function beginEpoch(
 		}
 	}
 
+	async function sendAllAgain(): Promise<number> {
+		const server = await present().catch(() => undefined);
+		const unknown = await built.sendAgain();
+		completeOn = server;
+		return unknown;
+	}
+
 	/** Sends recent settlements again after a failover: a standby that lagged may lack acknowledged ones. */
 	function tellAgain(): Promise<void> {
-		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
+		telling = Promise.all([telling, sendAllAgain()]).then(([, unknown]) => {
 			if (parts.counts) parts.counts.sentAgain += unknown;
 			if (unknown > 0)
 				log.error("sent settlements again that the database had acknowledged and lost", {

@@ -1,3 +1,4 @@
+import type { HeartbeatStore } from "../cluster/heartbeat.ts";
 import type { TimesOf } from "./epoch.ts";
 import {
 	type FoundJournal,
@@ -26,6 +27,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	/** Waits until it is known whether the instance that wrote a journal still runs; the journal may be a copy. */
 	standingOf: (owner: JournalOwner) => Promise<OwnerState>;
 	timesOf: TimesOf;
+	heartbeats: Pick<HeartbeatStore, "position">;
 	kept: KeptJournals;
 	counts?: LedgerCounts;
 }
@@ -42,7 +44,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	/** Per folder with refused records: the time of the next try. Bounded by the number of journals. */
 	const restUntilMs = new Map<string, number>();
 	/** Folders of kept journals whose epoch's end the present server has. */
-	const confirmed = new Set<string>();
+	let confirmed = new Set<string>();
 
 	const rest = (folder: string) => void restUntilMs.set(folder, clock.monotonicMs() + REFUSED_REST_MS);
 	const isResting = (folder: string) => (restUntilMs.get(folder) ?? 0) > clock.monotonicMs();
@@ -111,9 +113,12 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			const store = tellingNew(deps.storeFor(inBooks.id, inBooks.epoch), (count) => {
 				if (isKept && deps.counts) deps.counts.sentAgain += count;
 			});
+			const { server } = await deps.heartbeats.position();
 			const counts = await replay({ ...deps, store, stepAside, refused: [] }, claim.disk);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was replayed", { ...named, ...counts });
-			deps.kept.keep(claim, inBooks, (await deps.timesOf(inBooks)).ended);
+			const { ended } = await deps.timesOf(inBooks);
+			if ((await deps.heartbeats.position()).server !== server) throw new Error("the database moved to another server");
+			deps.kept.keep(claim, inBooks, ended);
 			restUntilMs.delete(folder);
 			return true;
 		} catch (error) {
@@ -136,8 +141,10 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	async function unconfirmed(): Promise<readonly LeftJournal[]> {
 		const found: LeftJournal[] = [];
 		for (const one of deps.kept.list()) {
-			if (confirmed.has(one.folder)) continue;
-			if ((await deps.timesOf(one)).ended === one.ended) confirmed.add(one.folder);
+			// Not the set of a former server, if the database moves in between.
+			const here = confirmed;
+			if (here.has(one.folder)) continue;
+			if ((await deps.timesOf(one)).ended === one.ended) here.add(one.folder);
 			else found.push({ ...one, isKept: true });
 		}
 		if (found.length > 0)
@@ -147,7 +154,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 
 	return {
 		/** Called when the database moved: compares kept journals with the new server again. */
-		doubtKept: () => confirmed.clear(),
+		doubtKept: () => (confirmed = new Set()),
 		/**
 		 * Starts replays of all journals found. Resolves when each has ended, failed, or waits for a locked row or its
 		 * owner's end. Returns how many to try again.

@@ -62,6 +62,31 @@ test("a new epoch on another server sends the last settlements again", async () 
 	expect(await broken()).toEqual([]);
 });
 
+test("a second move while an epoch ends loses no settlement", async () => {
+	const instanceLease = await startHere("chased", 5_000);
+	const [done, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
+	done.ledger.settle(done, outcome(40));
+	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	const move = (name: string) =>
+		world.db.sql.begin(async (sql) => {
+			await sql`delete from usage_event`;
+			await sql`update lease set settled_nano_usd = 0`;
+			await moveToAnotherServer(sql, name);
+		});
+	await move("second");
+	await waitFor(() => instanceLease.counts.sentAgain === 1, "the settlement to be there again");
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	await move("third");
+	// The first epoch ends before a heartbeat finds the third server.
+	running.ledger.settle(running, outcome(30));
+	await waitFor(async () => (await usage()) === 2, "both settlements");
+	await waitFor(() => instanceLease.ledger()?.epoch === 3, "the third epoch");
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 70);
+	expect(await broken()).toEqual([]);
+});
+
 test("a kept journal is settled on an older server; its lost settlements are counted", async () => {
 	const start = () => startHere("kept", 30_000, systemClock, silentLog, 60_000);
 	const first = await start();

@@ -71,6 +71,7 @@ function left(
 	});
 	const clock = createManualClock();
 	const state = { stopping: false };
+	const position = { server: "one" };
 	const waiting = { begun: 0, over: Promise.resolve(), standing: "gone" as OwnerState };
 	const deps = {
 		journals,
@@ -80,6 +81,7 @@ function left(
 		isStopping: () => state.stopping,
 		instanceId: "here",
 		timesOf: async () => ({}),
+		heartbeats: { position: async () => ({ seq: 0, server: position.server }) },
 		kept: NONE_KEPT,
 		standingOf: async () => {
 			waiting.begun += 1;
@@ -93,6 +95,7 @@ function left(
 		closedInPart,
 		home,
 		waiting,
+		position,
 		state,
 		/** Journals found at the last search; searches continue while some wait. */
 		leftJournals: () => journalsHere,
@@ -128,6 +131,16 @@ test("a settlement that waits for a locked row delays no other account", async (
 		"closed",
 	]);
 	expect(isThere()).toBe(false);
+});
+
+test("a journal whose replay another server interrupted is replayed again", async () => {
+	const { recover, position, done, isThere } = left(() => {
+		if (position.server === "one") position.server = "two";
+		return {};
+	});
+	expect([await recover(), isThere()]).toEqual([1, true]);
+	expect([await recover(), isThere()]).toEqual([0, false]);
+	expect(done.filter((step) => step === "settled abc")).toHaveLength(2);
 });
 
 test("journals that wait for a locked row delay no other journal", async () => {

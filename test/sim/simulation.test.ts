@@ -6,13 +6,10 @@ import { type SimResult, simulate } from "./simulate.ts";
 testsMayTake(300_000);
 
 /**
- * One seed with few faults and three with many, which together cover all kinds of faults and are quick. The long form,
+ * Seeds that together cover all kinds of faults and are quick. The long form,
  * `bun run sim`, runs 10,000.
  */
-const SEEDS = [
-	[15, 25],
-	[12, 14],
-];
+const SEEDS = [[3], [33, 58]];
 const SEEDS_OF_PROJECTS = [17, 33];
 const SEEDS_OF_BACK = [2, 9];
 const SEEDS_OF_CUTS = [3, 12, 23];
@@ -71,7 +68,7 @@ test("nothing acknowledged is lost when the server goes back in time", () => {
 });
 
 test("the same seed takes the same steps", () => {
-	const [seed, other] = [12, 14];
+	const [seed, other] = [33, 58];
 	const again = simulate(seed);
 	expect(again.hash).toBe(run(seed).hash);
 	expect(again.steps).toBe(run(seed).steps);

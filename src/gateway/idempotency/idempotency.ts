@@ -1,5 +1,6 @@
 import type { Admission } from "../../admission/admission.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
+import { createFairPool, type FairPool } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { checkKey } from "../../keys/access.ts";
@@ -40,6 +41,7 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 const COPY_LIMITS = { bodyMemoryBytesMax: 256 * 1024 * 1024, bodyMemoryAccountBytesMax: 64 * 1024 * 1024 };
 const WAIT_MS_MAX = 60_000;
 const WAITING_MAX = 1_000;
+const WAITING_SHARE = 1 / 4;
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 1_000;
 
@@ -58,6 +60,7 @@ export function createIdempotency(deps: {
 }) {
 	const { running, unreadAnswers, clock } = deps;
 	const copies = createBodyMemory({ limits: () => COPY_LIMITS });
+	const waits = createFairPool({ size: () => WAITING_MAX, share: () => WAITING_SHARE });
 	const passed = (body: Uint8Array, { accountId }: Claim, connection: Connection) =>
 		unreadAnswers.passedBytes(body, { accountId, connection });
 
@@ -82,7 +85,7 @@ export function createIdempotency(deps: {
 			const seal = await createSeal(bearerText(request.headers), header, id);
 			const proof = seal.proof(new URL(request.url).pathname, bytes, request.headers.get("content-type"));
 			const claim = { id, accountId: key.accountId, proof, requestUuid: uuid };
-			const outcome = await claimOrWait(deps, claim, connection);
+			const outcome = await claimOrWait({ ...deps, waits }, claim, connection);
 			if (outcome.state === "new") return { claimed: { claim, seal, connection }, bytes };
 			if (outcome.state !== "answered") throw refusalOf(outcome);
 			const answer = await seal.open(outcome.sealed);
@@ -147,7 +150,7 @@ export function createIdempotency(deps: {
 
 /** Claims the key; waits some time if its first request is running. Fault service_unavailable without Postgres. */
 async function claimOrWait(
-	{ claims, running, clock }: { claims: Claims; running: Running; clock: Clock },
+	{ claims, running, clock, waits }: { claims: Claims; running: Running; clock: Clock; waits: FairPool },
 	claim: Claim,
 	connection: Connection,
 ): Promise<ClaimOutcome> {
@@ -159,11 +162,13 @@ async function claimOrWait(
 		if (outcome.state === "new") running.begin(claim);
 		if (outcome.state !== "running" || clock.monotonicMs() >= untilMs || connection.request.signal.aborted)
 			return outcome;
-		if (!running.mayWait(WAITING_MAX)) return outcome;
+		if (!waits.fits(claim.accountId, 1)) return outcome;
+		waits.take(claim.accountId);
 		connection.setIdleTimeout(0);
 		try {
-			await running.waiting(Promise.race([sleep(clock, pauseMs), ...(here === undefined ? [] : [here.ended])]));
+			await Promise.race([sleep(clock, pauseMs), ...(here === undefined ? [] : [here.ended])]);
 		} finally {
+			waits.giveBack(claim.accountId);
 			connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		}
 	}

@@ -24,7 +24,6 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
-	let waiting = 0;
 	/** Claims being deleted. Limited separately, so that they displace no outcome. */
 	let takenBack = 0;
 	let stopped = false;
@@ -109,13 +108,6 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };
-		},
-		mayWait: (max: number): boolean => waiting < max,
-		async waiting(pause: Promise<void>): Promise<void> {
-			waiting += 1;
-			await pause.finally(() => {
-				waiting -= 1;
-			});
 		},
 		/** Tries once more to write the outcomes, then stops. */
 		async stop(): Promise<void> {

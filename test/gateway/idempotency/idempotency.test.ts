@@ -249,6 +249,20 @@ describe("a repeatable request", () => {
 		expect((await first).status).toBe(200);
 	});
 
+	test("waits only while its account has fewer than a quarter of all waits", async () => {
+		const { road, send, clock } = repeatable();
+		const first = send();
+		const call = await road.call();
+		const timers = clock.pending();
+		const waiting = Array.from({ length: 250 }, () => send());
+		await waitFor(() => clock.pending() >= timers + 250, "250 repetitions to wait");
+		expect((await send()).status).toBe(409);
+		call.reply(2);
+		await (await first).text();
+		const answers = await Promise.all(waiting);
+		expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+	});
+
 	test("replays nothing if its key is revoked while the body is read", async () => {
 		const key = plainKey();
 		const { road, send } = repeatable(key);

@@ -11,6 +11,7 @@ import {
 	notifyExpiring,
 	notifyRetiring,
 } from "../console/alerts/alerts.ts";
+import { recheckDomains } from "../console/company/company-store.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { deleteRefusals } from "../console/log/refused-log.ts";
 import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
@@ -122,6 +123,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	if (auditDays > 0) every(FORGET_MS, "old audit events", () => deleteOldAudit(statements, auditDays));
 	every(FORGET_MS, "many audit events of an account", () => deleteAuditBeyond(statements));
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => deleteRefusals(statements, refusalDays));
+	every(FORGET_MS, "proofs of companies' domains", () => recheckDomains(statements));
 	every(FORGET_MS, "old rate counters", () => deleteOldCounts(statements));
 	every(FORGET_MS, "unverified sign-ups", () => deleteUnproved(statements, clock.wallMs()));
 	every(FORGET_MS, "old sessions", () => forgetSessions(statements, clock.wallMs()));

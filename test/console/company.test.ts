@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { JWTPayload } from "jose";
 import { Provider } from "oidc-provider";
 import { createPublicFetch } from "../../src/console/company/company-oidc.ts";
-import { verifyDomain } from "../../src/console/company/company-store.ts";
+import { recheckDomains, verifyDomain } from "../../src/console/company/company-store.ts";
 import { atEnd } from "../support/at-end.ts";
 import { startLyingProvider, type Told } from "../support/lying-provider.ts";
 import { withService } from "../support/service.ts";
@@ -317,6 +317,32 @@ test("changed settings end company sessions; a secret is sent to no other issuer
 		expect((await set({ issuer })).body.error.param).toBe("issuer");
 	expect((await owner.send("DELETE", PATH)).status).toBe(200);
 	expect((await owner.get(PATH)).body.settings).toBeNull();
+});
+
+test("a proved domain is looked up again after a day, and lapses after two without its record", async () => {
+	const { accountId, send } = await signedUp(service);
+	await send("PUT", PATH, { ...SETTINGS, domain: "daily.example" });
+	const record = [["tollgate-domain=", await tokenOf(accountId)]];
+	const failed = (code: string) => Promise.reject(Object.assign(new Error(code), { code }));
+	const now = Date.now();
+	for (const [days, answer, state] of [
+		[0.9, () => failed("ENODATA"), "kept"],
+		[1.1, async () => record, "renewed"],
+		[1.1, () => failed("ENODATA"), "kept"],
+		[2.1, () => failed("ESERVFAIL"), "kept"],
+		[2.1, async () => record, "renewed"],
+		[2.1, async () => [["v=spf1"]], "unproved"],
+		[2.1, () => failed("ENOTFOUND"), "unproved"],
+	] as const) {
+		await sql`update company_sign_in set domain_verified_at = clock_timestamp() - make_interval(secs => ${days * 86_400})
+			where account_id = ${accountId}`;
+		await recheckDomains(statements, answer);
+		const [row] = await sql`select domain_verified_at as at from company_sign_in where account_id = ${accountId}`;
+		expect([days, row?.at === null ? "unproved" : row?.at.getTime() > now - 60_000 ? "renewed" : "kept"]).toEqual([
+			days,
+			state,
+		]);
+	}
 });
 
 test("in production no private address is called, whatever name resolves to it", async () => {

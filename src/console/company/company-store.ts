@@ -98,6 +98,30 @@ export async function removeCompany(statements: Statements, accountId: string, a
 		select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 }
 
+/** Domains looked up in one call. */
+const LOOK_UPS_MAX = 20;
+
+/**
+ * Looks up each proof again that was last seen a day ago. After another day with an answer without the record, the
+ * domain must be proved again; an unreachable DNS changes nothing.
+ */
+export async function recheckDomains(statements: Statements, resolve: ResolveTxt = resolveTxt): Promise<void> {
+	const due = await statements<{ id: string; domain: string; token: string; late: boolean }>`
+		select account_id as id, domain, domain_token as token, domain_verified_at < clock_timestamp() - interval '2 days' as late
+		from company_sign_in where domain_verified_at < clock_timestamp() - interval '1 day'
+		order by random() limit ${LOOK_UPS_MAX}::integer`;
+	for (const { id, domain, token, late } of due) {
+		const isProved = await resolve(challengeName(domain)).then(
+			(records) => records.some((parts) => parts.join("") === challengeText(token)),
+			({ code }) => (code === "ENODATA" || code === "ENOTFOUND" ? false : undefined),
+		);
+		if (isProved === undefined || (!isProved && !late)) continue;
+		await statements`
+			update company_sign_in set domain_verified_at = case when ${isProved}::boolean then clock_timestamp() end
+			where account_id = ${id} and domain_token = ${token}`;
+	}
+}
+
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
 
 /** Looks up the domain's proof in DNS. Faults: not_found; conflict without a proof, or if it is another account's. */

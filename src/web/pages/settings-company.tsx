@@ -62,7 +62,9 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 	return (
 		<Stack gap="sm">
 			<Notice kind="warn">
-				{rich("Verify the domain: add a DNS TXT record named {name} with this value.", { name: company.record.name })}
+				{rich("Verify the domain: add a DNS TXT record named {name} with this value, and keep it.", {
+					name: company.record.name,
+				})}
 			</Notice>
 			<CodeBlock code={company.record.text} label={t("Copy the value of the record")} />
 			{verify.error && <Problem error={verify.error} />}

@@ -1,9 +1,10 @@
 # syntax=docker/dockerfile:1
 
-# Both by digest: a name can be moved to another image, a digest cannot. Bun comes from the same registry and in the same
-# version as everywhere else.
+# Both by digest, and Bun by the hashes of its lock file: a name can be moved to other contents, a hash cannot.
 FROM node:22.23.3-bookworm-slim@sha256:c3de60bf2f9dd0ac6370e6117950ff62d6e339527e7472301c9c78a017978392 AS build
-RUN npm install --global bun@1.4.5
+COPY .ci/bun /opt/bun
+RUN npm ci --prefix /opt/bun
+ENV PATH=/opt/bun/node_modules/.bin:$PATH
 WORKDIR /build
 COPY package.json bun.lock bunfig.toml tsconfig.json ./
 RUN bun install --frozen-lockfile

@@ -148,7 +148,15 @@ describe("the source", () => {
 		expect(papers.flatMap((paper) => missingPaths(paper, exists))).toEqual([]);
 	});
 
-	test("uses images pinned by digest only", () => {
+	test("uses images, actions and Bun pinned by hash only", () => {
+		const uses = scan(".github/workflows/*.yml").flatMap((path) => read(path).text.match(/(?<=uses: ).*/g) ?? []);
+		expect(uses.filter((use) => !/^[\w/-]+@[0-9a-f]{40} # v/.test(use))).toEqual([]);
+		expect(uses.length).toBeGreaterThan(0);
+		const { packages } = JSON.parse(read(".ci/bun/package-lock.json").text);
+		const { "": _own, ...locked } = packages as Record<string, { version: string; integrity?: string }>;
+		for (const { version, integrity } of Object.values(locked))
+			expect([version, integrity]).toEqual([Bun.version, expect.stringMatching(/^sha512-/)]);
+		expect(read("Dockerfile").text).toContain("RUN npm ci --prefix /opt/bun");
 		const bases = read("Dockerfile")
 			.text.split("\n")
 			.filter((line) => line.startsWith("FROM "));

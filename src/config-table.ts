@@ -24,6 +24,7 @@ WORKERS | 1 | both | gateway processes that share the port; 1 to 64
 WORKER_INDEX | | both internal | set by the parent process: number of the gateway
 RUN_DIR | | both internal | set by the parent process: folder of its sockets
 DEMO | | both internal | set by the parent process on the first run
+DEMO_PUBLIC | | both internal | set by serve --demo-public
 INTERNAL_SECRET | made for each run | both | signs requests from the console to a gateway; required, with the same value, if they are started separately
 GATEWAY_URL | | console | address of a gateway for the playground, if the console is started separately
 JOURNAL | process | gateway | durability of an acknowledged charge: survives process (kill -9), host (power loss) or remote (loss of the disk)

@@ -141,6 +141,10 @@ export function processEnvironment(): Environment {
 /** Settings that contradict each other, in production or not. */
 function findContradictions(config: Config): string[] {
 	const problems: string[] = [];
+	if (config.demo && config.runDir === null && !isOwnMachine(config.host) && !config.env.DEMO_PUBLIC)
+		problems.push(
+			`HOST=${config.host} lets other machines into the demo, which has no passwords: set CONFIG or DATABASE_URL, or use \`serve --demo-public\``,
+		);
 	const place = config.databaseUrl === null ? undefined : addressProblem(config.databaseUrl);
 	if (place !== undefined) problems.push(`DATABASE_URL ${place}`);
 	if (config.metricsToken !== null && config.metricsToken.length < METRICS_TOKEN_LENGTH_MIN) {
@@ -213,7 +217,7 @@ function findWarnings(config: Config, given: Environment): string[] {
 	}
 	if (production && config.configPath === null && role !== "console")
 		warnings.push("there is no catalogue, so no model is served: set CONFIG");
-	if (!config.production && !/^(127\.[\d.]+|::1|localhost)$/.test(config.host))
+	if (!config.production && !isOwnMachine(config.host))
 		warnings.push(
 			`HOST=${config.host} lets other machines in, but NODE_ENV is not production: secrets are not required, and operators need no second factor`,
 		);
@@ -256,6 +260,8 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 	}
 	return null;
 }
+
+const isOwnMachine = (host: string): boolean => /^(127\.[\d.]+|::1|localhost)$/.test(host);
 
 /** Plain HTTP is safe only if the host is this machine. */
 function isSafeOrigin(url: string): boolean {

@@ -19,15 +19,17 @@ let logLines: LineOutput | undefined;
 const serving = serveArguments(argv);
 process.exit(serving === undefined ? await runOther() : await runServe(serving));
 
-/** Environment for `serve [--role ROLE]`; undefined for other commands. */
+/** Environment for `serve [--role ROLE] [--demo-public]`; undefined for other commands. */
 function serveArguments(words: readonly string[]): Environment | undefined {
-	const [command = "serve", ...rest] = words;
+	const [command = "serve", ...options] = words;
 	if (command !== "serve") return undefined;
+	const rest = options.filter((word) => word !== "--demo-public");
+	const environment = { ...processEnvironment(), ...(rest.length < options.length ? { DEMO_PUBLIC: "1" } : {}) };
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
-	if (rest.length === 0) return processEnvironment();
+	if (rest.length === 0) return environment;
 	if (role === null || rest.length > 2) return undefined;
 	// An empty role becomes "none", which is refused. An empty variable would count as unset.
-	return { ...processEnvironment(), ROLE: role[1] || role[2] || "none" };
+	return { ...environment, ROLE: role[1] || role[2] || "none" };
 }
 
 async function runServe(env: Environment): Promise<number> {

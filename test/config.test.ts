@@ -411,6 +411,17 @@ describe("roles", () => {
 		expect(config.warnings.join()).toContain("does not use CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
 	});
 
+	test("a HOST that lets other machines in refuses the demo without --demo-public", () => {
+		const refused = [expect.stringContaining("--demo-public")];
+		for (const HOST of ["0.0.0.0", "::", "192.0.2.1"]) {
+			expect(problemsOf({ HOST })).toEqual(refused);
+			const open = loadConfig({ HOST, DEMO_PUBLIC: "1" }, cwd);
+			expect([open.demo, open.warnings[0]]).toEqual([true, expect.stringContaining("lets other machines in")]);
+			expect(problemsOf({ HOST, DATABASE_URL: "postgres://db/x" })).toEqual([]);
+		}
+		expect(problemsOf({ HOST: "::1" })).toEqual([]);
+	});
+
 	test("only the whole service without settings is the demo; a child gets DEMO", () => {
 		expect(loadConfig({}, cwd).demo).toBe(true);
 		for (const ROLE of ["gateway", "console"]) expect(loadConfig({ ROLE }, cwd).demo).toBe(false);

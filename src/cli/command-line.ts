@@ -38,10 +38,11 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 		.addHelpText("after", afterHelp);
 	addCommand(program, "serve")
 		.summary("run the service (default)")
-		.usage("[--role <ROLE>]")
+		.usage("[--role <ROLE>] [--demo-public]")
 		.option("--role <ROLE>", "all (default), gateway or console: what this process does; all starts the others")
+		.option("--demo-public", "let other machines into the demo, if HOST does")
 		.action(() => {
-			throw new UsageError("`serve` accepts only --role; the environment configures it");
+			throw new UsageError("`serve` accepts only --role and --demo-public; the environment configures it");
 		});
 	for (const command of commands) {
 		const leaf = addLeaf(program, command.name, command.summary);

@@ -4,6 +4,10 @@ import { addPending, type World } from "./world.ts";
 /** Longer than a statement takes, so that the answer was given after the snapshot. */
 const NOTICED_MS = 2_000;
 
+/** Requests whose settlement is in the books; one that was attested as lost has none. */
+export const settledIn = ({ model }: Pick<World, "model">): ReadonlySet<string> =>
+	new Set([...model.usage].filter(([, { card }]) => card !== "").map(([id]) => id));
+
 /**
  * Data that a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send again
  * what it lacks.
@@ -22,9 +26,10 @@ export function keepWhatIsLost(
 	// A daily budget that the new server has forgotten is created again.
 	for (const id of world.ceilings.keys())
 		if (id.includes(":") && !world.model.budgets.has(id)) world.ceilings.delete(id);
+	const settled = settledIn(world);
 	for (const id of knownBefore) {
 		const record = world.requests.get(id);
-		if (!record || world.model.usage.has(id)) continue;
+		if (!record || settled.has(id)) continue;
 		world.count("usage that the new server does not know");
 		const owner = ledgerOf(world, record.host.id, record.epoch);
 		// A process can notice that the server went back only if it had an answer after the snapshot.

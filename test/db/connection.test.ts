@@ -106,6 +106,18 @@ test("a client ends with its connection", async () => {
 	for (let time = 0; time < 2; time++) expect(isConnectionLost(await rejection(client`select 1`))).toBe(true);
 });
 
+test.each(["its deadline", "the client's end"])("the server cancels a running statement at %s", async (moment) => {
+	const isRunning = async () =>
+		(await server.sql`select 1 from pg_stat_activity where query = 'select pg_sleep(25)' and state = 'active'`)
+			.length === 1;
+	const statements = statementsAt(server.url, moment === "its deadline" ? 500 : DEADLINE_MS);
+	const slept = rejection(statements`select pg_sleep(25)`);
+	await waitFor(isRunning, "the statement to run");
+	if (moment !== "its deadline") await statements.end();
+	await slept;
+	await waitFor(async () => !(await isRunning()), "the statement to end", 5_000);
+});
+
 test("a discarded connection is closed though its server does not answer", async () => {
 	const taken: Socket[] = [];
 	let isSilent = false;

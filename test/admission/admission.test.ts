@@ -242,7 +242,7 @@ test("admission does not count a request without credit against its key's limits
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
 });
 
-test("refuses at the account's limit of concurrent requests, except lines of batches", async () => {
+test("admission refuses requests at the account's concurrency limit, except batch lines", async () => {
 	const { admission, request, state, key } = setUp();
 	state.limits = { ...DEFAULT_LIMITS, openRequestsMax: 2, accountShare: 0.5 };
 	const first = (await admission.admit(request())) as Admitted;

@@ -174,7 +174,7 @@ for (const provider of ["github", "google"] as const) {
 	});
 }
 
-test("accepts only fresh tokens of the provider for this client", async () => {
+test("a sign-in accepts only fresh tokens of the provider for this client", async () => {
 	const victim = await signedUp(service);
 	const who = { sub: crypto.randomUUID(), email: victim.email, email_verified: true, name: "Some Body" };
 	const forged = {

@@ -36,7 +36,7 @@ const namesIn = (json: unknown): number => {
 
 const fieldOf = (text: string, field: string) => (checkStructure(text, field) as Structure).field();
 
-test("finds the field that JSON.parse reads and counts its names in any layout", () => {
+test("the check finds the field that JSON.parse reads and counts its names", () => {
 	fc.assert(
 		fc.property(
 			fc.dictionary(fc.oneof(awkward, fc.constant("messages")), value),
@@ -61,7 +61,7 @@ test("finds the field that JSON.parse reads and counts its names in any layout",
 	);
 });
 
-test("finds the last of repeated members; gives up if the name is written with escapes", () => {
+test("the check finds the last of repeated members; gives up on a name with escapes", () => {
 	expect(fieldOf('{"a":[1],"b":{"a":5},"a" : [2] }', "a")?.text).toBe("[2]");
 	expect(fieldOf('{"a":[1],"\\u0061":[2]}', "a")).toBeUndefined();
 	expect(fieldOf('{"\\u0061":[2],"a":[-1.5e3]}', "a")).toBeUndefined();
@@ -70,7 +70,7 @@ test("finds the last of repeated members; gives up if the name is written with e
 	expect(fieldOf("{}", "a")).toBeUndefined();
 });
 
-test("counts a repeated name twice, unlike the parsed value", () => {
+test("the check counts a repeated name twice, unlike the parsed value", () => {
 	expect(fieldOf('{"m":[{"content":[{"x":1}],"content":"hi"}]}', "m")?.names).toBe(3);
 	expect(fieldOf('{"m":[{"content":"a:b{\\"c\\":"}]}', "m")?.names).toBe(1);
 });

@@ -62,7 +62,7 @@ test("the queue serves the owner first that used least of the processor", async 
 	expect(done.lastIndexOf("light")).toBeLessThanOrEqual(6);
 });
 
-test("ends an owner's task before it begins the next", async () => {
+test("the queue ends an owner's task before it begins the next", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const task = async (name: string) => {

@@ -291,7 +291,7 @@ async function settled(request: string, { accountId, keyId } = owner, batch: str
 
 const lost = async () => (await db.sql`select request_id::text as id from batch_lost_request`).map(({ id }) => id);
 
-test("credits the charge of a lost request once, whenever it is settled", async () => {
+test("the charge of a lost request is credited once, whenever it is settled", async () => {
 	const world = createCrashWorld(db, owner, random(29));
 	const id = await world.create([chatLine("a")]);
 	const taken = async () => (await world.books.take(id))?.batch.run ?? 0;
@@ -312,7 +312,7 @@ test("credits the charge of a lost request once, whenever it is settled", async 
 	expect(await credit()).toBe(before + 40);
 });
 
-test("credits other accounts if one account can take no credit", async () => {
+test("other accounts are credited if one account can take no credit", async () => {
 	const { id: full } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${Number.MAX_SAFE_INTEGER} where id = ${full}`;
 	const requests = [crypto.randomUUID(), crypto.randomUUID()] as const;
@@ -331,7 +331,7 @@ test("credits other accounts if one account can take no credit", async () => {
 	expect(await lost()).not.toContain(requests[0]);
 });
 
-test("records the lost requests of a batch whose output was deleted", async () => {
+test("the lost requests of a batch whose output was deleted are recorded", async () => {
 	const world = createCrashWorld(db, owner, random(31));
 	const id = await world.create([chatLine("a"), chatLine("b")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
@@ -371,7 +371,7 @@ test("a batch continues after a failover that lost parts of its output", async (
 	await assertOnce(world, id, names);
 });
 
-test("records requests of an ended batch whose claims a failover lost, once", async () => {
+test("requests of an ended batch whose claims a failover lost are recorded once", async () => {
 	const world = createCrashWorld(db, owner, random(41));
 	const id = await world.create(["a", "b", "c"].map((name) => chatLine(name)));
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };

@@ -95,7 +95,7 @@ for (const isCarriedOut of [true, false]) {
 	}, 20_000);
 }
 
-test("yields the event loop between two lines", async () => {
+test("a run yields the event loop between two lines", async () => {
 	const LINES = 20;
 	let turn = 0;
 	let isOver = false;
@@ -124,7 +124,7 @@ for (const [what, error] of [
 	["that has no server any more", NO_SERVER],
 	["whose room cannot be found out", new Error("scripted: a bug")],
 ] as const) {
-	test(`checks a model ${what} at intervals, yielding to others`, async () => {
+	test(`a run checks a model ${what} at intervals, yielding to others`, async () => {
 		const clock = createManualClock();
 		let asked = 0;
 		let gone = true;

@@ -85,7 +85,7 @@ test("a stop during or before the start leaves no connections or timers", async 
 	await waitFor(async () => (await connections()) === 0, "the connections to be gone");
 }, 30_000);
 
-test("queues a batch without a job after a thousand older open ones", async () => {
+test("the start queues a batch without a job after a thousand older open ones", async () => {
 	// The batches have no output files, so a runner that takes one of them fails.
 	await db.sql`
 		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)

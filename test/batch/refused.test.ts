@@ -80,7 +80,7 @@ test("a batch whose claims are refused pauses, then completes", async () => {
 	expect(refused.size).toBe(0);
 });
 
-test("removes all line rows of finished batches only", async () => {
+test("the clean-up removes all line rows of finished batches only", async () => {
 	const { world, life } = begin(1, 5);
 	const [over, open] = [await world.create([chatLine("a")]), await world.create([chatLine("a")])];
 	await life().run(over);
@@ -96,7 +96,7 @@ test("removes all line rows of finished batches only", async () => {
 	expect(statements).toBe(3);
 });
 
-test("a run stopped while its outcomes are refused leaves its lines to the next", async () => {
+test("a run that stops while its outcomes are refused leaves its lines to the next run", async () => {
 	const { world, names, refused, life } = begin(100, 3);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;

@@ -149,7 +149,7 @@ test("a small request stays in its budget of objects, bytes, calls, sleeps", asy
 	expect(await excess(body, { warmUp: 1_500, requests: 1_000 }, REQUEST)).toEqual([]);
 });
 
-test("an event of a stream stays in its budget", async () => {
+test("an event of a stream stays in its budget of objects, bytes and calls", async () => {
 	expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
 });
 

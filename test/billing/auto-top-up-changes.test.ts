@@ -105,7 +105,7 @@ test("a page that Stripe opens after its payment was given up is closed", async 
 	expect([...stripe.expired]).toContain(stripe.pages.at(-1)?.id ?? "");
 });
 
-test("a second page for a payment whose first page Stripe forgot is closed", async () => {
+test("a payment's second page, opened after Stripe forgot the first, is closed", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);

@@ -324,7 +324,7 @@ test("a cancelled top-up closes its page first; a possibly paid one stays", asyn
 	expect(await stateOf(other.page.topUpId)).toBe("pending");
 });
 
-test("no operator confirms or rejects a card payment", async () => {
+test("operators can neither confirm nor reject a card payment", async () => {
 	const boss = await operator(service);
 	const { page } = await atThePage();
 	const bodies = { confirm: { transactionReference: "BANK-2027-01" }, reject: { reason: "no payment was found" } };

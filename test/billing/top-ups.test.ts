@@ -63,7 +63,7 @@ describe("top-ups", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(100));
 	});
 
-	test("concurrent confirmation and rejection have one outcome, matched by the credit", async () => {
+	test("of a concurrent confirmation and rejection one counts, and the credit agrees", async () => {
 		for (let round = 0; round < 10; round++) {
 			const accountId = await newAccount();
 			const { id } = await topUp(accountId, 100, `ref-either-${round}`);

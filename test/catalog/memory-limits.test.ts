@@ -47,7 +47,7 @@ test("a body's limit is below an account's, and that below the memory's", () => 
 	}
 });
 
-test("a changed file is lowered to the memory and logged once", () => {
+test("limits of a changed file are lowered to the memory and logged once", () => {
 	const lines: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
 	let limits = DEFAULT_LIMITS;

@@ -51,7 +51,7 @@ function startAtTerminal(command: readonly string[], more: Record<string, string
 	});
 }
 
-test("shows the banner only; later errors are one line; Ctrl-C ends the service", async () => {
+test("the terminal shows the banner, then errors of one line; Ctrl-C ends the service", async () => {
 	startAtTerminal(FROM_SOURCE);
 	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
 	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);

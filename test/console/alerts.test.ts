@@ -84,7 +84,7 @@ async function lookAndTell(): Promise<void> {
 }
 const told = () => calls.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.percent ?? null]);
 
-test("a cap is reported at 80 and 100 %, once each; a new cap starts again", async () => {
+test("a cap is reported at 80 and at 100 %, once each, and again after a change", async () => {
 	const id = await newAccount(["key.cap_reached"]);
 	const key = await newKey(id, { cap: 1_000_000_000 });
 	await spend(id, key, 799_999_999);
@@ -293,7 +293,7 @@ test("credit is booked without waiting for a check and is reported by the next o
 	expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 1 }]);
 });
 
-test("a retirement is reported to recent users 30 and 7 days before, again if moved", async () => {
+test("recent users get a retirement's notice 30 and 7 days before, again if it moves", async () => {
 	const asked = await newAccount(["model.retiring"]);
 	const silent = await newAccount([]);
 	const other = await newAccount(["model.retiring"]);
@@ -336,7 +336,7 @@ test("a retirement is reported to recent users 30 and 7 days before, again if mo
 	expect(await look(6, "2027-01-02")).toEqual([[{ model: "leaves", retires_on: "2027-01-02" }], people]);
 });
 
-test("an expiring key is reported once a week before; a new expiry again", async () => {
+test("a key's expiry is reported once, a week before, and again after a change", async () => {
 	const id = await newAccount(["key.expiring"]);
 	const in6 = new Date(Date.now() + 6 * 86_400_000).toISOString();
 	const key = await newKey(id, { expires: in6 });

@@ -41,13 +41,13 @@ test("no value starts a formula, however disguised", () => {
 			}
 });
 
-test("keeps numbers, names and texts", () => {
+test("a CSV file keeps numbers, names and texts", () => {
 	expect(csvLine(["-1", "-1.50", "12", "a-b", "ada@example.com", "x = y", "gpt-4; fast", 3, true, null])).toBe(
 		'-1,-1.50,12,a-b,ada@example.com,x = y,"gpt-4; fast",3,true,\r\n',
 	);
 });
 
-test("fails the request if the first rows fail; breaks off the file if later ones do", async () => {
+test("the request fails if the first rows fail; the file breaks off if later rows fail", async () => {
 	const rows = (fails: number) => {
 		let asked = 0;
 		return csvResponse("a.csv", ["n"], async () => {

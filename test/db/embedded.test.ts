@@ -209,7 +209,7 @@ test("the embedded server does not trust a pid file that names another process",
 	await stranger.stop();
 }, 60_000);
 
-test("several starts create one server, which runs until the last stop", async () => {
+test("several starts share one server, which runs until the last stop", async () => {
 	const folder = newFolder(0o700);
 	const half = join(folder, "postgres", "initdb-1");
 	mkdirSync(half, { recursive: true });

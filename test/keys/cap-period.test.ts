@@ -74,7 +74,7 @@ test("a request counts in the period of its admission", () => {
 	expect(furtherBudgets(key, midnight)).toBe(undefined);
 });
 
-test("accepts IANA time zones, refuses offsets", () => {
+test("a cap accepts IANA time zones and refuses offsets", () => {
 	for (const zone of ["UTC", "Europe/Berlin"]) expect(isTimeZone(zone)).toBe(true);
 	for (const zone of ["+02:00", "XXX-2", "Mars/Olympus", "", "europe/berlin"]) expect(isTimeZone(zone)).toBe(false);
 });

@@ -79,7 +79,7 @@ test("a period's first grant is refused as busy at once while its cap changes", 
 	expect((await storeOf("patient").grant([wish(today, 10)]))[0]).toMatchObject({ amount: 10, available: 990 });
 });
 
-test("a period that is over, in the future or not the cap's grants nothing", async () => {
+test("a past, future or wrong period of a cap grants nothing", async () => {
 	const { key, periodAt, today } = await cappedKey(1_000, "day");
 	await goLive(db, "untimely");
 	const grant = async (budget: string) => (await storeOf("untimely").grant([wish(budget, 10)]))[0];

@@ -286,7 +286,7 @@ test("a full disk refuses new requests, settles running ones and recovers", () =
 	expect(journal.admit(admit("4"))).toBe(1);
 });
 
-test("keeps eight acknowledged segments for a while, and drops them on a full disk", () => {
+test("the journal keeps eight acknowledged segments for a while; none on a full disk", () => {
 	const { disk, state, files } = scriptedDisk();
 	const clock = createManualClock();
 	const { journal } = openTestJournal(disk, clock, { segmentBytesMax: 300, keepMs: 1_000 });

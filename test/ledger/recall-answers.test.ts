@@ -37,7 +37,7 @@ test("a recall whose notification was lost is found within two seconds", async (
 	answers.stop();
 });
 
-test("newer recalls of a budget wait for a slow answer, other budgets' do not", async () => {
+test("newer recalls wait for a slow answer of their budget only", async () => {
 	const { clock, state, answers } = build();
 	const { promise, resolve } = Promise.withResolvers<void>();
 	state.held = promise;

@@ -323,7 +323,7 @@ test("an ended epoch's settlements are settled one by one, as late", async () =>
 	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
 });
 
-test("late settlements are not repeated after a failed connection", async () => {
+test("a failed connection repeats no late settlement", async () => {
 	let asked = 0;
 	const { recover, done } = left(
 		() => ({ late: true }),

@@ -84,7 +84,7 @@ const OLDEST = "select request_id from usage_event order by settled_at limit 1";
 const DAYS = `select date '${TODAY}' - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
 	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
 
-test("the job seals days that are over in order, with their sums", () =>
+test("the job seals past days in order, with their sums", () =>
 	onBooks(async ({ seal, run, broken }) => {
 		expect(await seal()).toBeGreaterThanOrEqual(3);
 		const day = { usage_rows: "4", charged_nano_usd: "46", granted_nano_usd: "2000", returned_nano_usd: "100" };

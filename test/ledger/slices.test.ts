@@ -256,7 +256,7 @@ test("a request for no credit creates a slice without a statement", async () => 
 	expect(calls).toEqual([]);
 });
 
-test("a refused return is retried ever more rarely", async () => {
+test("a refused return is retried at growing intervals", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	await settleMicrotasks();

@@ -193,7 +193,7 @@ test("a dead instance's counts stay for two minutes, its running requests do not
 	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead");
 });
 
-test("setting the database's clock gives away no live share", async () => {
+test("a change of the database's clock gives away no live share", async () => {
 	const { at } = await cluster(2);
 	while (await at(0).enter("key", 5, 5));
 	async function passHours(hours: number): Promise<void> {

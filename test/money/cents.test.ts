@@ -26,7 +26,7 @@ test("cents of an amount are exact integers", () => {
 	);
 });
 
-test("asserts that cents are within range", () => {
+test("cents beyond the range fail an assertion", () => {
 	for (const cents of [900_719_926, -900_719_926, Number.NaN])
 		expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
 });

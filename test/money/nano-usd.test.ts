@@ -40,7 +40,7 @@ const amount = fc.maxSafeNat().map((value) => value as NanoUsd);
 const picoOf = (of: readonly CostLine[]) =>
 	of.reduce((sum, { units, rate: each }) => sum + BigInt(units) * BigInt(each), 0n);
 
-test("adds, subtracts, compares amounts", () => {
+test("amounts add, subtract and compare exactly", () => {
 	const [more, less] = [nanoUsd(7), nanoUsd(4)];
 	expect([addUsd(more, less), displaySum(more, less), subUsd(more, less), displayRest(more, less)]).toEqual([
 		nanoUsd(11),

@@ -81,7 +81,7 @@ test("the binary runs its commands", async () => {
 	client = new OpenAI({ apiKey: key.secret, maxRetries: 0 });
 });
 
-test("serves from a directory without reading the directory's .env or bunfig.toml", async () => {
+test("the binary serves in a directory without reading its .env or bunfig.toml", async () => {
 	writeFileSync(join(directory, ".env"), "LOG_LEVEL=nonsense\nDATABASE_URL=nonsense\n");
 	writeFileSync(join(directory, "bunfig.toml"), 'preload = ["./missing.ts"]\n');
 	server = Bun.spawn([binary], { cwd: directory, env: environment, stdin: "ignore", stdout: "ignore", stderr: "pipe" });

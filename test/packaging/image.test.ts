@@ -74,7 +74,7 @@ async function command(...args: string[]): Promise<Record<string, string>> {
 	return JSON.parse(out);
 }
 
-test("serves as its own user, writes only to its volume, drains at a stop", async () => {
+test("the image serves as its own user, writes only to its volume, drains at a stop", async () => {
 	await assemble();
 	if (IS_ROOT) expect(statSync(within(image.volume)).uid).toBe(image.uid);
 	const server = spawnThere(image.command.slice(1));

@@ -14,7 +14,7 @@ import { waitFor } from "../support/wait.ts";
 testsMayTake(60_000);
 
 // For the short run, `cli/supervise.test.ts` covers a console that ends after the gateways.
-test.if(LONG)("a slow console's late query to a stopping gateway is answered", async () => {
+test.if(LONG)("a stopping gateway answers a slow console's late query", async () => {
 	const database = await withDatabase();
 	const upstream = withUpstream("vllm");
 	const folder = temporaryFolder();

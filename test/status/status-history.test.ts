@@ -97,7 +97,7 @@ async function stored(subject: string, day = TODAY): Promise<[number, number, nu
 }
 
 describe("a minute", () => {
-	test("counts once for several instances", async () => {
+	test("counts once if several instances observed it", async () => {
 		const [a, b] = [await started({ m: "operational" }), await started({ m: "operational" })];
 		await minutes(5, a, b);
 		expect(await stored("m")).toEqual([5, 0, 0]);

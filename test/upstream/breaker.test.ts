@@ -104,7 +104,7 @@ describe("failures proved to be the replica's", () => {
 		expect(breaker.coolMsLeft("z")).toBe(1_000);
 	});
 
-	test("a trial whose client leaves allows another", () => {
+	test("a trial whose client leaves allows another trial", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -113,7 +113,7 @@ describe("failures proved to be the replica's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("a slow trial allows a second trial after five seconds", () => {
+	test("a slow trial allows a second one after five seconds", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);

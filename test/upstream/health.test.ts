@@ -73,7 +73,7 @@ describe("health", () => {
 		await asking.stop();
 	});
 
-	test("two not-ready answers in a row mark a replica as down", async () => {
+	test("two answers in a row that it is not ready mark a replica as down", async () => {
 		const { asking, health, isAnswered, askAgain } = asked();
 		const heard: string[] = [];
 		for (const status of [200, 503, 200, 503, 503, 200]) {
@@ -87,7 +87,7 @@ describe("health", () => {
 		await asking.stop();
 	});
 
-	test("an answered request overrides a replica's not-ready answers", async () => {
+	test("an answered request overrides a replica's answers that it is not ready", async () => {
 		const model = modelOver([server.spec()]);
 		const health = () => upstreams.replicas()[0]?.health;
 		const asked = async (times: number) => {

@@ -56,7 +56,7 @@ test.each(CALLS)("%s whose client left is aborted without blaming the replica", 
 	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
 });
 
-test.each(CALLS)("%s that is answered after its client left fails as aborted", async (_, callOf, body) => {
+test.each(CALLS)("%s whose answer comes after its client left fails as aborted", async (_, callOf, body) => {
 	const { upstreams, context, leave, answer } = setUp({ breakerFailuresInRow: 1 });
 	const call = upstreams.call(model, callOf(context));
 	leave();
@@ -65,7 +65,7 @@ test.each(CALLS)("%s that is answered after its client left fails as aborted", a
 	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
 });
 
-test.each(CALLS)("%s that is answered before its client leaves is delivered", async (_, callOf, body) => {
+test.each(CALLS)("%s whose answer comes before its client leaves is delivered", async (_, callOf, body) => {
 	const { upstreams, context, leave, answer } = setUp();
 	const call = upstreams.call(model, callOf(context));
 	answer.resolve(Response.json(body));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { showStripeAmount } from "../../src/web/shown-money.ts";
 
-test("formats Stripe amounts with the decimals of their currency", () => {
+test("Stripe's amounts have the decimals of their currency", () => {
 	const shown = [
 		[1_250, "usd"],
 		[5, "eur"],

@@ -86,7 +86,7 @@ test("a single plane is not blamed for the other plane's duties", async () => {
 	expect(await of("console")).toEqual(["configuration warning", "database broken", "mail warning", "payments note"]);
 }, 60_000);
 
-test("reports an unreadable configuration, or a catalogue mistake with its line", async () => {
+test("`doctor` reports an unreadable configuration and the line of a catalogue mistake", async () => {
 	const wrong = await runCli(["doctor", "--json"], { PORT: "many" }, folder);
 	expect([wrong.exitCode, wrong.json<{ findings: Finding[] }>().findings[0]?.what]).toEqual([
 		1,

@@ -126,7 +126,7 @@ test.each([0, 2])("a repetition learns the charge of attempt %p of a dead instan
 	expect(upstream.requests.length).toBe(before);
 });
 
-test("an outage of claims is a retryable 503; other requests are served", async () => {
+test("without claims a request with a key gets a retryable 503; others are served", async () => {
 	const { secret } = await service.customer();
 	await (await complete(0, secret, null)).text();
 	await service.db.sql`alter table idempotency_claim rename to idempotency_claim_away`;

@@ -31,7 +31,7 @@ const ask = (secret: string, query: string, headers = {}) =>
 	fetch(`${service.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${secret}`, ...headers } });
 const march = "?from=2026-03-01&to=2026-03-01";
 
-test("sums by group and UTC day, exact to the nano-dollar", async () => {
+test("the sums by group and UTC day are exact to the nano-dollar", async () => {
 	const { secret, other } = await summed();
 	const by = async (group: string, range = march) => {
 		const { data } = await (await ask(secret, `${range}&group_by=${group}`)).json();
@@ -72,7 +72,7 @@ test("sums by group and UTC day, exact to the nano-dollar", async () => {
 	]);
 });
 
-test("sums by project in pages, with usage outside projects", async () => {
+test("the sums by project have pages, and usage outside projects", async () => {
 	const { accountId, secret, other } = await summed();
 	const { id } = await createProject(service.db.statements, accountId, { name: "search" });
 	/** Copies a key's hourly sums into a project's, in the form of the aggregation job. */
@@ -133,7 +133,7 @@ test("pages of any length hold each row once, as JSON and CSV", async () => {
 	}
 });
 
-test("hides other accounts and names wrong parameters", async () => {
+test("the sums hide other accounts, and errors name wrong parameters", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const none = await (await ask(stranger.secret, `${march}&key=key_00`)).json();
@@ -164,7 +164,7 @@ test("hides other accounts and names wrong parameters", async () => {
 	expect((await service.post("/v1/usage", secret, {})).status).toBe(405);
 });
 
-test("refuses queries of the account with the most waiting", async () => {
+test("the gateway refuses queries of the account with the most waiting", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const holds = await service.db.sql.reserve();

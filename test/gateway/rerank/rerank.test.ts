@@ -65,14 +65,14 @@ test.each(DIALECTS)("%s ranks in one shape, priced by the search", async (dialec
 	}
 });
 
-test("counts a search for each hundred documents", async () => {
+test("a rerank counts a search for each hundred documents", async () => {
 	const { secret, accountId } = await service.customer();
 	const many = Array.from({ length: 101 }, (_, at) => `document ${at}`);
 	await service.post("/v1/rerank", secret, { model: "rerank-vllm", query: "q", documents: many });
 	expect(await only(accountId)).toMatchObject({ charged: 4_000_000, units: 2, reserved: 4_000_000 });
 });
 
-test("omits documents unless they are requested", async () => {
+test("a rerank omits documents unless they are requested", async () => {
 	const { secret } = await service.customer();
 	const response = await service.post("/v1/rerank", secret, {
 		model: "rerank-vllm",
@@ -85,7 +85,7 @@ test("omits documents unless they are requested", async () => {
 	]);
 });
 
-test("charges tokens if they have a rate", async () => {
+test("a rerank charges tokens if they have a rate", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/rerank", secret, { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] });
 	expect(await only(accountId)).toMatchObject({ charged: 400, prompt_tokens: 8, basis: "exact" });

@@ -183,7 +183,7 @@ async function check(scene: Scene): Promise<string> {
 	return `${scene.stream ? "streamed" : "whole"} ${gaveUp ? "gave its place up" : event.ending}`;
 }
 
-test("settles once for the delivered part in any order of events", () =>
+test("a request settles once for the delivered part in any order of events", () =>
 	fc.assert(
 		fc.asyncProperty(scenes, async (scene) => void (await check(scene))),
 		{ numRuns: 300 },

@@ -37,7 +37,7 @@ test("the estimate learns the tokens of an event from finished streams", async (
 	expect(await estimate("another")).toEqual({ basis: "estimated", completion_tokens: 12 });
 });
 
-test("charges six tokens to a client that leaves after six", async () => {
+test("a client that leaves after six tokens is charged six", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(
 		reply()

@@ -75,7 +75,7 @@ describe("a finished request", () => {
 	});
 });
 
-test("charges the output delivered before an event that is not JSON", async () => {
+test("the output delivered before an event that is not JSON is charged", async () => {
 	const event =
 		'{"choices":[{"index":0,"delta":{"content":"aaaa bbb"},"finish_reason":null}],"usage":{"prompt_tokens":6,"completion_tokens":2}}';
 	const { accountId, events } = await stream(reply().raw(`data: ${event}\n\ndata: {oops\n\n`));

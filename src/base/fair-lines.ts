@@ -4,7 +4,7 @@ import { SlotMap } from "./slot-map.ts";
 interface Line<Waiter> {
 	readonly owner: string;
 	readonly waiters: LinkedQueue<Waiter>;
-	/** Order of the queues: a lower turn has waited longer. */
+	/** Number of the owner's last service: among equals, the owner with the lowest number is next. */
 	turn: number;
 }
 

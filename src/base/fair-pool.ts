@@ -116,7 +116,7 @@ export function createFairPool({
 		},
 		/** Takes an amount. Faults of `own` (default rate_limit_exceeded) and `full` (default overloaded). */
 		take,
-		/** Adds an amount that cannot be refused. */
+		/** Counts an amount that is already in use, even beyond the owner's share or the pool's size. */
 		add,
 		giveBack,
 		/** Registers a holder that may be ended. Returns its slot for `keeps`. */

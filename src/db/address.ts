@@ -42,13 +42,13 @@ export interface Address {
 	readonly hosts: readonly Host[];
 	readonly user: string;
 	readonly password: string;
-	/** Empty: the user's name is the database's. */
+	/** Name of the database; empty: it is the user's name. */
 	readonly database: string;
 	readonly applicationName: string | undefined;
 	readonly sslMode: (typeof SSL_MODES)[number];
 	/** A file, or `system`. */
 	readonly sslRootCert: string | undefined;
-	/** Seconds; undefined: the caller decides. */
+	/** Longest time to connect, in seconds; undefined: the address names none. */
 	readonly connectS: number | undefined;
 	/** Seconds; 0: off. */
 	readonly keepAliveS: number;

@@ -187,7 +187,7 @@ export class UsageTally {
 	#allCounted = false;
 	/** Number of records without choices; if each choice ends with one, the number of ended choices. */
 	#records = 0;
-	/** Records per choice; undefined if no choice has its own. */
+	/** Usage records by choice; undefined if no choice has a record. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;
 
 	/** `choicesOfPrompt`: choices per prompt of a text completion; undefined for a chat. */

@@ -10,7 +10,7 @@ let asked: Promise<boolean> | undefined;
 /** Registers the function that opens the dialog; it resolves with true if the password was entered. */
 export function onPasswordAsked(open: Ask | undefined): void {
 	ask = open;
-	// An unmounted dialog never resolves.
+	// The promise of a dialog that is gone from the page never resolves, so it is not awaited any more.
 	asked = undefined;
 }
 

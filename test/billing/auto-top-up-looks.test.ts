@@ -126,7 +126,7 @@ test("a clock set back a month blocks no account and exceeds no monthly limit", 
 	const ben = await payer("processing");
 	await spend(ben, 60);
 	await pass(1);
-	// Rows as versions before the migration wrote them.
+	// These rows have the form that versions before the migration wrote.
 	const later = db.sql`interval '31 days'`;
 	await db.sql`update auto_top_up_attempt set begun_at = begun_at + ${later}, look_at = look_at + ${later}`;
 	await spend(ann, 100);

@@ -59,7 +59,7 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const known = new Map<string, number>();
 	const worthOf = ({ name, value }: Attr) =>
 		/^(class|role|style|type|scope|aria-\w+)$/.test(name) ? value : value !== "";
-	/** A number that is equal for elements of the same structure. */
+	/** A hash of an element's structure: equal for elements of the same structure. */
 	const makeOf = (element: Element): number => {
 		const parts = new Set<string>();
 		for (const child of element.childNodes) {

@@ -155,7 +155,7 @@ test("a failed heartbeat is repeated soon, once, and not after the epoch's end",
 	state.away = true;
 	await heartbeat.sync();
 	state.away = false;
-	// The next heartbeat and one repetition, however many heartbeats failed.
+	// Two timers: the next heartbeat, and one repetition however many heartbeats failed.
 	expect(clock.pending()).toBe(2);
 	clock.advance(200);
 	await heartbeat.sync();

@@ -50,7 +50,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
 }
 
-/** The lease ends between the third and the fourth poll, which finds it over while its grace still runs. */
+/** The lease ends between the third and the fourth poll. The fourth one finds it over, within its grace. */
 const TTL_MS = 2_700;
 
 test("the witness records an instance as silent after its lease, by its own clock", async () => {

@@ -44,7 +44,7 @@ const SCENARIOS: readonly Scenario[] = [
 const LAG_MS = 3_000;
 const AFTER_MS = 4_000;
 const PAUSE_MS = 20;
-/** Slow enough that a batch is running when the failover starts, and when replication ends before. */
+/** Slow enough that a batch still runs when replication stops and when the failover starts. */
 const BATCH_ANSWER_MS = 300;
 
 type Key = Customer["key"];

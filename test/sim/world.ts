@@ -136,7 +136,7 @@ function createState(
 		ceilings: new Map<string, number>(),
 		/** The total grants of a budget when its limit was lowered, by lease; by the number of its entry. */
 		lowerings: watchLowerings(model),
-		/** Draws in progress, with the least credit so far that could have covered each. */
+		/** Draws in progress. Each has the least credit that was available since it began. */
 		draws: new Set<PendingDraw>(),
 		mutant,
 		listeners: new Set<() => void>(),

@@ -18,7 +18,7 @@ interface Load {
 	readonly model: string;
 	readonly replica: string;
 	readonly atMs: number;
-	/** Averages over the time in the catalogue. */
+	/** Places in use and all places: averages over the time for which the replica was in the catalogue. */
 	readonly used: number;
 	readonly places: number;
 }

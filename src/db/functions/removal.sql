@@ -38,7 +38,7 @@ begin
   end if;
   state := 'idle';
   if r.usage_frozen < r.usage_before then
-    -- The sums must be rebuilt first if they have to be: a rebuild needs all rows.
+    -- If the sums must be rebuilt, that comes first, because a rebuild needs all rows.
     if books_closed(r.usage_said_at) and pg_try_advisory_xact_lock(hashtextextended('usage is read again', 0))
         and exists (select 1 from usage_cursor c where c.horizon <= pg_current_xact_id()::text::bigint) and usage_fold() is not null then
       update removal set usage_frozen = usage_before, usage_at = '-infinity', usage_id = '00000000-0000-0000-0000-000000000000' where id = 1;

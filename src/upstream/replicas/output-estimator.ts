@@ -10,7 +10,7 @@ const STREAMS_KNOWN_MIN = 3;
 const KEPT_SHARE = 0.97;
 /** Longer streams count as if they had so many events. */
 const EVENTS_WEIGHED_MAX = 512;
-/** A stream that differs from the estimate by more than this factor counts as if it differed by this factor. */
+/** Largest factor by which one stream can differ from the estimate; a larger difference counts as this one. */
 const OUTLIER_FACTOR = 4;
 /** Compensates rounding errors, so that whole numbers stay whole. */
 const ROUNDING = 1e-6;

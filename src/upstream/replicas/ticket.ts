@@ -69,7 +69,7 @@ export class Ticket {
 		this.replica.judge(this.#call, verdict);
 	}
 
-	/** See `createBreaker`. */
+	/** Monotonic time of the last failure of another call since the replica's last answer, if there was one. */
 	otherFailureAtMs(): number | undefined {
 		return this.replica.otherFailureAtMs(this.#call);
 	}

@@ -137,7 +137,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
 		// 1,000 requests of 6,000 tokens at $1 and 400 tokens at $2 per million.
 		await bars.getByText("$6.80").first().waitFor();
-		// The stage's own requests do not change this median. The last model has 19 answers, too few for a figure.
+		// The requests of this test do not change Llama's median. Mistral has 19 answers, too few for a figure.
 		await bars.getByRole("listitem").filter({ hasText: "Llama 3.3" }).getByText("84 tokens/s").waitFor();
 		expect(await bars.getByRole("listitem").filter({ hasText: "Mistral" }).getByText("tokens/s").count()).toBe(0);
 		const row = (name: string) =>

@@ -66,7 +66,8 @@ describe("the source", () => {
 		]);
 	});
 	test("has no file over its maximum length", () => expect(lengthProblems(source)).toEqual([]));
-	test("passes at most eight dependencies in one object", () => expect(bagProblems(source)).toEqual([]));
+	// The search of all source takes more than the default of 5 s on a busy machine.
+	test("passes at most eight dependencies in one object", () => expect(bagProblems(source)).toEqual([]), 60_000);
 	test("has no barrels, no utility files", () => expect(nameProblems(source)).toEqual([]));
 	test("has named states in each closure that changes six variables", () => expect(stateProblems(source)).toEqual([]));
 

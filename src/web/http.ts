@@ -37,7 +37,7 @@ export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
 	return response.json() as Promise<T>;
 }
 
-/** Sends a request. The JSON content type proves that no foreign form sent it. ApiError `lost` if there is no response. */
+/** Sends a request. The JSON content type proves that no foreign form sent it. ApiError `lost` without a response. */
 export async function send(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const response = await fetch(url, { headers, ...init }).catch((error) => {

@@ -8,7 +8,7 @@ interface UsageField {
 	readonly nullable?: true;
 	/** Absent in an event if the column is null. */
 	readonly optional?: true;
-	/** True if archived rows, and so seals, contain the field. Adding a field to them needs a new format of seals. */
+	/** True for a number of tokens or other units that the request used; 0 if none. */
 	readonly count?: true;
 	/** Part of an archived row and its seal; a new field only with a new format of seals. */
 	readonly archived?: true;

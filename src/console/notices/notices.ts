@@ -209,7 +209,7 @@ function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountI
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<Outcome["state"]> {
 	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
-	// By ctid for the same reason as in `claim`.
+	// `state || ''` forces the search by key: without statistics PostgreSQL prefers the index of waiting notices.
 	const [written] = await statements<Pick<Outcome, "state">>`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})

@@ -8,7 +8,7 @@ const MOMENT_MS = 100;
  * must not throw.
  */
 export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void) {
-	/** Work in order of its start; undefined if it ended. Not a Set, because of the problem described in `SlotPool`. */
+	/** Work in order of its start; undefined if it ended. Not a Set, which keeps memory of removed members. */
 	let young: (One | undefined)[] = [];
 	/** Number that the first entry of `young` has. */
 	let before = 0;

@@ -13,7 +13,7 @@ export interface RunDeps {
 	readonly env: Environment;
 	loadConfig(): Config;
 	readonly log: Log;
-	/** See `database-session.ts`. */
+	/** Returns the URL for clients if the schema is complete; undefined if it must be migrated. */
 	readonly preparedUrl?: SessionDeps["preparedUrl"];
 	/** Writes whole lines to stdout, as the next one does to stderr. */
 	out(text: string): void;

@@ -13,7 +13,7 @@ export interface SlicePumpDeps {
 	newUuid: () => string;
 	/** Returns free credit that is not promised to a request. */
 	giveBack(slice: Slice): void;
-	/** See `GrantsDeps`. */
+	/** Called if a grant's outcome stays unknown. If it was granted, closing the epoch returns the credit. */
 	onUnknown(budget: string): void;
 	/** Called when the slice has no waiters left. */
 	onServed(slice: Slice): void;

@@ -22,7 +22,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	/** True if output arrived after the newest usage record. */
 	#uncounted = false;
 	protected readonly soFar = newOtherFields();
-	/** True if sources are still to be sent. */
+	/** True if the server's list of sources has changed and was not sent to the client yet. */
 	protected sourcesWait = false;
 
 	constructor(dialect: Dialect, choicesAsked: number, choicesMax: number, choicesOfPrompt?: number) {

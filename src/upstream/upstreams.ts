@@ -93,7 +93,7 @@ export function createUpstreams(
 			);
 		},
 		wake: (modelId: string) => pools.get(modelId)?.wake(),
-		/** See `room` of `createPool`. Rejects with Fault service_unavailable if the model has no server. */
+		/** Resolves with the number of free places for batch lines. Fault service_unavailable if the model has no server. */
 		async room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number> {
 			const pool = pools.get(modelId);
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");

@@ -49,7 +49,7 @@ function byteTokens(messages: readonly Message[], rendered: readonly unknown[]):
 describe("text that a tokenizer makes longer", () => {
 	const bound = (content: string, of = model) => promptTokensMax(measureChat([{ role: "user", content }], [], of), of);
 
-	test("is bounded by its normalized form", () => {
+	test("has the bound of its normalized form", () => {
 		expect(bound("\u{FDFA}".repeat(100))).toBeGreaterThanOrEqual(3_300);
 		const characters = fc.array(
 			fc.integer({ min: 0x80, max: 0x10ffff }).filter((code) => code < 0xd800 || code > 0xdfff),

@@ -3,7 +3,7 @@ import type { Arrival } from "./counting-upstream.ts";
 import type { Excuse } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
 
-/** Outcomes of requests of untouched customers. */
+/** Verdict on refused requests of customers to whom no fault was done. */
 export interface WarmVerdict {
 	readonly finding: Finding;
 	/** Number of other refusals, all with one known cause. */

@@ -100,7 +100,7 @@ test("instances that may hold credit are listed before former ones", async () =>
 	}
 });
 
-test("uncharged late settlements are shown with the checks of the books", async () => {
+test("the page of the books' checks shows late settlements that were not charged", async () => {
 	const { sql } = service.db;
 	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at) values
 		('i', 1, 12, 3000000, '2026-01-01'), ('j', 4, 5, 40, '2026-01-02')`;

@@ -92,7 +92,7 @@ test("a running process's journal is left alone on a mount without locks", async
 	}
 }, 30_000);
 
-test("a journal from before a restore takes nothing from its number's new epoch", async () => {
+test("a journal from before a restore takes no credit from the epoch with its number", async () => {
 	await world.serveThere(30_000);
 	await world.child.end();
 	const before = world.db;

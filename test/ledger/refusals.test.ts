@@ -91,7 +91,7 @@ test("an unanswered recall is sent again", async () => {
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a repeated grant's refusal leads to a new grant with credit returned since", async () => {
+test("after a repeated grant is refused, a new grant uses credit returned since", async () => {
 	const { slices, state, clock } = scripted(5);
 	let replies = 0;
 	state.beforeReply = async () => {
@@ -320,7 +320,7 @@ test("a grant wakes only as many waiters as it covers", async () => {
 	expect(await Promise.all(reserved)).toEqual(["drawn", "refused"]);
 });
 
-test("a contested budget returns freed credit and draws nothing ahead", async () => {
+test("an instance returns freed credit of a contested budget and draws nothing ahead", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);

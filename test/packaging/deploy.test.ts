@@ -107,7 +107,7 @@ describe("the environment", () => {
 		expect(Object.keys(env).filter((name) => !known.has(name))).toEqual([]);
 	});
 
-	test.each(Object.entries(environments()))("of %s is a configuration for production, without traces", (_, env) => {
+	test.each(Object.entries(environments()))("of %s is valid for production and sends no traces", (_, env) => {
 		const secrets = { DATABASE_URL: "postgres://a:b@c/d", KEY_PEPPER: "k".repeat(64), CONSOLE_SECRET: "c".repeat(64) };
 		const paths = { CONFIG: join(DEPLOY, "compose/catalogue/tollgate.yaml"), PUBLIC_URL: "https://a.example" };
 		const config = loadConfig({ ...secrets, ...env, ...paths }, ROOT);

@@ -54,7 +54,7 @@ export const ENDING_CHECKS: Checks = {
 		if (!world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const other = await world.customer();
-		// This server answers the stream with an empty 200, which looks like a fault of its own: the client gets a 502.
+		// The server answers with an empty 200. The gateway takes that for the server's failure, so the client gets a 502.
 		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
 		const statuses = new Set<number>();
 		for (let nth = 0; nth < 8; nth += 1) {

@@ -118,7 +118,7 @@ export class ScriptedCall {
 		this.usage = { promptTokens: PROMPT, completionTokens: this.tokens, cachedTokens: 0, reasoningTokens: 0 };
 	}
 
-	/** Has the shape of an AnswerStream. */
+	/** The next events, as an AnswerStream returns them; null at the end. */
 	next(): Promise<readonly ChatChunk[] | null> {
 		const step = Promise.withResolvers<readonly ChatChunk[] | null>();
 		const ready = this.#ready.shift();

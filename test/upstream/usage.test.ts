@@ -189,13 +189,13 @@ describe("the usage of a stream", () => {
 			expect(tally.isFinal()).toBe(true);
 		});
 
-		test("is not final after running records", () => {
+		test("is not final while the server sends running counts", () => {
 			const tally = new UsageTally("per_choice", 2);
 			noteAll(tally, 6);
 			expect(tally.isFinal()).toBe(false);
 		});
 
-		test("keeps the final record without choices", () => {
+		test("keeps the final record, which has no choices", () => {
 			for (const style of ["sum", "per_choice"] as const) {
 				const tally = new UsageTally(style, 2);
 				tally.note(counts(39, 17), undefined, false, 6);

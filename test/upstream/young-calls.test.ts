@@ -90,7 +90,7 @@ test("a client that leaves is noticed at once in long calls and in streams", asy
 	await expect(stream.next()).rejects.toMatchObject({ kind: "aborted" });
 });
 
-test("a deadline that passed early ends the call once it is watched", async () => {
+test("a deadline that passed before the call had a timer ends the call", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
 	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
 	await tickBarrier();

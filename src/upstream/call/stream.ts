@@ -17,7 +17,7 @@ export interface StreamCall<Chunk> {
 	readonly wire: StreamWire<Chunk>;
 	/** The request in the replica's dialect: JSON text or a form. */
 	body(replica: Replica): string | FormData;
-	/** See `Tries`. */
+	/** Leaves out the output limit from now on. False if there was none, or if the server needs it. */
 	dropLimit?(): boolean;
 	/** Called when the answer starts or the request has failed: it will not be sent again. */
 	over?(): void;

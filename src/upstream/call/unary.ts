@@ -45,7 +45,7 @@ export interface CountedReply {
 export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
 	run(ask: PostSender, replica: Replica): Promise<Reply>;
-	/** See `Tries`. */
+	/** Leaves out the output limit from now on. False if there was none, or if the server needs it. */
 	dropLimit?(): boolean;
 }
 

@@ -120,7 +120,7 @@ export function createReplica(
 		noteUsage(usage: ReportedUsage | undefined) {
 			if (usage?.contradicts) counts.contradictions += 1;
 		},
-		/** See `createBreaker`. */
+		/** Judges a call that was released as `suspect`. */
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
 		/** Monotonic time of its last answer to a request; undefined without one. */

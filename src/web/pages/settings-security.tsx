@@ -108,7 +108,7 @@ export function TwoFactorPanel() {
 	);
 }
 
-/** Modules of white margin, which scanners need. */
+/** Width of the QR code's white margin, in its squares. Scanners need it. */
 const BORDER = 2;
 
 /** Black on white in both colour schemes, as scanners expect. */

@@ -425,6 +425,20 @@ describe("accounts", () => {
 		}
 	});
 
+	test("several accounts leave a sixteenth of the places to accounts without one", async () => {
+		const parts = setUp([16, 16], { accountShare: 0.75, queueLengthMax: 90 });
+		const served: { who: string; ticket: Ticket }[] = [];
+		const wait = waiting(parts, served);
+		for (const who of ["a", "b"]) wait(who, 20);
+		await turn();
+		expect([served.length, parts.pool.contended()]).toEqual([30, true]);
+		for (const who of ["new", "other"]) parts.take({ accountId: who });
+		// A place goes to the reserve first.
+		served[0]?.ticket.release("ok");
+		await turn();
+		expect(served.length).toBe(30);
+	});
+
 	test("the share follows the current places", async () => {
 		const parts = setUp([4, 4], { accountShare: 0.75 });
 		const [a] = parts.replicas as [Replica, Replica];

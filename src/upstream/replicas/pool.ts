@@ -23,12 +23,15 @@ export type Pool = ReturnType<typeof createPool>;
 
 type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
 
+/** Share of the places for accounts that hold none, so that long requests of several accounts cannot take all. */
+const RESERVE = 1 / 16;
+
 /** Interval at which waiting requests are checked even without an event. */
 const LOOK_MS = 1_000;
 
 /**
  * Replicas of a model, and the requests that wait for a place. Serves the account with the fewest places first; an
- * account has at most its `account_share`. If the queue is full, the account with the most waiting requests loses its
+ * account has at most its `account_share`, and the last sixteenth is for accounts without a place. If the queue is full, the account with the most waiting requests loses its
  * last one to an account with fewer.
  */
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
@@ -38,6 +41,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	let leaving: readonly Replica[] = [];
 	/** Occupied places per account. */
 	const held = new CounterMap();
+	let allHeld = 0;
 	const lines = createFairLines<Waiter>(
 		({ options }) => options.accountId,
 		(accountId) => held.of(accountId),
@@ -84,12 +88,18 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);
 	}
 
+	/** True if only the reserve is left. */
+	function isReserveLeft(): boolean {
+		const places = placesOf(replicas);
+		return limits().accountShare < 1 && places - allHeld <= Math.floor(places * RESERVE);
+	}
+
 	/** True if the account has its full share of all places. */
 	function hasItsShare(accountId: string): boolean {
 		const { accountShare } = limits();
 		const places = held.of(accountId);
 		if (places === 0 || accountShare === 1) return false;
-		return places >= Math.max(1, Math.floor(placesOf(replicas) * accountShare));
+		return isReserveLeft() || places >= Math.max(1, Math.floor(placesOf(replicas) * accountShare));
 	}
 
 	function choose(wanted: AcquireOptions): Replica | undefined {
@@ -101,6 +111,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** Counts an account's places. Those of batch lines do not count, because they yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
+		allHeld += change;
 		lines.goBehind(accountId);
 	}
 
@@ -211,7 +222,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
 		},
 		/** True if requests wait because all places are occupied. */
-		contended: (): boolean => lines.size() > 0 && areAllTaken(replicas),
+		contended: (): boolean => lines.size() > 0 && (areAllTaken(replicas) || isReserveLeft()),
 		/** Refuses all waiting requests with `why`; by default because no replica is available. */
 		close(why: Error = noneUsable([])) {
 			replicas = [];

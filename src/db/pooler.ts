@@ -34,13 +34,18 @@ const ANSWER_MS_MAX = 10_000;
  * session would stay for ever.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
+	const problem = await sessionProblem(client, url);
+	if (problem !== undefined) throw new Fault("service_unavailable", problem);
+}
+
+/** Like `checkOwnSession`, with clients of its own: a pooler may change its mode while the service runs. */
+export const pooledProblem = (url: string) => withClient(url, (client) => sessionProblem(client, url));
+
+async function sessionProblem(client: postgres.Sql, url: string): Promise<string | undefined> {
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
 	const isPooled = (other: postgres.Sql) => inTime(isPooledByTransaction(session(client), session(other)));
-	if (!(await withClient(url, isPooled))) return;
-	throw new Fault(
-		"service_unavailable",
-		"A pooler hands sessions of the database around between transactions: connect to PostgreSQL itself, or set the pooler to session mode.",
-	);
+	if (!(await withClient(url, isPooled))) return undefined;
+	return "A pooler hands sessions of the database around between transactions: connect to PostgreSQL itself, or set the pooler to session mode.";
 }
 
 function inTime<T>(answer: PromiseLike<T>): Promise<T> {

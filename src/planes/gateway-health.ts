@@ -5,6 +5,7 @@ import { startWatch, type Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type LostAct, lostActsProblem, readLostActs } from "../cluster/lost-acts.ts";
 import { type DurabilityWatch, readDurability, startDurabilityWatch } from "../db/durability.ts";
+import { pooledProblem } from "../db/pooler.ts";
 import type { Statements } from "../db/statements.ts";
 import type { DiskRoom } from "../files/disk-room.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
@@ -23,9 +24,17 @@ export interface BooksCheck {
 
 const FIRST_COUNT_MS = 1_000;
 const FIRST_LOOK_AT_BOOKS_MS = 5_000;
+/** The start has checked them. */
+const FIRST_LOOK_AT_SESSIONS_MS = 60_000;
 
 /** Reads values from the database periodically, for a gateway's metrics and health. */
-export function startGatewayWatches(deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup }) {
+export function startGatewayWatches(deps: {
+	statements: Statements;
+	url: string;
+	clock: Clock;
+	log: Log;
+	cleanup: Cleanup;
+}) {
 	const { statements, clock, log, cleanup } = deps;
 	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
 	cleanup.add(() => durability.stop());
@@ -44,7 +53,8 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 	const payments = watch("payments in question", FIRST_COUNT_MS, () => countOpenFindings(statements));
 	const refused = watch("refused settlements", FIRST_COUNT_MS, () => countRefusedSettlements(statements));
 	const lostActs = watch("lost acts", FIRST_COUNT_MS, () => readLostActs(statements));
-	return { books, durability, payments, refused, lostActs };
+	const pooled = watch("sessions of the database", FIRST_LOOK_AT_SESSIONS_MS, () => pooledProblem(deps.url));
+	return { books, durability, payments, refused, lostActs, pooled };
 }
 
 /** Age of unsent settlements from which Postgres counts as refusing them; they are sent every 0.1 s. */
@@ -61,6 +71,7 @@ export function createGatewayHealth(deps: {
 	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
 	lostActs: Pick<Watch<readonly LostAct[]>, "last">;
+	pooled: Pick<Watch<string | undefined>, "last">;
 	room: Pick<DiskRoom, "problem">;
 	console: Pick<ConsoleProxy, "problem">;
 }): () => HealthReport {
@@ -79,6 +90,7 @@ export function createGatewayHealth(deps: {
 			() => ((payments.last() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
 			deps.durability.problem,
 			() => lostActsProblem(deps.lostActs.last() ?? []),
+			deps.pooled.last,
 			() => settlementsLate(instanceLease),
 			deps.room.problem,
 			deps.console.problem,

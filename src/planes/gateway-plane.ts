@@ -125,7 +125,8 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	});
 	const refusals = createRefusals({ statements, clock, log });
 	cleanup.add(() => refusals.stop());
-	const { books, durability, payments, refused, lostActs } = startGatewayWatches({ statements, clock, log, cleanup });
+	const watches = startGatewayWatches({ statements, url: db.url, clock, log, cleanup });
+	const { books, durability, payments, refused, lostActs, pooled } = watches;
 	const clients = {
 		bodyMemory: createBodyMemory({ limits: catalog.limits }),
 		bodyReads: createBodyReads(clock),
@@ -191,7 +192,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		cors: catalog.cors,
 		health: createGatewayHealth({
 			stopping: () => drainEndMs !== undefined,
-			...{ instanceLease, catalog, books, payments, durability, lostActs, room, console: deps.console },
+			...{ instanceLease, catalog, books, payments, durability, lostActs, pooled, room, console: deps.console },
 		}),
 		metrics: metricsOfAll(metrics, deps.otherMetrics, workerLabel(config)),
 		console: deps.console,

@@ -2,21 +2,25 @@ import { expect, test } from "bun:test";
 import { createCleanup } from "../../src/base/cleanup.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Watch } from "../../src/base/watch.ts";
+import { pooledProblem } from "../../src/db/pooler.ts";
 import { type BooksCheck, createGatewayHealth, startGatewayWatches } from "../../src/planes/gateway-health.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { startFakePooler } from "../support/fake-pooler.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-function healthOf(books: Pick<Watch<BooksCheck | undefined>, "last">, problem?: string) {
+function healthOf(books: Pick<Watch<BooksCheck | undefined>, "last">, problem?: string, pooled?: string) {
 	const rest = {
 		instanceLease: { problem: () => problem, present: () => undefined },
 		catalog: { current: () => ({ revision: 1 }), problems: () => [] },
 		payments: { last: () => 0 },
 		durability: { problem: () => undefined },
 		lostActs: { last: () => [] },
+		pooled: { last: () => pooled },
 		room: { problem: () => undefined },
 		console: { problem: () => undefined },
 		stopping: () => false,
@@ -30,7 +34,7 @@ test("the age of the last books check is measured by the database's clock", asyn
 	for (const aheadMs of [-DAY_MS, 0, DAY_MS]) {
 		const clock = createManualClock(Date.now() + aheadMs);
 		const cleanup = createCleanup({ clock, log: silentLog });
-		const { books } = startGatewayWatches({ statements: db.statements, clock, log: silentLog, cleanup });
+		const { books } = startGatewayWatches({ statements: db.statements, url: db.url, clock, log: silentLog, cleanup });
 		const health = healthOf(books);
 		clock.advance(5_000);
 		await waitFor(() => books.last() !== undefined, "the books to be seen");
@@ -39,6 +43,23 @@ test("the age of the last books check is measured by the database's clock", asyn
 		expect(health().warnings).toEqual(["the books were not checked for an hour: no console is running"]);
 		await cleanup.run();
 	}
+});
+
+test("a pooler that changes to transaction mode is named in readiness", async () => {
+	const db = await withDatabase();
+	const mode = { byTransaction: false };
+	const pooler = startFakePooler(db.url, mode);
+	atEnd(() => pooler.stop());
+	const clock = createManualClock();
+	const cleanup = createCleanup({ clock, log: silentLog });
+	const deps = { statements: db.statements, clock, log: silentLog, cleanup };
+	const { pooled } = startGatewayWatches({ ...deps, url: pooler.url });
+	expect(await pooledProblem(pooler.url)).toBe(undefined);
+	mode.byTransaction = true;
+	clock.advance(MINUTE_MS);
+	await waitFor(() => pooled.last() !== undefined, "the pooler to be seen");
+	expect(healthOf({ last: () => undefined }, undefined, pooled.last())().warnings.join()).toContain("session mode");
+	await cleanup.run();
 });
 
 test("a closed gate or failed journal makes the gateway unready", () => {

@@ -106,7 +106,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		const ledger = openLedger();
 		const nowMs = clock.wallMs();
 		checkAccess(key, nowMs);
-		checkModel(key, model.id);
+		checkModel(key, model);
 		const limited = request.batchId === undefined;
 		if (limited) openRequests.check(key.accountId);
 		const others = limited ? othersOf(key, model) : NO_OTHERS;

@@ -60,7 +60,8 @@ export interface RunDeps {
 	readonly carrier: LineSender;
 	readonly clock: Clock;
 	readonly log: Log;
-	snapshot(): CatalogSnapshot;
+	/** The part of the catalogue that is for an account. */
+	snapshot(accountId: string): Promise<CatalogSnapshot>;
 	readonly refused: Set<string>;
 	/** Time in which lines that are being sent may finish when the process stops. */
 	readonly graceMs: number;
@@ -129,7 +130,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	const result =
 		input === undefined
 			? ({ ok: false, problems: [INPUT_GONE] } as const)
-			: await validate(deps.files.read(input), batch.endpoint, deps.snapshot(), signal);
+			: await validate(deps.files.read(input), batch.endpoint, await deps.snapshot(batch.accountId), signal);
 	if (!result.ok) {
 		await fail(deps, batch, result.problems);
 		return undefined;

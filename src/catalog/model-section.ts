@@ -1,5 +1,5 @@
 import { msOfIso } from "../base/iso-date.ts";
-import { TOKENS_PER_MINUTE_MAX } from "./account-limits.ts";
+import { TAG, TOKENS_PER_MINUTE_MAX } from "./account-limits.ts";
 import { readCost } from "./cost-section.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
@@ -15,7 +15,7 @@ export const MODEL_FIELDS = [
 	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role reasoning_history".split(
 		" ",
 	),
-	...["rates", "batch_rates", "cost", "retires_on", "tokens_per_minute", "upstreams"],
+	...["rates", "batch_rates", "cost", "retires_on", "tokens_per_minute", "visible_to", "upstreams"],
 ];
 
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
@@ -44,6 +44,8 @@ const PARAMETERS_MAX = 200;
 const UPSTREAMS_MAX = 256;
 const TOKENS_MAX = 100_000_000;
 const TOKEN_LIMIT = { min: 1, max: TOKENS_PER_MINUTE_MAX, integer: true };
+const VISIBLE_TO_MAX = 1_000;
+const ACCOUNT_OR_TAG = new RegExp(`^acc_[0-9a-f]{32}$|${TAG.source}`);
 const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
@@ -79,6 +81,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const cost = readCost(reader, map.get("cost"));
 	const retiresOn = readDay(reader, map.get("retires_on"));
 	const tokensPerMinute = reader.number(map.get("tokens_per_minute"), TOKEN_LIMIT);
+	const visibleTo = readVisibleTo(reader, map.get("visible_to"));
 	const upstreams = readUpstreams(reader, map.require("upstreams"), kind);
 	if (kind !== undefined) leaveOutUnsupported(reader, kind, listed, upstreams);
 
@@ -103,6 +106,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		...(cost === undefined ? {} : { cost }),
 		...(retiresOn === undefined ? {} : { retiresOn }),
 		...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
+		...(visibleTo === undefined ? {} : { visibleTo }),
 		upstreams: Object.freeze(upstreams),
 	});
 }
@@ -116,6 +120,14 @@ export function readId(reader: YamlReader, field: YamlField | undefined, claim: 
 export function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (name: string) => name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name);
 	return reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
+}
+
+/** Reads ids and tags of accounts, at least one. */
+function readVisibleTo(reader: YamlReader, field: YamlField | undefined): readonly string[] | undefined {
+	if (field === undefined) return undefined;
+	const names = readWords(reader, field, ACCOUNT_OR_TAG, VISIBLE_TO_MAX, () => {});
+	if (names.length === 0) reader.report(field, "needs the id or tag of an account");
+	return Object.freeze(names);
 }
 
 /** Reads a date without a time, which must exist. */

@@ -93,6 +93,8 @@ export interface Model {
 	readonly reasoningHistory?: ReasoningHistory;
 	/** `2027-01-31`: from that day (UTC) on the model is not served. Absent: no day is set. */
 	readonly retiresOn?: string;
+	/** Ids and tags of the accounts for which the model exists. Absent: for all. */
+	readonly visibleTo?: readonly string[];
 	/** Tokens per minute that each account may use of this model. Absent: no limit. */
 	readonly tokensPerMinute?: number;
 	readonly rateCard: RateCard;
@@ -155,11 +157,16 @@ export function findModel(snapshot: CatalogSnapshot, name: string): Model | unde
 	return id === undefined ? undefined : snapshot.models.get(id);
 }
 
+export const unknownText = (id: string): Text => ({
+	id: "The model `{id}` does not exist or is not connected: see GET /v1/models.",
+	values: { id },
+});
+
 /** Error text for a request that names an unknown or retired model. */
 export function notFoundText(snapshot: CatalogSnapshot, name: string): Text {
 	const id = name.slice(0, 128);
 	const day = snapshot.retired.get(name)?.on;
 	return day === undefined
-		? { id: "The model `{id}` does not exist or is not connected: see GET /v1/models.", values: { id } }
+		? unknownText(id)
 		: { id: "The model `{id}` was retired on {day}: see GET /v1/models.", values: { id, day } };
 }

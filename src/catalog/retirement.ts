@@ -16,7 +16,7 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
 
 /**
  * Models and routes that are served at a moment. Removes retired models, also from routes, and routes without models.
- * Their names stay known, so that errors can give the retirement day.
+ * Their names stay known, so that errors can give the retirement day; those of private models do not.
  */
 export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
 	const gone = new Map<string, Retired>();
@@ -25,6 +25,7 @@ export function servedAt({ models, routes }: Named, nowMs: number): Named & { re
 		if (!hasRetired(model, nowMs)) continue;
 		const retired = { on: model.retiresOn ?? "", kind: model.kind };
 		gone.set(model.id, retired);
+		if (model.visibleTo !== undefined) continue;
 		for (const name of [model.id, ...model.aliases]) names.set(name, retired);
 	}
 	if (gone.size === 0) return { models, routes, retired: names };

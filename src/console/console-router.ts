@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import { isLanguage, languageOf } from "../base/language.ts";
 import { type CardPayments, EVENT_BYTES_MAX } from "../billing/card-payments.ts";
@@ -111,7 +112,8 @@ export function createConsoleRouter(
 			"/api/console/public/*",
 			unsigned((connection, requestId) => {
 				checked(connection.request);
-				sessions.open(connection.request, { requestId, connection, viewer: null, membership: null });
+				const findViewer = () => door.read(networkOf(connection.address), () => viewerOrNull(parts, connection));
+				sessions.open(connection.request, { requestId, connection, viewer: null, membership: null, findViewer });
 				return api.handle(connection.request);
 			}),
 			bare,
@@ -178,6 +180,16 @@ async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection:
 		},
 		cookies: found.headers?.getSetCookie() ?? [],
 	};
+}
+
+async function viewerOrNull(parts: Parts<"auth" | "log" | "statements">, connection: Connection) {
+	if (!connection.request.headers.has("cookie")) return null;
+	try {
+		return (await viewerOf(parts, connection)).viewer;
+	} catch (error) {
+		if (error instanceof Fault && error.code === "session_required") return null;
+		throw error;
+	}
 }
 
 /** The viewer's membership in the requested account. Fault not_found for other accounts, known or unknown. */

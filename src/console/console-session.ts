@@ -14,6 +14,8 @@ export interface ConsoleSession {
 	readonly connection: Connection;
 	/** Signed-in person; null on public routes. */
 	readonly viewer: Viewer | null;
+	/** On public routes: finds the signed-in person, for answers that show members more. */
+	readonly findViewer?: () => Promise<Viewer | null>;
 	/** The account of `?account=`, else the viewer's first; null if the viewer has none. */
 	readonly membership: Membership | null;
 }

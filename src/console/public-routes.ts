@@ -2,6 +2,7 @@ import { Elysia, t } from "elysia";
 import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import type { RateCard, Rates } from "../catalog/model.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
+import { type CatalogViewer, isVisible } from "../catalog/visibility.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import type { DeploymentsView } from "../deployments/deployments.ts";
 import type { Parts } from "./console-deps.ts";
@@ -19,6 +20,15 @@ export function publicRoutes(
 ) {
 	const { config, deployments, mailer, sessions } = parts;
 	const speeds = createModelSpeeds(parts);
+	/** The models for any account of this person; without a session, those that are for all. */
+	async function visibleModels(models: readonly DeployedModel[], request: Request) {
+		if (models.every(({ visibleTo }) => visibleTo === undefined)) return models;
+		const viewer = await sessions.of(request).findViewer?.();
+		const ids = viewer?.memberships.map(({ accountId }) => accountId) ?? [];
+		const accounts = await parts.statements<CatalogViewer>`
+			select id, tags from account where id in (select jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb))`;
+		return models.filter((model) => isVisible(model, null) || accounts.some((account) => isVisible(model, account)));
+	}
 	const speedOf = async (id: string) => (await speeds.current()).get(id) ?? null;
 	return new Elysia({ name: "console-public", prefix: "/public" })
 		.get("/config", ({ request }) => ({
@@ -40,20 +50,19 @@ export function publicRoutes(
 			/** True if the request has a session cookie. Only `/me` tells whether the session is valid. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
-		.get("/models", async (): Promise<{ items: (ModelView & Measured)[] }> => {
+		.get("/models", async ({ request }): Promise<{ items: (ModelView & Measured)[] }> => {
 			const [deployed, measured] = await Promise.all([deployments.current(), speeds.current()]);
+			const visible = await visibleModels(deployed.models, request);
 			return {
-				items: deployed.models.map((model) => ({
-					...modelView(model, deployed),
-					speed: measured.get(model.id) ?? null,
-				})),
+				items: visible.map((model) => ({ ...modelView(model, deployed), speed: measured.get(model.id) ?? null })),
 			};
 		})
 		.get(
 			"/model",
-			async ({ query }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
+			async ({ query, request }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
 				const deployed = await deployments.current();
-				const model = deployed.find(query.id);
+				const found = deployed.find(query.id);
+				const [model] = await visibleModels(found === undefined ? [] : [found], request);
 				if (model === undefined) throw new ConsoleError("model_not_found", "There is no such model.", { param: "id" });
 				const history = await rateCardHistory(parts.statements, model.id);
 				return {

@@ -17,10 +17,12 @@ export interface DeployedModel {
 	readonly cost?: ModelCost;
 	/** First day (UTC) without the model, `2027-01-31`. Absent: none is set, or the gateway has the previous version. */
 	readonly retiresOn?: string;
+	/** As in the catalogue. */
+	readonly visibleTo?: readonly string[];
 }
 
 export function deployedModel(model: Model): DeployedModel {
-	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard, cost, retiresOn } = model;
+	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard, cost, retiresOn, visibleTo } = model;
 	return {
 		id,
 		aliases,
@@ -35,5 +37,6 @@ export function deployedModel(model: Model): DeployedModel {
 		rateCard,
 		...(cost === undefined ? {} : { cost }),
 		...(retiresOn === undefined ? {} : { retiresOn }),
+		...(visibleTo === undefined ? {} : { visibleTo }),
 	};
 }

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Batches } from "../batch/batches.ts";
+import { visiblePart } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
@@ -62,9 +63,18 @@ export function createGateway(deps: EndpointDeps) {
 		"/v1/usage/:id": {
 			GET: unmetered(({ key, url }) => usageAnswer({ statements, clock }, key.accountId, lastPart(url)), "reads"),
 		},
-		"/v1/models": { GET: unmetered(({ key }) => listModels(catalog.current(), key, connected(key)), "reads") },
+		"/v1/models": {
+			GET: unmetered(
+				({ key }) => listModels(visiblePart(catalog.current(), key.account), key, connected(key)),
+				"reads",
+			),
+		},
 		"/v1/models/*": {
-			GET: unmetered(({ key, url }) => findModelEntry(catalog.current(), modelIdOf(url), key, connected(key)), "reads"),
+			GET: unmetered(
+				({ key, url }) =>
+					findModelEntry(visiblePart(catalog.current(), key.account), modelIdOf(url), key, connected(key)),
+				"reads",
+			),
 		},
 	});
 	return app

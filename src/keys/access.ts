@@ -1,4 +1,6 @@
 import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
+import { type Model, unknownText } from "../catalog/model.ts";
+import { isVisible } from "../catalog/visibility.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**
@@ -66,8 +68,14 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 /** The models that a key may use: its own list and that of its project. */
 export type AllowedModels = Pick<KeyEntry, "models" | "project">;
 
+/** Faults `model_not_found` for a model that is only for other accounts, and as `checkAllowed`. */
+export function checkModel(key: KeyEntry, model: Model): void {
+	if (!isVisible(model, key.account)) throw new Fault("model_not_found", [unknownText(model.id)], { param: "model" });
+	checkAllowed(key, model.id);
+}
+
 /** Fault `model_not_allowed`, which says whether the key or the project refuses. */
-export function checkModel(allowed: AllowedModels, id: string): void {
+export function checkAllowed(allowed: AllowedModels, id: string): void {
 	if (mayUse(allowed, id)) return;
 	const text = mayUse({ models: allowed.models, project: null }, id)
 		? "The project of this API key may not use the model `{id}`."

@@ -8,6 +8,7 @@ import { createBatchRunner } from "../batch/batch-runner.ts";
 import { createBatches } from "../batch/batches.ts";
 import type { LineSender } from "../batch/line-work.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import { visiblePart } from "../catalog/visibility.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createStatements } from "../db/statements.ts";
@@ -18,6 +19,7 @@ import { createFiles, type Files, startFileSweep } from "../files/files.ts";
 import { createPostgresBlobs } from "../files/postgres-blobs.ts";
 import { createS3Blobs } from "../files/s3-blobs.ts";
 import { createAuthenticate } from "../gateway/serve/authenticate.ts";
+import { findAccount } from "../keys/account-admin.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { createKeyLoadLimiter } from "../keys/key-load-limiter.ts";
 import { createKeyring, type Keyring, keyLoader } from "../keys/keyring.ts";
@@ -171,7 +173,8 @@ export function openBatches(
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
 	const refused = new Set<string>();
-	const runner = createBatchRunner({ refused, books, files, carrier, clock, log, snapshot, graceMs }, db);
+	const visible = async (accountId: string) => visiblePart(snapshot(), await findAccount(db.statements, accountId));
+	const runner = createBatchRunner({ refused, books, files, carrier, clock, log, snapshot: visible, graceMs }, db);
 	const batches = createBatches({ books, files, snapshot, wake: runner.wake });
 	const startIfOffered = () => {
 		if (batches.areOffered()) void runner.start();

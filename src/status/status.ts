@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelKind } from "../catalog/model.ts";
+import { visiblePart } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import type { ServiceState, StatusAnswer } from "./status-answer.ts";
@@ -41,7 +42,9 @@ export function createStatus(deps: {
 	readonly admitting: () => boolean;
 }): Status {
 	const { statements, clock, log, catalog, upstreams } = deps;
-	const look = () => statusLevels(catalog.current(), upstreams.replicas(), deps.admitting());
+	/** The page is public, so it leaves private models out. */
+	const shown = () => visiblePart(catalog.current(), null);
+	const look = () => statusLevels(shown(), upstreams.replicas(), deps.admitting());
 	const history = createStatusHistory({ store: createStatusStore(statements), clock, log, look });
 	let kept: Bodies | undefined;
 
@@ -55,7 +58,7 @@ export function createStatus(deps: {
 
 	return {
 		respond(request) {
-			const snapshot = catalog.current();
+			const snapshot = shown();
 			const nowMs = clock.wallMs();
 			const present = presentStatus(snapshot, upstreams.connected, nowMs);
 			const answer = () => ({ ...present, history: historyAnswer(history.view(), snapshot, dayOf(nowMs)) });

@@ -115,18 +115,22 @@ test("admission checks a key's rights again after a draw", async () => {
 	const changes: Record<string, (world: ReturnType<typeof setUp>) => void> = {
 		api_key_revoked: ({ key }) => (key.state = "revoked"),
 		account_suspended: ({ key }) => (key.account.state = "suspended"),
+		model_not_found: ({ key }) => (key.account.tags = []),
 		model_not_allowed: ({ key }) => (key.models = new Set(["another"])),
 		service_unavailable: ({ state }) => (state.open = false),
 	};
 	for (const [code, change] of Object.entries(changes)) {
 		const world = setUp();
+		world.key.account.tags = ["pilot"];
 		world.state.free = 0;
 		world.state.whileDrawn = () => {
 			world.state.free = 1_000;
 			change(world);
 			return null;
 		};
-		expect(await codeOf(() => world.admission.admit(world.request()))).toBe(code);
+		const asked = world.request();
+		const request = { ...asked, model: { ...asked.model, visibleTo: ["pilot"] } };
+		expect(await codeOf(() => world.admission.admit(request))).toBe(code);
 		expect(world.state.reserved).toEqual([]);
 	}
 });

@@ -147,7 +147,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			clock: fastClock(() => dead),
 			log,
 			refused,
-			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
+			snapshot: async () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
 			graceMs: 100,
 			othersWait: async () => false,
 		};

@@ -39,7 +39,7 @@ test("batches without credit give their places to others, and continue later", a
 		{
 			...{ books: world.books, files: world.files, clock, log: silentLog, refused: new Set() },
 			...{ held: { hold: () => () => {}, orphans: () => [] }, graceMs: 100 },
-			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
+			snapshot: async () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
 			carrier: {
 				answer: async ({ body }) =>
 					hasCredit || !body.includes("stuck")

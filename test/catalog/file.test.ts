@@ -89,9 +89,14 @@ describe("a valid file", () => {
 	test("limits of accounts are read in the file's order, with a model's tokens per minute", () => {
 		const accounts =
 			"accounts: [{ tag: large, concurrency: 9 }, { tokens_per_minute: 60000, requests_per_minute: 600 }]";
-		const model = oneModel().replace(/( +)upstreams:/, "$1tokens_per_minute: 5000\n$1upstreams:");
+		const model = oneModel().replace(
+			/( +)upstreams:/,
+			"$1tokens_per_minute: 5000\n$1visible_to: [pilot]\n$1upstreams:",
+		);
 		const { limits, models } = parseCatalogFile(`${model}limits: { ${accounts} }\n`, {});
-		expect(models[0]?.tokensPerMinute).toBe(5_000);
+		expect(models[0]).toMatchObject({ tokensPerMinute: 5_000, visibleTo: ["pilot"] });
+		const badly = oneModel().replace(/( +)upstreams:/, "$1visible_to: [acc_short]\n$1upstreams:");
+		expect(JSON.stringify(problemsOf(badly))).toContain("visible_to");
 		expect(limits.accounts).toEqual([
 			{ tag: "large", requestsPerMinute: null, concurrencyMax: 9, tokensPerMinute: null },
 			{ tag: null, requestsPerMinute: 600, concurrencyMax: null, tokensPerMinute: 60_000 },

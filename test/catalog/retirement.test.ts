@@ -14,6 +14,8 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { modelYaml } from "./catalog-text.ts";
 
+const ANYONE = { id: "acc_1", tags: [] };
+
 /** A model retires at the start of its day (UTC) with its aliases and routes; errors name the day. */
 
 const { statements } = await withDatabase();
@@ -63,7 +65,7 @@ test("a model is served until its retirement day", async () => {
 	expect([...routes.values()].map(({ models }) => models.map(({ id }) => id))).toEqual([["stays"], ["later"]]);
 	for (const name of ["goes", "nick"]) {
 		expect(findModel(catalog.current(), name)).toBeUndefined();
-		expect(() => modelFor(catalog.current(), name, { kind: "chat" })).toThrow(
+		expect(() => modelFor(catalog.current(), name, { kind: "chat" }, ANYONE)).toThrow(
 			`The model \`${name}\` was retired on 2027-01-01`,
 		);
 	}
@@ -93,8 +95,12 @@ test("a request for the retired last model of a kind names the day", async () =>
 `;
 	const { catalog } = catalogAt(NEW_YEAR_MS, text);
 	await catalog.reload();
-	expect(() => modelFor(catalog.current(), "vectors", { kind: "embedding" })).toThrow("was retired on 2027-01-01");
-	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" })).toThrow("No model for this endpoint");
+	expect(() => modelFor(catalog.current(), "vectors", { kind: "embedding" }, ANYONE)).toThrow(
+		"was retired on 2027-01-01",
+	);
+	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" }, ANYONE)).toThrow(
+		"No model for this endpoint",
+	);
 });
 
 test("a model retires on its day without a change of the file", async () => {

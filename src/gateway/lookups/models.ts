@@ -2,7 +2,7 @@ import { Fault } from "../../base/fault.ts";
 import type { CatalogSnapshot, Model, Route } from "../../catalog/model.ts";
 import { findModel } from "../../catalog/model.ts";
 import { pricingOf } from "../../catalog/written-rates.ts";
-import { type AllowedModels, checkModel, mayUse } from "../../keys/access.ts";
+import { type AllowedModels, checkAllowed, mayUse } from "../../keys/access.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
 type Connected = (modelId: string) => boolean;
@@ -24,7 +24,7 @@ export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, key
 	if (entry) return entry;
 	const model = route?.models[0] ?? findModel(snapshot, id);
 	if (!model) throw modelNotFound(snapshot, id);
-	checkModel(key, model.id);
+	checkAllowed(key, model.id);
 	return modelEntry(model, connected(model.id));
 }
 

@@ -1,6 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import { findModel, notFoundText } from "../../catalog/model.ts";
+import { type CatalogViewer, isVisible } from "../../catalog/visibility.ts";
 
 export interface EndpointRequirement {
 	readonly kind: ModelKind;
@@ -8,19 +9,24 @@ export interface EndpointRequirement {
 }
 
 /** Fault service_unavailable if no model serves this kind of endpoint. Chats always pass. */
-export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement): void {
+export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement, account: CatalogViewer): void {
 	if (kind === "chat") return;
-	for (const model of snapshot.models.values()) if (model.kind === kind) return;
+	for (const model of snapshot.models.values()) if (model.kind === kind && isVisible(model, account)) return;
 	// Passes if a retired model has this kind; a later check then gives a more precise error.
 	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
 	throw new Fault("service_unavailable", "No model for this endpoint is available.");
 }
 
 /** Returns the model that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
-export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: EndpointRequirement): Model {
-	assertServed(snapshot, endpoint);
+export function modelFor(
+	snapshot: CatalogSnapshot,
+	name: string,
+	endpoint: EndpointRequirement,
+	account: CatalogViewer,
+): Model {
+	assertServed(snapshot, endpoint, account);
 	const model = findModel(snapshot, name);
-	if (!model) throw modelNotFound(snapshot, name);
+	if (!model || !isVisible(model, account)) throw modelNotFound(snapshot, name);
 	assertMeets(endpoint, model);
 	return model;
 }

@@ -2,6 +2,7 @@ import { CreditFault } from "../../admission/credit-fault.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault, type FaultCode } from "../../base/fault.ts";
 import type { Model, Route } from "../../catalog/model.ts";
+import { isVisible } from "../../catalog/visibility.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusal } from "../../ops/refusals.ts";
@@ -75,8 +76,9 @@ function inOrder(
 	endpoint: EndpointRequirement,
 	{ key }: RequestContext,
 ): readonly Model[] {
-	const models = route.models.filter((model) => meets(endpoint, model));
-	if (models.length === 0) assertMeets(endpoint, route.models[0]);
+	const visible = route.models.filter((model) => isVisible(model, key?.account ?? null));
+	const models = visible.filter((model) => meets(endpoint, model));
+	if (models.length === 0) assertMeets(endpoint, visible[0] ?? route.models[0]);
 	const ordered = route.by === "speed" ? deps.catalog.fastestFirst(models) : models;
 	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
 	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];

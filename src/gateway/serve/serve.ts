@@ -1,4 +1,5 @@
 import type { Route } from "../../catalog/model.ts";
+import { isVisible } from "../../catalog/visibility.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
@@ -44,7 +45,7 @@ export async function serve<
 		const { line } = connection;
 		if (header === null) {
 			// Checks that need no body come first.
-			assertServed(catalog.current(), endpoint);
+			assertServed(catalog.current(), endpoint, key.account);
 			deps.admission.check(key, line !== undefined);
 		} else checkAccess(key, clock.wallMs());
 		if (line === undefined) deps.clients.unreadAnswers.check(key.accountId);
@@ -54,7 +55,7 @@ export async function serve<
 		else {
 			if (step !== undefined) {
 				claimed = step.claimed;
-				assertServed(catalog.current(), endpoint);
+				assertServed(catalog.current(), endpoint, key.account);
 				deps.admission.check(key, false);
 			}
 			const body = await endpoint.readBody(
@@ -66,9 +67,10 @@ export async function serve<
 			);
 			context.modelName = modelNameOf(body.value);
 			// A batch line names one model; its route was resolved when the batch was checked.
-			const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
+			const named = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
+			const route = named?.models.some((model) => isVisible(model, key.account)) ? named : undefined;
 			response = await (route === undefined
-				? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint))
+				? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint, key.account))
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {

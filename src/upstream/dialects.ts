@@ -128,10 +128,10 @@ export function dialectOf({ dialect: name, reasoningTokens = "inside" }: Upstrea
 
 /**
  * Texts with which llama.cpp answers a wrong request with a 500: pictures without vision, tool arguments that are not
- * JSON, unknown kinds of tools. "Failed to parse input at pos …" concerns its own output.
+ * JSON, unknown kinds of tools, messages that the template refuses. "Failed to parse input at pos …" concerns its own output.
  */
 const LLAMA_CPP_REQUESTS_FAULT =
-	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)/;
+	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)|\bJinja Exception: /;
 
 /** 501: this build of llama.cpp does not support the request, so the customer must change it. */
 function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {

@@ -76,6 +76,11 @@ test("reads a whole message in the only event of a stream", () => {
 	const event = { choices: [{ index: 0, message, finish_reason: "stop" }], usage };
 	const [choice] = reader.accept(JSON.stringify(event))?.choices ?? [];
 	expect(choice).toMatchObject({ delta: { content: "a b", tool_calls: [{ id: "x" }] }, finish_reason: "tool_calls" });
+	// Some servers send an empty delta next to it.
+	const first = new ChatReader(DIALECTS.openai);
+	const empty = { role: null, content: "", tool_calls: null };
+	const both = { choices: [{ index: 0, delta: empty, message, finish_reason: "stop" }], usage };
+	expect(first.accept(JSON.stringify(both))?.choices).toEqual([choice as never]);
 	// Later events may repeat the text so far.
 	const late = new ChatReader(DIALECTS.openai);
 	late.accept(JSON.stringify({ choices: [{ index: 0, delta: { content: "a b" } }] }));

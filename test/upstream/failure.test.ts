@@ -88,6 +88,10 @@ describe("the status of an answer", () => {
 		],
 		['Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []', "rejected"],
 		["Failed to parse messages: Missing 'role' in message", "rejected"],
+		[
+			"\n------------\nWhile executing CallExpression\nError: Jinja Exception: System message must be at the beginning.",
+			"rejected",
+		],
 		// llama.cpp's own errors, about its output or its state, are not the request's fault.
 		["Failed to parse input at pos 17: {", "failed"],
 		["got exception: Unexpected empty grammar stack after accepting piece", "failed"],

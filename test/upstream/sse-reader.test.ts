@@ -68,6 +68,7 @@ describe("the SSE reader", () => {
 	test("joins data lines; drops comments and other fields", () => {
 		const text = "\uFEFFevent: x\ndata: a\n: c\ndata:b\ndata:  c\n\n: only\n\nretry: 1\n\ndata\n\ndatum: no\n\n";
 		expect(readWhole(bytesOf(text))).toEqual(["a\nb\n c", ""]);
+		expect(readWhole(bytesOf('error: {"code":4}\r\n\r\nerro\n\nerrors: no\n\n'))).toEqual(['{"error": {"code":4}}']);
 	});
 
 	test("returns an event without its blank line at the end", () => {

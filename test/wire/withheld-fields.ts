@@ -30,7 +30,7 @@ const BY_REASON: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
 		[OTHER]: "text",
 	},
 	message: {
-		[OTHER]: "name tool_call_id images prefix",
+		[OTHER]: "name tool_call_id prefix",
 		[PROXY]: "provider_specific_fields executed_tools",
 		[INSIDE]: "channel token_id",
 	},

@@ -52,6 +52,7 @@ export function adaptMessages(messages: Message[], model: Model): boolean {
 			replaceFunctionCall(messages, at);
 			isSame = false;
 		}
+		if (message.role === "tool") isSame = fitResult(message) && isSame;
 		const { content } = message;
 		if (content === undefined || content === null) {
 			if (message.role !== "assistant")
@@ -61,7 +62,27 @@ export function adaptMessages(messages: Message[], model: Model): boolean {
 				content[index] = rebuildPart(content[index], `messages[${at}].content[${index}]`, model);
 		}
 	}
-	return isSame;
+	return joinSystem(messages, model) && isSame;
+}
+
+/** Writes a result of one text as text: many templates and hosted servers refuse a list, or leave it out. */
+function fitResult(message: Message): boolean {
+	const [part, ...others]: readonly (ContentPart | undefined)[] = Array.isArray(message.content) ? message.content : [];
+	if (part?.type !== "text" || typeof part.text !== "string" || others.length > 0) return true;
+	message.content = part.text;
+	return false;
+}
+
+/** Joins texts of role `system` at the start, since templates of several families refuse a second one. */
+function joinSystem(messages: Message[], model: Model): boolean {
+	const other = messages.findIndex(
+		({ role, content, name }) => role !== "system" || typeof content !== "string" || name,
+	);
+	const count = other < 0 ? messages.length : other;
+	if (count < 2 || speaksOpenAi(model)) return true;
+	const content = messages.slice(0, count).map((message) => message.content);
+	messages.splice(0, count, { role: "system", content: content.join("\n\n") });
+	return false;
 }
 
 /**

@@ -97,7 +97,12 @@ export class SseReader {
 			this.#dispatch();
 			return;
 		}
-		if (!isData(line, from, to)) return;
+		if (!isData(line, from, to)) {
+			// llama.cpp named the field after its content until 2025.
+			if (line.toString("latin1", from, Math.min(to, from + 6)) === "error:")
+				this.#data = `{"error":${line.toString("utf8", from + 6, to)}}`;
+			return;
+		}
 		from += 5;
 		if (from > to) from = to;
 		if (from < to && line[from] === SPACE) from += 1;

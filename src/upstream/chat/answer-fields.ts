@@ -7,6 +7,7 @@ import {
 	citations,
 	extraContent,
 	fingerprint,
+	images,
 	reasoningDetails,
 	searchResults,
 	serviceTier,
@@ -40,6 +41,7 @@ export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall
 		extra_content: extraContent,
 		annotations,
 		audio,
+		images,
 	},
 	toolCall: { ...own("index id type function custom"), extra_content: extraContent, thought_signature: filledText },
 };

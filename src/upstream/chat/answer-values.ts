@@ -119,6 +119,16 @@ export function audio(value: unknown): JsonObject | undefined {
 	return Object.keys(kept).length === 0 ? undefined : kept;
 }
 
+/** `[{type: "image_url", image_url: {url}, index}]`: images that the model made. */
+export function images(value: unknown): JsonObject[] | undefined {
+	return listOf(value, (item) => {
+		const url = asText(asObject(item.image_url)?.url);
+		if (url === undefined || !(url.startsWith("data:image/") || address(url))) return undefined;
+		const index = asCount(item.index, Number.MAX_SAFE_INTEGER);
+		return { type: "image_url", image_url: { url }, ...(index === undefined ? {} : { index }) };
+	});
+}
+
 function listOf(value: unknown, read: (item: JsonObject) => JsonObject | undefined): JsonObject[] | undefined {
 	if (!Array.isArray(value) || value.length === 0) return undefined;
 	const items = asObjects(value.slice(0, ITEMS_MAX)).flatMap((item): JsonObject[] => {

@@ -39,7 +39,7 @@ export function rebuildChunkChoice(
 	const reason = progress.finished ? null : end;
 	// The whole message, if a server sends the answer as one event.
 	const whole = reason === null || progress.started ? undefined : asObject(raw.message);
-	let delta = rebuildDelta(asObject(raw.delta) ?? whole, progress);
+	let delta = rebuildDelta(asObject(raw.delta), progress) ?? rebuildDelta(whole, progress);
 	if (reason === null && delta === undefined) return undefined;
 	const finish = agreeing(reason, progress);
 	if (finish !== null) delta = lastDelta(delta ?? {}, progress);

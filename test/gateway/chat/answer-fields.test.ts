@@ -160,6 +160,10 @@ describe("fields about the answer", () => {
 			{ type: "file", file: { hash: "h", name: "n.pdf", content: [{ type: "text", text: "t" }], path: "/srv" } },
 		],
 		audio: { id: "audio_1", data: "AAAA", expires_at: 1_900_000_000, transcript: "Forty-two", host: "10.0.0.1" },
+		images: [
+			{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA", path: "/srv" }, index: 0 },
+			{ type: "image_url", image_url: { url: "file:///srv/a.png" } },
+		],
 		extra_content: SIGNED,
 		thinking_blocks: [{ type: "thinking", thinking: "Six times seven.", signature: "c2ln", node: "10.0.0.1" }],
 		tool_calls: [
@@ -187,6 +191,7 @@ describe("fields about the answer", () => {
 			{ type: "file", file: { hash: "h", name: "n.pdf", content: [{ type: "text", text: "t" }] } },
 		],
 		audio: { id: "audio_1", data: "AAAA", expires_at: 1_900_000_000, transcript: "Forty-two" },
+		images: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" }, index: 0 }],
 		extra_content: { google: { thought_signature: "c2lnbmF0dXJl" } },
 		thinking_blocks: [{ type: "thinking", thinking: "Six times seven.", signature: "c2ln" }],
 	};

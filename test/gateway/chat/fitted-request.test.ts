@@ -148,6 +148,46 @@ const KINDS: readonly Kind[] = [
 		sent: "system",
 		openai: "developer",
 	})),
+	...(
+		[
+			["be brief", "be kind"],
+			[LONG, "be kind"],
+		] as const
+	).map(([first, second]) => ({
+		name: `joins a ${first.length > 100 ? "long " : ""}system message and a developer's at the start`,
+		body: {
+			messages: [
+				{ role: "system", content: first },
+				{ role: "developer", content: second },
+				HI,
+				{ role: "system", content: "now" },
+			],
+		},
+		part: (sent: Sent) => sent.messages?.map(({ role, content }) => [role, content]),
+		sent: [
+			["system", `${first}\n\n${second}`],
+			["user", "hi"],
+			["system", "now"],
+		],
+		openai: [
+			["system", first],
+			["developer", second],
+			["user", "hi"],
+			["system", "now"],
+		],
+	})),
+	...[[HI.content], ["a", "b"], [LONG]].map((texts) => ({
+		name: `sends a tool's result of ${texts.length} parts, ${texts[0]?.length} characters`,
+		body: {
+			messages: [
+				HI,
+				{ role: "assistant", content: null, tool_calls: [CALL] },
+				{ role: "tool", tool_call_id: "c", content: texts.map((text) => ({ type: "text", text })) },
+			],
+		},
+		part: (sent: Sent) => sent.messages?.[2]?.content,
+		sent: texts.length === 1 ? texts[0] : texts.map((text) => ({ type: "text", text })),
+	})),
 	{
 		name: "keeps the developer's role if told to",
 		model: "-keep",

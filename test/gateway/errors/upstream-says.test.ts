@@ -25,10 +25,12 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
 	const bytes = packed === "gzip" ? gzipSync(text) : packed === "br" ? brotliCompressSync(text) : text;
 	return () => new Response(bytes, { status, headers: { "content-type": "application/json", ...headers } });
 };
-const sse = (body: unknown) => () =>
-	new Response(`data: ${JSON.stringify(body)}\n\ndata: [DONE]\n\n`, {
-		headers: { "content-type": "text/event-stream" },
-	});
+const sse =
+	(body: unknown, field = "data") =>
+	() =>
+		new Response(`${field}: ${JSON.stringify(body)}\n\ndata: [DONE]\n\n`, {
+			headers: { "content-type": "text/event-stream" },
+		});
 const said = (message: string, more: object = {}) => ({ error: { message, type: "x", code: 500, ...more } });
 
 interface Case {
@@ -74,6 +76,7 @@ const CASES: Readonly<Record<string, Case>> = {
 	"too long, flat in a 200": tooLong(json(200, { message: TOO_LONG, type: "x", code: 500 })),
 	"too long, in an event": tooLong(sse(said(TOO_LONG)), { onlyStreamed: true }),
 	"too long, flat in an event": tooLong(sse({ message: TOO_LONG, code: 400 }), { onlyStreamed: true }),
+	"too long, in an event of an older llama.cpp": tooLong(sse(said(TOO_LONG).error, "error"), { onlyStreamed: true }),
 	"busy, with seconds": busy("7", json(429, said("slow down"), { "retry-after": "6.2" })),
 	"busy for too long": busy("60", json(429, said("slow down"), { "retry-after": "7200" })),
 	"busy without a time": busy("2", json(429, said("slow down"))),

@@ -1,6 +1,7 @@
 /** The faults of a run, one for each alert, in real processes and servers and a real database. */
 import { createKey } from "../../../src/keys/key-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
+import { batchesAt, chatLine } from "../../batch/batch-service.ts";
 import { newPerson, operator } from "../../console/person.ts";
 import { paidAccount } from "../../support/paid-account.ts";
 import { childrenWithRole } from "../../support/processes.ts";
@@ -38,6 +39,11 @@ export function chat(world: World, model: string, secret = world.secret, more: o
 		.catch(() => 0);
 }
 
+async function sendBatch({ url }: World, secret: string): Promise<void> {
+	const batches = batchesAt(url);
+	await batches.create(secret, await batches.upload(secret, [chatLine("1", "one two", { model: "steady" })]));
+}
+
 const USAGE = { prompt_tokens: 3, completion_tokens: 2 };
 
 const times = (count: number, run: () => Promise<unknown>) => Promise.all(Array.from({ length: count }, run));
@@ -45,7 +51,13 @@ const times = (count: number, run: () => Promise<unknown>) => Promise.all(Array.
 export const FAULTS: readonly PagedFault[] = [
 	{
 		what: "nothing: a model whose server was never there, limits that a run reaches",
-		alerts: ["TollgateReplicaDown", "TollgateModelWithoutServers", "TollgateMemory", "TollgateBooksOld"],
+		alerts: [
+			"TollgateReplicaDown",
+			"TollgateModelWithoutServers",
+			"TollgateMemory",
+			"TollgateBooksOld",
+			"TollgateDiskFills",
+		],
 		run: async () => {},
 	},
 	{
@@ -100,18 +112,17 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "one request for an amount, written into the database by hand, above the countable range",
+		what: "one request with a key whose state was changed by hand to an unknown one",
 		alerts: ["TollgateInternalErrors"],
 		async run(world) {
 			const { accountId, secret } = await newCustomer(world);
 			const { sql } = world.database;
-			const [before] = await sql`select limit_nano_usd as nano from budget where id = ${accountId}`;
-			await sql`update budget set limit_nano_usd = 9223372036854775807 where id = ${accountId}`;
+			await sql`update api_key set state = 'unknown' where account_id = ${accountId}`;
 			try {
-				const answer = await fetch(`${world.url}/v1/credits`, { headers: { authorization: `Bearer ${secret}` } });
+				const answer = await fetch(`${world.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
 				if (answer.status !== 500) throw new Error(`it was answered with ${answer.status}: ${await answer.text()}`);
 			} finally {
-				await sql`update budget set limit_nano_usd = ${before?.nano} where id = ${accountId}`;
+				await sql`update api_key set state = 'active' where account_id = ${accountId}`;
 			}
 		},
 	},
@@ -131,19 +142,18 @@ export const FAULTS: readonly PagedFault[] = [
 			const { accountId, secret } = await newCustomer(world);
 			await world.database
 				.sql`insert into batch_notice_setting (account_id, webhook_url, webhook_salt) values (${accountId}, ${world.gone.url}, 'salt')`;
-			const headers = { authorization: `Bearer ${secret}` };
-			const line = { custom_id: "1", method: "POST", url: "/v1/chat/completions", body: { model: "steady", ...CHAT } };
-			const form = new FormData();
-			form.set("purpose", "batch");
-			form.set("file", new File([`${JSON.stringify(line)}\n`], "in.jsonl"));
-			const file = await (await fetch(`${world.url}/v1/files`, { method: "POST", headers, body: form })).json();
-			const batch = { input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h" };
-			await fetch(`${world.url}/v1/batches`, {
-				method: "POST",
-				headers: { ...headers, "content-type": "application/json" },
-				body: JSON.stringify(batch),
-			});
+			await sendBatch(world, secret);
 		},
+	},
+	{
+		what: "a table that refuses the outcomes of a batch",
+		alerts: ["TollgateBatchesRefused"],
+		async run(world) {
+			await world.database
+				.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;
+			await sendBatch(world, (await newCustomer(world)).secret);
+		},
+		mend: ({ database }) => database.sql`alter table batch_line drop constraint refuses`.then(() => {}),
 	},
 	{
 		what: "books changed by hand, and a console that hangs until its parent ends it; its successor checks",
@@ -169,7 +179,10 @@ export const FAULTS: readonly PagedFault[] = [
 		what: "Postgres that is away for longer than a lease, and 400 keys whose requests are refused all the while",
 		alerts: ["TollgateNotAdmitting", "TollgateSettlementsLate", "TollgateRefusalsDropped"],
 		async run(world) {
-			const keys = await Promise.all(Array.from({ length: 400 }, () => newCustomer(world)));
+			const keys: Awaited<ReturnType<typeof newCustomer>>[] = [];
+			// Forty at once, since few statements may wait for a connection.
+			for (let tens = 0; tens < 10; tens++)
+				keys.push(...(await Promise.all(Array.from({ length: 40 }, () => newCustomer(world)))));
 			await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
 			await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
 			world.postgres.pause();

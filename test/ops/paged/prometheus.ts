@@ -13,6 +13,7 @@ const WINDOW = "30s";
 const REACHABLE: Readonly<Record<string, readonly [from: string, to: string]>> = {
 	TollgateMemory: ["2e9", "5e7"],
 	TollgateBooksOld: ["3600", "20"],
+	TollgateDiskFills: ["< 4", "< 1e9"],
 };
 
 interface Rule {

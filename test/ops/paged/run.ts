@@ -143,8 +143,8 @@ function writeResults(): void {
 		`# Alerts in a real run
 
 By \`bun run alerts\`: two instances (one with two workers and a console), PostgreSQL, model servers, and Prometheus with
-the rules of \`deploy/prometheus\`, scraped every other second and evaluated each second. \`for\` is 2 s and windows are 30 s there; two limits
-are lower, since no run reaches them: memory (50 MB) and the age of the books' check (20 s).
+the rules of \`deploy/prometheus\`, scraped every other second and evaluated each second. \`for\` is 2 s and windows are 30 s there; three limits
+are others, since no run reaches them: memory (50 MB), age of the books' check (20 s), free disk (always too little).
 
 | alert | what was done | fired after, s |
 |---|---|--:|

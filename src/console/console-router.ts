@@ -57,7 +57,6 @@ export function createConsoleRouter(
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
 		checkChange(request, originsOf(config, origin()), bytesMax);
 
-	/** Wraps a handler that needs no session. */
 	const unsigned = (handler: Handler, bytesMax = BODY_BYTES_MAX) =>
 		answered((connection, requestId) =>
 			door.withBody(connection, { owner: null, bytesMax }, (whole) => handler(whole, requestId)),

@@ -52,7 +52,6 @@ export interface KeyLimits {
 	stop(): Promise<void>;
 }
 
-/** Kinds of limits per minute. */
 type WindowKind = Exclude<LimitKind, "running">;
 
 /** State of a limit per minute, as far as this instance knows; lacks what others used since its last draw. */
@@ -267,28 +266,30 @@ function refusal(
 	share: Share | undefined,
 	nowMs: number,
 ): Fault {
-	const values = { ...limited(id), count: limit };
+	const [who, count] = [limitHolder(id), limit];
 	if (kind === "running")
-		return new Fault("rate_limit_exceeded", "{who} may run {count} requests at once.", { values, retryAfterS: 1 });
+		return new Fault("rate_limit_exceeded", "{who} may run {count} requests at once.", {
+			values: { who, count },
+			retryAfterS: 1,
+		});
 	if (size > limit)
 		return new Fault(
 			"rate_limit_exceeded",
 			"{who} may use {count} tokens a minute, and this request up to {tokens}. Lower `max_tokens` or shorten the prompt.",
-			{ values: { ...values, tokens: size }, isFinal: true },
+			{ values: { who, count, tokens: size }, isFinal: true },
 		);
 	const text = kind === "rate" ? "{who} may send {count} requests a minute." : "{who} may use {count} tokens a minute.";
 	const retryAtMs = comeBackAtMs(windowOf(usage, kind), limit, size, share, nowMs);
 	return new Fault("rate_limit_exceeded", text, {
-		values,
+		values: { who, count },
 		retryAfterS: Math.max(1, Math.ceil((retryAtMs - nowMs) / 1000)),
 	});
 }
 
-/** Names the holder of a limit by its id. */
-function limited(id: string): { readonly who: string } {
-	if (id.startsWith("proj_")) return { who: "The project of this key" };
-	if (!id.startsWith("acc_")) return { who: "This key" };
-	return { who: id.includes(" ") ? "This account with this model" : "This account" };
+function limitHolder(id: string): string {
+	if (id.startsWith("proj_")) return "The project of this key";
+	if (!id.startsWith("acc_")) return "This key";
+	return id.includes(" ") ? "This account with this model" : "This account";
 }
 
 /** When a retry may succeed, as counts of this or other instances decay. Of the others only the rate is known. */

@@ -37,7 +37,6 @@ export interface CompletionShape {
 	readonly n: number;
 }
 
-/** A customer's text completion to be sent to a replica. */
 export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	readonly maxOutputTokens: number;
 	readonly shape: CompletionShape;

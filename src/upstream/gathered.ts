@@ -1,4 +1,3 @@
-/** Joins the chunks of a stream to a complete answer. */
 import type { Gathering, StreamWire } from "./call/stream-wire.ts";
 import type { AnswerFields, TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { asObject, type JsonObject } from "./wire-value.ts";

@@ -35,7 +35,6 @@ const OperatorPages = onDemand(() => import("./operator/pages.tsx"));
 
 type Access = "public" | "guest" | "viewer" | "account" | "operator";
 
-/** `right` is the right that the page needs. */
 type Route = readonly [
 	pattern: string,
 	access: Access,

@@ -10,7 +10,6 @@ export interface Destination {
 	readonly apart?: true;
 	/** Key of the shortcut: `g`, then this key. */
 	readonly key: string;
-	/** Required right of the member's role. */
 	readonly right?: Right;
 }
 

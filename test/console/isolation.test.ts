@@ -71,6 +71,7 @@ const BODIES: Record<string, unknown> = {
 	"POST /operator/accounts/:id/suspend": { reason: "because" },
 	"POST /operator/accounts/:id/unsuspend": { reason: "because" },
 	"POST /operator/accounts/:id/adjust": { usd: "5", reason: "because", idempotencyKey: crypto.randomUUID() },
+	"PUT /operator/accounts/:id/terms": { tags: ["loud"], tokensPerMinute: 1_000 },
 	"POST /operator/adjustments/:id/reject": { reason: "because" },
 	"POST /operator/management-keys": { name: "theirs", scopes: ["accounts:read"] },
 	"POST /operator/top-ups/:id/confirm": { transactionReference: "bank" },
@@ -103,7 +104,8 @@ function hersAt({ path }: Route): string {
 						: path.startsWith("/invitations/")
 							? hers.invitation
 							: ann.accountId;
-	return `/api/console${path.replace(":id", id).replace(":userId", hers.user)}`;
+	const query = path === "/operator/journal.csv" ? "?month=2026-01" : "";
+	return `/api/console${path.replace(":id", id).replace(":userId", hers.user)}${query}`;
 }
 
 function call(person: Person, route: Route, path: string, headers: Record<string, string> = {}) {

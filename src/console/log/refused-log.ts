@@ -26,7 +26,6 @@ export interface RefusedRow {
 	readonly shortage: (CreditShortage & { readonly limit: "account" | "project" | "key" }) | null;
 	readonly message: string;
 	readonly param: string | null;
-	/** Value of `after` for the next page. */
 	readonly cursor: string;
 }
 

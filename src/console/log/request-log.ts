@@ -237,7 +237,6 @@ export function requestRow(row: UsageRow) {
 		statusClass: row.class,
 		basis: row.basis,
 		batchId: row.batch_id,
-		/** Value of `after` for the next page. */
 		cursor: `${row.admitted_micros}.${row.request_id}`,
 	};
 }

@@ -60,7 +60,6 @@ export async function serviceFigures(statements: Statements, filter: UsageRange 
 	};
 	return {
 		speeds: overTime.map(speedOf),
-		/** The same over the whole range. */
 		speedsInAll: inAll.map(speedOf),
 		replicas: replicas.map(viewOf<Load>),
 		earned: earned.map((row) => {

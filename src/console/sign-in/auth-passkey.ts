@@ -170,7 +170,6 @@ function responseOf(body: unknown): AuthenticationResponseJSON & RegistrationRes
 	return response as AuthenticationResponseJSON & RegistrationResponseJSON;
 }
 
-/** One-time challenges for a passkey to sign. */
 type Challenges = ReturnType<typeof createOneTimeValues>;
 
 const notGood = () => signInError("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");

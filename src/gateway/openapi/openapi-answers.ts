@@ -101,7 +101,6 @@ export const Model = exact({
 });
 export const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
 
-/** Fields of a key and of its project. */
 const capped = {
 	...each(orNull(Float), "limit", "limit_remaining"),
 	limit_reset: orNull(oneOf("daily", "weekly", "monthly")),

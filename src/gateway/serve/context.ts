@@ -75,7 +75,6 @@ export interface RequestContext {
 	readonly trace: RequestTrace | undefined;
 }
 
-/** Log fields that identify the request. */
 export function logFields(context: RequestContext, key = context.key): LogFields {
 	return { request: context.requestId, account: key?.accountId, key: key?.id };
 }

@@ -38,7 +38,6 @@ export interface Sender {
 	readonly signal: AbortSignal;
 	/** True: opens a new connection, because a kept-alive one has just broken. */
 	readonly freshConnection: boolean;
-	/** Headers for distributed tracing. */
 	readonly traceHeaders?: TraceHeaders | undefined;
 }
 
@@ -83,7 +82,6 @@ export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost,
 
 const ADDRESSES = new WeakMap<UpstreamSpec, Map<string, string>>();
 
-/** URL for a replica and path, as one shared string. */
 function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
 	if (atRoot === true) return atServerRoot(spec.url, path);
 	let known = ADDRESSES.get(spec);

@@ -25,7 +25,6 @@ export interface OutputChunk {
 export interface StreamWire<Chunk> {
 	readonly path: string;
 	reader(dialect: Dialect): StreamReader<Chunk>;
-	/** Reads an answer that was not streamed. */
 	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: ReportedUsage | undefined };
 }
 

@@ -28,7 +28,6 @@ export interface UnaryPost<Answer> extends UpstreamPost {
 	readonly bytesMax?: number;
 	/** Reads parsed JSON that is not an error, large lists in time slices. UpstreamFailure if it is no such answer. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
-	/** Reads an answer that arrives as events. */
 	readonly gather?: () => Gathering<Answer>;
 }
 
@@ -49,7 +48,6 @@ export interface UnaryCall<Reply extends CountedReply> {
 	dropLimit?(): boolean;
 }
 
-/** A reply and the name of its replica. */
 export interface ReplyOf<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;

@@ -171,7 +171,6 @@ function addTexts(target: Record<string, unknown>, source: JsonObject, progress:
 	progress.outputBytes += bytesOf(text) + bytesOf(refusal) + bytesOf(reasoning);
 }
 
-/** Adds further members of a message: see `answer-fields.ts`. */
 function addOthers(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
 	const before = progress.outputBytes;
 	for (const [name, read] of MESSAGE_READERS) {

@@ -16,7 +16,6 @@ export function rebuildLogprobs(value: unknown): JsonObject | null {
 	return content === null && refusal === null ? null : { content, refusal };
 }
 
-/** Like `rebuildLogprobs`, in time slices. */
 export async function rebuildLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const source = asObject(value);
 	if (source === undefined) return null;

@@ -1,4 +1,3 @@
-/** Copies the tool calls of a chat answer. */
 import { newId } from "../../base/id.ts";
 import { failed } from "../call/failure.ts";
 import { asCount, asObject, asText, filledText, type JsonObject } from "../wire-value.ts";
@@ -156,7 +155,6 @@ function append(
 	event[at] = { ...before, [kind]: body, ...others };
 }
 
-/** Copies a tool call of an answer that was not streamed. */
 export function rebuildToolCall(raw: JsonObject, count: OutputCount): JsonObject {
 	const id = filledText(raw.id) ?? newId("call");
 	const custom = raw.type === "custom" ? asObject(raw.custom) : undefined;

@@ -24,7 +24,6 @@ const ANSWER_SPEAKS_MS = 10_000;
 /** Accounts whose last answer is remembered: enough to have others besides a few failing ones. */
 const ANSWERED_ACCOUNTS_MAX = 8;
 
-/** Outcomes of a replica's last calls. */
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Failures since the last answer, of any fault; the oldest are dropped. */
 	let inRow: Outcome[] = [];

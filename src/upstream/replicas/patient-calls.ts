@@ -59,7 +59,6 @@ export function createPatientCalls() {
 		},
 		/** Waiting batch lines in order; they come after all other requests. */
 		waiting: new LinkedQueue<Waiter>(),
-		/** Waiting callers of `room`. */
 		watching: new LinkedQueue<PlaceWatcher>(),
 	};
 }

@@ -39,7 +39,6 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
-	/** Occupied places per account. */
 	const held = new CounterMap();
 	let allHeld = 0;
 	const lines = createFairLines<Waiter>(

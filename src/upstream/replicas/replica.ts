@@ -11,7 +11,6 @@ export type ReplicaHealth = "unknown" | "up" | "down";
 
 export type Replica = ReturnType<typeof createReplica>;
 
-/** A replica's state, for status pages and metrics. */
 export interface ReplicaView {
 	readonly alias: string;
 	readonly modelId: string;

@@ -35,7 +35,6 @@ function BatchState({ item }: { item: BatchView }) {
 	return <State value={item.state} tone={TONES[item.state]} />;
 }
 
-/** Bar of finished lines, with failed ones in another colour. */
 function BatchProgress({ item }: { item: BatchView }) {
 	const { total, completed, failed } = item;
 	if (total === 0) return <span className="dim">–</span>;

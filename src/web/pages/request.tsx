@@ -140,7 +140,6 @@ function speedText(row: RequestDetail): string {
 
 type Shortage = NonNullable<RefusedDetail["shortage"]>;
 
-/** A refused request, with reason and remedy. */
 function RefusedRequest({ row }: { row: RefusedDetail }) {
 	return (
 		<>

@@ -75,7 +75,6 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	);
 }
 
-/** Why a company's sign-in failed. */
 const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 	stale: t("This sign-in expired or was started in another browser. Start again."),
 	failed: t("The company's provider sent an invalid response. Contact its administrator."),
@@ -141,7 +140,6 @@ function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }
 const PROVIDERS = { github: t("Continue with GitHub"), google: t("Continue with Google") };
 type Provider = keyof typeof PROVIDERS;
 
-/** Buttons for GitHub and Google, if configured. */
 export function Providers({ next }: { next: string }) {
 	const { config } = useSession();
 	const go = useAction(async (provider: Provider) => {

@@ -65,7 +65,6 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 	);
 }
 
-/** Checkbox that the sign-up form requires. */
 function TermsBox({ terms }: { terms: Terms }) {
 	return (
 		<Checkbox

@@ -7,7 +7,6 @@ import { type AnswerFacts, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObjec
  * opening it costs nothing until a message is sent.
  */
 export interface Shared {
-	/** One or two conversations, each with its own turns. */
 	readonly threads: readonly { readonly model: string; readonly turns: readonly Turn[] }[];
 	readonly setup: ChatSetup;
 }

@@ -16,7 +16,7 @@ import { checkLowered } from "./lowered.ts";
 import { budgetsOf } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
-import { addPending, Broken, NO_LIMITS, type PendingDraw, type World } from "./world.ts";
+import { addPending, Broken, NO_LIMITS, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
 export type SimAdmission = ReturnType<typeof createSimAdmission>;
 
@@ -81,7 +81,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			world.count("admitted");
 			if (world.revokedForSure.has(record.key))
 				throw new Broken(`${process.name} admitted key ${record.key} after its revocation had returned`);
-			checkLimits(world, record.key);
+			checkLimits(world, record);
 			checkLowered(world, process, ledger, record, hold);
 			return hold;
 		},
@@ -93,22 +93,27 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
  * A key's concurrent and per-minute requests over all instances; with faults a dead instance's counts may or may not
  * remain.
  */
-function checkLimits(world: World, id: string): void {
+function checkLimits(world: World, record: RequestRecord): void {
 	const { hosts, timeline, admissions } = world;
-	const { requestsPerMinute, concurrencyMax } = world.keys.get(id)?.limits ?? NO_LIMITS;
+	const id = record.key;
+	const { requestsPerMinute, concurrencyMax, tokensPerMinute } = world.keys.get(id)?.limits ?? NO_LIMITS;
 	if (world.hadFaults) return;
 	if (concurrencyMax !== null) {
 		const running = hosts.reduce((sum, { process }) => sum + (process?.keyLimits.running(id) ?? 0), 0);
 		if (running > concurrencyMax)
 			throw new Broken(`${running} requests of key ${id} run at once, ${concurrencyMax} may`);
 	}
-	if (requestsPerMinute === null) return;
-	const recent = (admissions.get(id) ?? []).filter((atMs) => atMs > timeline.nowMs() - 60_000);
-	recent.push(timeline.nowMs());
+	if (requestsPerMinute === null && tokensPerMinute === null) return;
+	const recent = (admissions.get(id) ?? []).filter(({ atMs }) => atMs > timeline.nowMs() - 60_000);
+	recent.push({ atMs: timeline.nowMs(), record });
 	admissions.set(id, recent);
 	// The product's two fixed windows approximate a sliding minute, so twice the limit is possible.
-	if (recent.length > 2 * requestsPerMinute)
+	if (requestsPerMinute !== null && recent.length > 2 * requestsPerMinute)
 		throw new Broken(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
+	// A running request counts with its bound, an ended one with the two tokens that its stream reports.
+	const tokens = recent.reduce((sum, { record: { amount, settled } }) => sum + (settled ? 2 : amount), 0);
+	if (tokensPerMinute !== null && tokens > 2 * tokensPerMinute)
+		throw new Broken(`requests of key ${id} took ${tokens} tokens in a minute, ${tokensPerMinute} may be used`);
 }
 
 function noteSettled(world: World, process: SimProcess, event: SettledEvent): void {

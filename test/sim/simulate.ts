@@ -56,8 +56,9 @@ export const variant = ({
 
 const STEPS_MAX = 400_000;
 const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
-	4: { requestsPerMinute: null, concurrencyMax: 2 },
-	5: { requestsPerMinute: 12, concurrencyMax: null },
+	3: { ...NO_LIMITS, tokensPerMinute: 150 },
+	4: { ...NO_LIMITS, concurrencyMax: 2 },
+	5: { ...NO_LIMITS, requestsPerMinute: 12 },
 };
 const STOP_MS = 60_000;
 /** Longest revocation while all instances are healthy, whatever rows are locked. */

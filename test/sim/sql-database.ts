@@ -104,11 +104,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 					select promotion_give(${opening}, ${id}, ${credit}, ${opening}, 'sim', '', ${opening}, null)`,
 			);
 		},
-		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }, daily, project) {
+		addKey(id, account, limit, { requestsPerMinute, concurrencyMax, tokensPerMinute }, daily, project) {
 			inTurn(
 				() => directly`
-					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, requests_per_minute, concurrency_max, project_id)
-						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${daily ? "day" : "lifetime"}, ${requestsPerMinute}::integer, ${concurrencyMax}::integer, ${project}) returning *)
+					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, requests_per_minute, concurrency_max, tokens_per_minute, project_id)
+						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${daily ? "day" : "lifetime"}, ${requestsPerMinute}::integer, ${concurrencyMax}::integer, ${tokensPerMinute}::integer, ${project}) returning *)
 					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, case when cap_period = 'lifetime' then cap_nano_usd end from k`,
 			);
 		},

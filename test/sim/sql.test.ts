@@ -6,7 +6,7 @@ import { simulateSql } from "./simulate-sql.ts";
 testsMayTake(300_000);
 
 /** A short seed that has all faults. The long form is `bun run sim -- --sql --seeds 200`. */
-const SEEDS = [19];
+const SEEDS = [28];
 /** Broken functions that these seeds detect early. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
 const BROKEN = ["a closed lease gives back what was spent", "settlements are not added to their lease"];
 const BROKEN_SEEDS_MAX = 20;

@@ -64,13 +64,20 @@ export interface SimKey {
 	readonly limits: KeyLimitsOf;
 }
 
-/** Requests that a key may send a minute and at once; null for no limit. */
+/** A request that was admitted at a moment. */
+export interface Admission {
+	readonly atMs: number;
+	readonly record: RequestRecord;
+}
+
+/** Requests and tokens that a key may send a minute, and requests at once; null for no limit. */
 export interface KeyLimitsOf {
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
+	readonly tokensPerMinute: number | null;
 }
 
-export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax: null };
+export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null };
 
 /** Moments at which a revocation could be missed. */
 export type Delicate = "renewal" | "go live" | "cut off";
@@ -152,7 +159,7 @@ function createState(
 		/** Called with a key when an instance lacks a share of its limits. */
 		limitListeners: new Set<(key: string) => void>(),
 		/** When requests of a key with a limit a minute were admitted. */
-		admissions: new Map<string, readonly number[]>(),
+		admissions: new Map<string, readonly Admission[]>(),
 		hadFaults: false,
 		/** Amounts that running requests held when their process died, by lease. */
 		heldAtDeath: new Map<string, number>(),

@@ -14,6 +14,8 @@ interface Scenario {
 	readonly env?: Readonly<Record<string, string>>;
 	/** Synchronous: commits wait for the standby. */
 	readonly isSynchronous?: boolean;
+	/** A gateway dies with the primary and starts again later. */
+	readonly losesGateway?: boolean;
 	/** Asynchronous: the standby lacks the last seconds. */
 	readonly lags?: boolean;
 	/** The primary goes back to a snapshot, instead of a promotion. */
@@ -30,6 +32,7 @@ interface Scenario {
 const SCENARIOS: readonly Scenario[] = [
 	{ name: "planned, synchronous", isSynchronous: true },
 	{ name: "asynchronous, lagging", lags: true },
+	{ name: "lagging, with a gateway", lags: true, losesGateway: true },
 	{ name: "lagging, JOURNAL=host", lags: true, env: { JOURNAL: "host" } },
 	{ name: "lagging, WORKERS=2", lags: true, env: { WORKERS: "2" } },
 	{ name: "lagging, idempotency keys", lags: true, isIdempotent: true },
@@ -129,10 +132,14 @@ async function play(scenario: Scenario) {
 		}
 		if (scenario.rollsBack) await servers.rollBack();
 		else {
-			await present.crash();
+			await Promise.all([present.crash(), scenario.losesGateway && members[0].crash()]);
 			await servers.promote();
 			world.aim(next);
 			[present, next] = [next, present];
+			if (scenario.losesGateway) {
+				await Bun.sleep(AFTER_MS);
+				await members[0].start();
+			}
 		}
 		if (scenario.isHurried && other !== others.at(-1)) continue;
 		for (const one of revoked)

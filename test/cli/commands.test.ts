@@ -88,7 +88,7 @@ test("every command says in one line that an unknown id does not exist", async (
 });
 
 test("every command, lists included, says that an unknown account does not exist", async () => {
-	const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9" };
+	const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9", reason: "why" };
 	const named = COMMANDS.filter(({ options }) => options.account !== undefined);
 	expect(named.map(({ name }) => name)).toContain("topup list");
 	for (const { name, options } of named) {

@@ -19,20 +19,23 @@ export interface CountsBytes {
 
 export const TAKES_ANY: CountsBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
 
-/** Processor time assumed for receiving a piece, and for each byte in it: the longest piece has 512 KB. */
+/** Processor time assumed for receiving a piece. */
 const PIECE_MS = 0.1;
-const BYTE_MS = 1 / (512 * 1024);
 
 /** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, those of `take`. */
-export async function readBytes(
+export function readBytes(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: CountsBytes = TAKES_ANY,
 	deadlineMs = FILE_DEADLINE_MS,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	assertDeclared(connection.request, bytesMax);
-	return joined(await readPieces(connection, { bytesMax, reads, takes, deadlineMs }));
+	try {
+		assertDeclared(connection.request, bytesMax);
+	} catch (error) {
+		return Promise.reject(error);
+	}
+	return arrivingBytes(connection, { bytesMax, reads, takes, deadlineMs });
 }
 
 /** Returns the declared length; null without one. Fault payload_too_large. */
@@ -56,12 +59,12 @@ interface ReadOptions {
  * Reads piece by piece; accounts take turns, and unread bytes wait at their client. Only received bytes count, not the
  * declared length: a connection that sends nothing holds nothing.
  */
-export async function readPieces(
+async function arrivingBytes(
 	connection: Connection,
 	{ bytesMax, reads, takes, deadlineMs }: ReadOptions,
-): Promise<Uint8Array<ArrayBuffer>[]> {
+): Promise<Uint8Array<ArrayBuffer>> {
 	const reader = connection.request.body?.getReader();
-	if (reader === undefined) return [];
+	if (reader === undefined) return new Uint8Array();
 	const displaced = Promise.withResolvers<never>();
 	let isOver = false;
 	const letGo = () => {
@@ -69,20 +72,18 @@ export async function readPieces(
 		void reader.cancel().catch(() => {});
 	};
 
-	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>[]> {
-		const pieces: Uint8Array<ArrayBuffer>[] = [];
+	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>> {
+		const chunks: Uint8Array[] = [];
 		let bytes = 0;
-		for (let tookMs = PIECE_MS; ; ) {
-			const turn = turnFor(takes.owner, tookMs, bytes > 0);
+		for (;;) {
+			const turn = turnFor(takes.owner, PIECE_MS, bytes > 0);
 			if (turn !== undefined) await turn;
 			const { done, value } = await from.read();
-			if (done || isOver) return pieces;
+			if (done || isOver) return joined(chunks, bytes);
 			bytes += value.length;
 			if (bytes > bytesMax) throw bodyTooLarge(bytesMax);
 			takes.take(value.length);
-			pieces.push(value as Uint8Array<ArrayBuffer>);
-			// The runtime has received it already: the owner pays before the next.
-			tookMs = PIECE_MS + value.length * BYTE_MS;
+			chunks.push(value);
 		}
 	}
 
@@ -98,9 +99,16 @@ export async function readPieces(
 	}
 }
 
-function joined(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
-	const [first] = pieces;
-	return first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces);
+function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
+	const [first] = chunks;
+	if (first !== undefined && chunks.length === 1) return first as Uint8Array<ArrayBuffer>;
+	const all = Buffer.allocUnsafeSlow(bytes);
+	let at = 0;
+	for (const chunk of chunks) {
+		all.set(chunk, at);
+		at += chunk.length;
+	}
+	return all;
 }
 
 function bodyTooLarge(bytesMax: number): Fault {

@@ -11,7 +11,7 @@ import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { formsOf } from "./body-problem.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
-import { assertDeclared, assertNotPacked, type CountsBytes, readPieces, TAKES_ANY } from "./bytes-body.ts";
+import { assertDeclared, assertNotPacked, type CountsBytes, readBytes, TAKES_ANY } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, even if bytes keep arriving. */
@@ -58,7 +58,7 @@ export function readJson(
 	// Not async: small bodies would pay for another promise.
 	try {
 		assertJsonType(connection.request);
-		if (bytes !== undefined) return decodedBody(Promise.resolve([bytes]), takes.owner, form);
+		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), takes.owner, form);
 		return readBody(connection, bytesMax, reads, takes, form);
 	} catch (error) {
 		return Promise.reject(error);
@@ -119,11 +119,15 @@ function readBody(
 		const made = madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
 		return made.finally(() => whole.giveBack(owner, declared));
 	}
-	return decodedBody(readPieces(connection, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS }), owner, form);
+	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), owner, form);
 }
 
 /** A function of its own, so that small bodies allocate no closure. */
-async function decodedBody(reading: Promise<readonly Uint8Array[]>, owner: string, form: BodyForm): Promise<JsonBody> {
+async function decodedBody(
+	reading: Promise<Uint8Array<ArrayBuffer>>,
+	owner: string,
+	form: BodyForm,
+): Promise<JsonBody> {
 	return bodyOf(await decoded(reading, owner), owner, form);
 }
 
@@ -251,17 +255,21 @@ function notJson(cause?: unknown): never {
 }
 
 /** Decodes the body in time slices. */
-async function decoded(reading: Promise<readonly Uint8Array[]>, owner: string): Promise<string> {
-	const pieces = await reading;
+async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string): Promise<string> {
+	const bytes = await reading;
 	const timeSlice = createTimeSlice(TURN_MS, owner);
-	const isLong = pieces.length > 1 || (pieces[0]?.length ?? 0) > DECODED_BYTES;
-	if (isLong) await timeSlice.begin();
-	const decoder = new TextDecoder();
-	let text = "";
-	for (const piece of pieces)
-		for (let from = 0; from < piece.length; from += DECODED_BYTES) {
-			text += decoder.decode(piece.subarray(from, from + DECODED_BYTES), { stream: true });
-			if (timeSlice.isOver()) await timeSlice.next();
-		}
-	return text + decoder.decode();
+	if (bytes.length > DECODED_BYTES) await timeSlice.begin();
+	const slices: string[] = [];
+	for (let from = 0; from < bytes.length; ) {
+		let to = Math.min(from + DECODED_BYTES, bytes.length);
+		// Moves the cut to the start of a character, which has at most three continuation bytes.
+		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
+		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
+		from = to;
+		if (timeSlice.isOver()) await timeSlice.next();
+	}
+	const [text, ...others] = slices;
+	if (text === undefined || others.length === 0) return text ?? "";
+	await timeSlice.next();
+	return slices.join("");
 }

@@ -15,7 +15,7 @@ export const MODEL_FIELDS = [
 	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role reasoning_history".split(
 		" ",
 	),
-	...["rates", "batch_rates", "cost", "retires_on", "tokens_per_minute", "visible_to", "upstreams"],
+	...["isolate_prefixes", "rates", "batch_rates", "cost", "retires_on", "tokens_per_minute", "visible_to", "upstreams"],
 ];
 
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
@@ -71,6 +71,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const imageUrls = reader.choice(map.get("image_urls"), IMAGE_URL_POLICIES) ?? "data_only";
 	const lengths = readLengths(reader, map, kind);
 	const textNormalization = reader.choice(map.get("text_normalization"), NORMALIZATIONS) ?? "nfkc";
+	const isolatePrefixes = reader.flag(map.get("isolate_prefixes")) ?? false;
 	const listed = new Map<string, YamlField>();
 	readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX, (word, item) => listed.set(word, item));
 	const unsupportedParameters = reader.choice(map.get("unsupported_parameters"), UNSUPPORTED) ?? "reject_essential";
@@ -97,6 +98,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		imageUrls,
 		...lengths,
 		textNormalization,
+		...(isolatePrefixes ? { isolatePrefixes } : {}),
 		parameters: new Set(listed.keys()),
 		unsupportedParameters,
 		...(developerRole === undefined ? {} : { developerRole }),

@@ -85,6 +85,8 @@ export interface Model {
 	readonly templateOverheadTokens: number;
 	/** Unicode form into which the tokenizer converts text; that may lengthen it. `none`: no conversion. */
 	readonly textNormalization: TextNormalization;
+	/** True: no account's prompts are served from what another account's prompts left in a server's cache. */
+	readonly isolatePrefixes?: true;
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
 	/** Role that servers get for `developer`. Absent: `keep` if all of them are of dialect `openai`. */

@@ -118,6 +118,9 @@ function sumOf(a: ReplicaView, b: ReplicaView): ReplicaView {
 		health: worse(HEALTHS, a.health, b.health),
 		breaker: worse(BREAKERS, a.breaker, b.breaker),
 		inFlight: a.inFlight + b.inFlight,
+		promptTokens: a.promptTokens + b.promptTokens,
+		cachedTokens: a.cachedTokens + b.cachedTokens,
+		waitMs: Math.max(a.waitMs, b.waitMs),
 		maxConcurrency: a.maxConcurrency + b.maxConcurrency,
 		draining: a.draining && b.draining,
 	};

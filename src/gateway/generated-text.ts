@@ -30,7 +30,7 @@ interface TextInput extends EndpointInput {
 
 /** Differences between chats and text completions. */
 interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>, Chunk>
-	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read" | "affinityOf"> {
+	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read"> {
 	readonly name: ChatMode;
 	readonly schema: TObject;
 	readonly readsRaw: boolean;
@@ -55,7 +55,7 @@ export function generatedText<
 		promptField,
 		readBody: jsonReader(own.schema, own.readsRaw ? promptField : undefined),
 		read: own.read,
-		...(own.affinityOf === undefined ? {} : { affinityOf: own.affinityOf }),
+		promptOf: ({ prompt }) => prompt.json,
 		// A literal, because an object built by spreads is reallocated as it grows.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),

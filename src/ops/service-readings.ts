@@ -9,6 +9,9 @@ export interface ReplicaState {
 	readonly maxConcurrency: number;
 	readonly refused: number;
 	readonly contradictions: number;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly waitMs: number;
 }
 
 /**
@@ -44,6 +47,9 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 			"Answers whose token counts do not add up.",
 			(replica) => replica.contradictions,
 		),
+		gauge("prompt_tokens_total", "Prompt tokens that the replica reported.", ({ promptTokens }) => promptTokens),
+		gauge("cached_tokens_total", "Prompt tokens from the replica's cache.", ({ cachedTokens }) => cachedTokens),
+		gauge("wait_seconds", "Estimated time until it starts another prompt.", ({ waitMs }) => waitMs / 1_000),
 		{
 			name: "tollgate_replicas",
 			help: "Replicas of all models by state; replicas with an open breaker are also counted as up.",

@@ -98,7 +98,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		{ clock, collect: collectWhenNear(MEMORY, memoryPerWorker(config.workers)) },
 		{ limits: () => catalog.limits() },
 	);
-	const upstreams = openUpstreams(catalog, { clock, log, cleanup, answers });
+	const upstreams = openUpstreams(catalog, { clock, log, cleanup, answers }, secrets.keyPepper);
 	const reports = startReportWriter({ statements, clock, log, catalog, upstreams }, secrets);
 	cleanup.add(() => reports.stop());
 	const openStreams = createOpenStreams({ clock });
@@ -259,8 +259,9 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 function openUpstreams(
 	catalog: Catalog,
 	deps: { clock: Clock; log: Log; cleanup: Cleanup; answers: AnswerMemory },
+	secret: string,
 ): Upstreams {
-	const upstreams = createUpstreams(deps, { limits: () => catalog.limits() });
+	const upstreams = createUpstreams(deps, { limits: () => catalog.limits(), secret });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));
 	deps.cleanup.add(() => upstreams.stop());

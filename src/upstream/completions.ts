@@ -50,7 +50,8 @@ export function completionStream(
 	input: CompletionCallInput,
 ): StreamCall<CompletionChunk> {
 	const wire = wireOf(input.shape);
-	return { context, wire, body: (replica) => textOf(replica, model, input, true), over: () => input.prompt.letGo() };
+	const body = (replica: Replica) => textOf(replica, model, context, input, true);
+	return { context, wire, body, over: () => input.prompt.letGo() };
 }
 
 export function completionWhole(
@@ -69,7 +70,7 @@ export function completionWhole(
 			const post = (of: CompletionCallInput) =>
 				ask.post({
 					path: PATH,
-					body: textOf(replica, model, of, false),
+					body: textOf(replica, model, context, of, false),
 					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
 					// The cast assumes a finish reason; where a server sent none, null remains.
 					gather: () => gatherText(wireOf(of.shape), (choice) => choice as CompletionChoice<CompletionFinish>),
@@ -111,12 +112,18 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 	};
 }
 
-function textOf(replica: Replica, model: Model, input: CompletionCallInput, stream: boolean): string {
+function textOf(
+	replica: Replica,
+	model: Model,
+	{ cacheSalt }: CallContext,
+	input: CompletionCallInput,
+	stream: boolean,
+): string {
 	const { fields, prompt, maxOutputTokens, shape } = input;
 	const { parameters } = model;
 	return generationText(
 		replica,
-		{ kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters },
+		{ kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters, cacheSalt },
 		stream,
 	);
 }

@@ -17,6 +17,8 @@ export interface Dialect {
 	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
 	/** Converts the value of a request field to the server's format. */
 	shaped(name: string, value: unknown): unknown;
+	/** Whether the server separates its prefix cache by the field `cache_salt` of chats and completions. */
+	readonly takesCacheSalt: boolean;
 	/** True if the server stops generating when the connection closes, so that only the work so far is lost. */
 	readonly stopsAtOnce: boolean;
 	/** Whether a completion may have several prompts, and token ids instead of text. */
@@ -44,6 +46,7 @@ const OPENAI: Dialect = {
 	streamOptions: { include_usage: true },
 	limitField: () => "max_tokens",
 	shaped: (_name, value) => value,
+	takesCacheSalt: false,
 	stopsAtOnce: false,
 	prompts: { many: true, tokens: true },
 	embeddings: { tokens: true, inputsMax: Number.POSITIVE_INFINITY },
@@ -75,6 +78,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 			parameters.has("max_completion_tokens") && !parameters.has("max_tokens") ? "max_completion_tokens" : "max_tokens",
 	}),
 	vllm: differing("vllm", {
+		takesCacheSalt: true,
 		stopsAtOnce: true,
 		usageStyle: "per_choice",
 		reasoningField: "reasoning",
@@ -85,6 +89,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	/** Reads the list of models, because `/health` runs a generation in some versions. */
 	sglang: differing("sglang", {
 		healthProbe: (baseUrl) => ({ method: "GET", url: `${baseUrl}/models` }),
+		takesCacheSalt: true,
 		stopsAtOnce: true,
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,

@@ -14,6 +14,8 @@ export interface GenerationRequest {
 	readonly maxOutputTokens: number | undefined;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
+	/** Separates the account's prompts in the server's cache from those of other accounts; undefined: they are shared. */
+	readonly cacheSalt?: string | undefined;
 }
 
 /**
@@ -33,6 +35,7 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 	// Text completions have only this name of the limit, in all dialects.
 	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.maxOutputTokens;
 	body.stream = stream;
+	if (request.cacheSalt !== undefined && dialect.takesCacheSalt) body.cache_salt = request.cacheSalt;
 	if (stream) body.stream_options = dialect.streamOptions;
 	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");
 }

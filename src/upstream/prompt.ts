@@ -26,6 +26,14 @@ export class Prompt {
 		return this.#value;
 	}
 
+	/** JSON of the prompt, which is kept to be sent. */
+	get json(): string {
+		const { text } = this;
+		if (text !== undefined) return text;
+		this.#text = JSON.stringify(this.#value);
+		return this.#text;
+	}
+
 	get text(): string | undefined {
 		return this.#sent === undefined ? this.#text : this.#sent.read().slice(this.#from, -1);
 	}
@@ -50,7 +58,7 @@ export class Prompt {
 	}
 
 	toJSON(): string {
-		return this.text ?? JSON.stringify(this.#value);
+		return this.json;
 	}
 
 	letGo(): void {

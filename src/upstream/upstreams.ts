@@ -1,4 +1,5 @@
 /** Model servers: their replicas, and calls to them. */
+import { createHmac, hkdfSync, randomUUID } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
@@ -15,17 +16,24 @@ import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
 import { type CountedReply, type ReplyOf, type UnaryCall, UnaryTries } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
+import { entriesFor } from "./replicas/prefix-index.ts";
+import { type RoutedPrompt, routedPrompt } from "./replicas/prompt-prefix.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
 
 export function createUpstreams(
 	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
-	/** Read at each use, so that changed limits apply at once. */
-	options: { limits(): ServiceLimits },
+	options: {
+		/** Read at each use, so that changed limits apply at once. */
+		limits(): ServiceLimits;
+		/** Equal in all gateways, so that they prefer the same replica for a prompt that they do not know. */
+		secret?: string;
+	},
 ) {
 	const { clock, log } = deps;
 	const { limits } = options;
+	const { seed, saltKey } = routingSecrets(options.secret ?? randomUUID());
 	const callDeps = {
 		clock,
 		fetch: deps.fetch ?? (fetch as Fetch),
@@ -52,6 +60,7 @@ export function createUpstreams(
 			}
 			pool.replace(replicasOf(model, [...pool.leaving(), ...pool.replicas()]));
 		}
+		shareIndexMemory();
 		health.watch([...pools].flatMap(([modelId, pool]) => pool.replicas().map((replica) => ({ modelId, replica }))));
 	}
 
@@ -70,6 +79,13 @@ export function createUpstreams(
 		});
 	}
 
+	/** Gives each replica among which requests are routed an equal part of the memory for indexes. */
+	function shareIndexMemory(): void {
+		const routed = [...pools.values()].map((pool) => [...pool.replicas(), ...pool.leaving()]);
+		const several = routed.filter((replicas) => replicas.length > 1).flat();
+		for (const replica of several) replica.prefill.index.resize(entriesFor(several.length));
+	}
+
 	function poolOf(model: Model): Pool {
 		const pool = pools.get(model.id);
 		if (pool !== undefined) return pool;
@@ -78,6 +94,11 @@ export function createUpstreams(
 
 	return {
 		sync,
+		/** What the choice of a replica needs of a prompt. With `isolatePrefixes`, no other account's prompt equals it. */
+		routed: (text: string, { isolatePrefixes }: Model, accountId: string, streamed: boolean): RoutedPrompt =>
+			routedPrompt(text, isolatePrefixes === true ? Bun.hash.wyhash(accountId, seed) : seed, streamed),
+		/** Secret that separates the account's prompts in a server's cache. */
+		cacheSalt: (accountId: string): string => createHmac("sha256", saltKey).update(accountId).digest("base64url"),
 		/** Opens a stream; sends in this step if a place is free. `next` rejects with faults and failures. */
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
@@ -115,6 +136,11 @@ export function createUpstreams(
 			for (const pool of pools.values()) pool.close();
 		},
 	};
+}
+
+function routingSecrets(secret: string) {
+	const bytes = Buffer.from(hkdfSync("sha256", secret, "", "tollgate routing", 40));
+	return { seed: bytes.readBigUInt64LE(), saltKey: bytes.subarray(8) };
 }
 
 /** Identifies a replica. Its key and limits may change. */

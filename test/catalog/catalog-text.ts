@@ -37,6 +37,7 @@ models:
     unsupported_parameters: reject
     developer_role: keep
     reasoning_history: omit
+    isolate_prefixes: true
     rates: *rates
     upstreams:
       - url: http://127.0.0.1:8000/v1/

@@ -22,6 +22,7 @@ describe("a valid file", () => {
 			unsupportedParameters: "reject",
 			developerRole: "keep",
 			reasoningHistory: "omit",
+			isolatePrefixes: true,
 			upstreams: [
 				{
 					url: "http://127.0.0.1:8000/v1",

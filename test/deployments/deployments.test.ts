@@ -31,6 +31,9 @@ const replica = (more: Partial<ReplicaView> = {}): ReplicaView => ({
 	draining: false,
 	refused: 0,
 	contradictions: 0,
+	promptTokens: 0,
+	cachedTokens: 0,
+	waitMs: 0,
 	...more,
 });
 

@@ -45,6 +45,9 @@ test("of many replicas those in trouble have series; totals count all", async ()
 			maxConcurrency: 4,
 			refused: 0,
 			contradictions: 0,
+			promptTokens: 0,
+			cachedTokens: 0,
+			waitMs: 0,
 		})),
 	).flat();
 	const text = await createMetrics(

@@ -66,7 +66,7 @@ export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> 
 		maxOutputTokens: 100,
 		choices: 1,
 		signal: new AbortController().signal,
-		affinity: undefined,
+		routed: undefined,
 		requestId: "req_test",
 		uuid: "00000000-0000-7000-8000-000000000000",
 		accountId: "acc_test",

@@ -26,7 +26,7 @@ function setUp(maxConcurrency: number, dialect: DialectName = "vllm", more: { ac
 	pool.replace([replica]);
 	const signal = new AbortController().signal;
 	const ask = (accountId: string, more: { patient?: boolean; onAsked?: () => void; signal?: AbortSignal } = {}) =>
-		pool.acquire({ affinity: undefined, exclude: NONE, signal, accountId, ...more });
+		pool.acquire({ routed: undefined, exclude: NONE, signal, accountId, ...more });
 	const take = (...given: Parameters<typeof ask>): Ticket => {
 		const place = ask(...given);
 		if (place instanceof Promise) throw new Error("there was no place");
@@ -209,7 +209,7 @@ test("a batch line of an account that the breaker keeps away does not block othe
 	first.setHealth("up");
 	const { signal } = new AbortController();
 	const ask = (accountId: string, patient: boolean, exclude = NONE) =>
-		pool.acquire({ affinity: undefined, exclude, signal, accountId, patient });
+		pool.acquire({ routed: undefined, exclude, signal, accountId, patient });
 	for (let failure = 0; failure < 2; failure += 1)
 		(ask("fails", false, new Set([second])) as Ticket).release("suspect");
 	expect([first.usable("fails"), first.usable("other")]).toEqual([false, true]);

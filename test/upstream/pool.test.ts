@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createPool } from "../../src/upstream/replicas/pool.ts";
+import { type RoutedPrompt, routedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
 import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
@@ -34,8 +35,8 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	pool.replace(replicas);
 	const signal = new AbortController().signal;
 	const acquire = (
-		more: { affinity?: string; exclude?: ReadonlySet<Replica>; signal?: AbortSignal; accountId?: string } = {},
-	) => pool.acquire({ affinity: undefined, exclude: NONE, signal, accountId: "acc_test", ...more });
+		more: { routed?: RoutedPrompt; exclude?: ReadonlySet<Replica>; signal?: AbortSignal; accountId?: string } = {},
+	) => pool.acquire({ routed: undefined, exclude: NONE, signal, accountId: "acc_test", ...more });
 	const take = (more: Parameters<typeof acquire>[0] = {}): Ticket => {
 		const place = acquire(more);
 		if (place instanceof Promise) throw new Error("there was no place");
@@ -43,6 +44,9 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	};
 	return { clock, pool, replicas, acquire, take };
 }
+
+/** A streamed prompt of 8,000 characters that begins like no other. */
+const promptOf = (name: string) => routedPrompt(`${name} `.repeat(8_000).slice(0, 8_000), 1n, true);
 
 /** A promise's outcome after all pending microtasks, or "pending". */
 async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
@@ -93,11 +97,13 @@ describe("the choice of a replica", () => {
 		expect(used.size).toBe(3);
 	});
 
-	test("an affinity key keeps its replica unless it is busy", () => {
-		const { take, replicas } = setUp([8, 8, 8]);
-		const homes = Array.from({ length: 60 }, (_, key) => {
+	test("a prompt returns to the replica that has it until it would wait longer there", () => {
+		const { take, clock } = setUp([64, 64, 64]);
+		const homes = Array.from({ length: 60 }, (_, nth) => {
 			const aliases = [1, 2, 3].map(() => {
-				const ticket = take({ affinity: `conversation ${key}` });
+				const ticket = take({ routed: promptOf(`conversation ${nth}`) });
+				clock.advance(100);
+				ticket.answered();
 				ticket.release("ok");
 				return ticket.replica.alias;
 			});
@@ -105,27 +111,37 @@ describe("the choice of a replica", () => {
 			return aliases[0];
 		});
 		expect(new Set(homes).size).toBe(3);
-		const home = take({ affinity: "x" }).replica;
-		const others = Array.from({ length: 8 }, () => take({ affinity: "x" }).replica);
-		expect(others[0]).toBe(home);
-		expect(others.some((replica) => replica !== home)).toBe(true);
-		expect(Math.max(...replicas.map((replica) => replica.inFlight()))).toBeLessThan(8);
+		const first = take({ routed: promptOf("x") });
+		expect(take({ routed: promptOf("x") }).replica).not.toBe(first.replica);
+		clock.advance(1_000);
+		first.answered();
+		expect(take({ routed: promptOf("x") }).replica).toBe(first.replica);
 	});
 
-	test("a removed replica moves only its own conversations", () => {
+	test("a replica busier by a quarter of its places gets no prompt that it has", () => {
+		const { take, clock } = setUp([8, 8]);
+		const taken = Array.from({ length: 8 }, () => {
+			const ticket = take({ routed: promptOf("x") });
+			clock.advance(10);
+			ticket.answered();
+			return ticket.replica.alias;
+		});
+		expect(taken.slice(0, 3)).toEqual(Array(3).fill(taken[0]));
+		expect(taken.filter((alias) => alias === taken[0]).length).toBeWithin(4, 6);
+	});
+
+	test("a removed replica moves only its own prompts", () => {
 		const { take, pool, replicas } = setUp([8, 8, 8]);
-		const homeOf = (key: number) => {
-			const ticket = take({ affinity: `c${key}` });
+		const homeOf = (nth: number) => {
+			const ticket = take({ routed: promptOf(`${nth}`) });
 			ticket.release("ok");
 			return ticket.replica;
 		};
-		const keys = Array.from({ length: 40 }, (_, key) => key);
-		const before = keys.map(homeOf);
+		const prompts = Array.from({ length: 40 }, (_, nth) => nth);
+		const before = prompts.map(homeOf);
 		pool.replace(replicas.slice(1));
-		const after = keys.map(homeOf);
-		keys.forEach((_, at) => {
-			if (before[at] !== replicas[0]) expect(after[at]).toBe(before[at] as Replica);
-		});
+		const after = prompts.map(homeOf);
+		for (const at of prompts) if (before[at] !== replicas[0]) expect(after[at]).toBe(before[at] as Replica);
 	});
 
 	test("skips excluded, dead and draining replicas", () => {
@@ -241,7 +257,7 @@ describe("the last resort", () => {
 		for (let call = 0; call < 10; call += 1) expect(take().replica).toBe(b);
 		pool.replace([a]);
 		expect(refusalOf(() => acquire({ exclude: new Set([a]) }))).toMatchObject(UNAVAILABLE);
-		const line = { affinity: undefined, exclude: NONE, signal: new AbortController().signal, accountId: "acc_test" };
+		const line = { routed: undefined, exclude: NONE, signal: new AbortController().signal, accountId: "acc_test" };
 		expect(refusalOf(() => pool.acquire({ ...line, patient: true }))).toMatchObject(UNAVAILABLE);
 	});
 

@@ -9,9 +9,6 @@ export interface ShortenedJson {
 
 /** Deepest level with text: messages, a message, its parts or calls, a part, its image or function. */
 const LEVELS_MAX = 5;
-/** Number of texts (about two messages) that keep their beginning, by which conversations differ. */
-export const BEGINNINGS = 8;
-export const BEGINNING_CHARS = 1024;
 /** Characters that are copied in the time that checking one escape takes. */
 const CHARS_AN_ESCAPE = 100;
 /** This many escapes close together: the string is assumed to have many. */
@@ -46,13 +43,6 @@ export function shorten(text: string, raw: RawValue | undefined): ShortenedJson 
 		kept += text.slice(keptTo, from);
 		bytes += said.bytes;
 		chars += said.chars;
-		if (at < 2 * BEGINNINGS) {
-			const beginning = beginningOf(string);
-			const parsed = JSON.parse(`"${beginning}"`) as string;
-			kept += beginning;
-			bytes -= Buffer.byteLength(parsed);
-			chars -= parsed.length;
-		}
 		keptTo = to;
 	}
 	if (chars * WORTH < raw.text.length) return { text, leftOut: undefined };
@@ -84,10 +74,3 @@ function lengthSaid(string: string): PlainLength | undefined {
 const CONTROL = /\p{Cc}/u;
 const ESCAPE = "\\";
 const ESCAPED = '"\\/bfnrt';
-
-/** Keeps twice the needed length, because each character may be an escape, which must stay whole. */
-function beginningOf(string: string): string {
-	let to = 2 * BEGINNING_CHARS;
-	while (string.charAt(to - 1) === ESCAPE) to -= 1;
-	return string.slice(0, to);
-}

@@ -145,20 +145,6 @@ export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 	idPrefix: "chatcmpl",
 	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },
 	read: ({ value, raw, leftOut }, model) => readChatRequest(value, model, raw, leftOut),
-	affinityOf: ({ prompt }) => chatAffinity(prompt.value as readonly unknown[]),
 	whole: chatWhole,
 	stream: chatStream,
 });
-
-const PREFIX_CHARS = 1_024;
-
-/** Identifies a conversation by its first two messages. Its requests go to one replica, which has its prefix cached. */
-export function chatAffinity(messages: readonly unknown[]): string {
-	const start = messages.slice(0, 2).map((message) => {
-		const { content } = message as { content?: unknown };
-		return typeof content === "string"
-			? content.slice(0, PREFIX_CHARS)
-			: JSON.stringify(content ?? "").slice(0, PREFIX_CHARS);
-	});
-	return Bun.hash(start.join("\n")).toString(36);
-}

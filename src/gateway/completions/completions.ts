@@ -122,16 +122,6 @@ export const completions = generatedText<CompletionInput, CompletionReply, Compl
 	idPrefix: "cmpl",
 	object: { whole: "text_completion", chunk: "text_completion" },
 	read: ({ value }, model) => readCompletionRequest(value, model),
-	affinityOf,
 	whole: completionWhole,
 	stream: completionStream,
 });
-
-const PREFIX_CHARS = 1_024;
-
-/** Requests with the same beginning go to one replica, which has it cached. */
-function affinityOf({ prompt }: CompletionInput): string {
-	const { value } = prompt;
-	const start = typeof value === "string" ? value : JSON.stringify(Array.isArray(value) ? value.slice(0, 256) : "");
-	return Bun.hash(start.slice(0, PREFIX_CHARS)).toString(36);
-}

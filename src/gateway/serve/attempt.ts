@@ -93,7 +93,7 @@ async function answer<
 		if (input.stream === true) return await streamAnswer(deps, endpoint, exchange);
 
 		const { whole } = endpoint;
-		const call = whole.call(exchange, callContext(exchange, endpoint, connection.request.signal));
+		const call = whole.call(exchange, callContext(deps, exchange, endpoint, connection.request.signal));
 		const { reply, replica, bytes } = await deps.upstreams.call(model, call);
 		const outcome = whole.bill(exchange, reply);
 		const covered = coverExcess(admitted, outcome.cost);

@@ -89,17 +89,23 @@ export interface Exchange<Input = unknown> {
 	readonly createdS: number;
 }
 
-export function callContext<Input extends object>(
+export function callContext<Input extends { readonly stream?: boolean }>(
+	{ upstreams }: Pick<ServeDeps, "upstreams">,
 	{ context, model, input, admitted }: Exchange<Input>,
-	{ affinityOf }: { affinityOf?(input: Input): string },
+	{ promptOf }: { promptOf?(input: Input): string },
 	signal: AbortSignal,
 ): CallContext {
+	const { accountId } = admitted.request.key;
 	return {
 		signal,
-		affinity: model.upstreams.length > 1 ? affinityOf?.(input) : undefined,
+		routed:
+			model.upstreams.length > 1 && promptOf !== undefined
+				? upstreams.routed(promptOf(input), model, accountId, input.stream === true)
+				: undefined,
+		cacheSalt: model.isolatePrefixes === true ? upstreams.cacheSalt(accountId) : undefined,
 		requestId: context.requestId,
 		uuid: context.uuid,
-		accountId: admitted.request.key.accountId,
+		accountId,
 		patient: context.connection.line !== undefined,
 		trace: context.trace,
 		request: input,

@@ -57,8 +57,8 @@ export interface InferenceEndpoint<
 	read(body: Body, model: Model): Input | Promise<Input>;
 	/** The most that the request can use. Servers get it as their limit. */
 	upperBound(input: Input, model: Model): Quantities;
-	/** Requests with equal values go to one replica, which has their beginning cached. Not called for one replica. */
-	affinityOf?(input: Input): string;
+	/** JSON of the prompt, whose beginning a server may have cached. Called only if there are several replicas. */
+	promptOf?(input: Input): string;
 	readonly whole: WholeAnswer<Input, Reply>;
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
 }

@@ -16,7 +16,7 @@ import { Streaming } from "./streaming.ts";
 /** Streams an admitted request. Rejects, after settling, until the status was sent; later failures are events. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
-	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "affinityOf">,
+	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "promptOf">,
 	exchange: Exchange<Input>,
 ): Promise<Response> {
 	const { streamed } = endpoint;
@@ -33,7 +33,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
 		streaming.upstream = deps.upstreams.open(
 			exchange.model,
-			streamed.call(exchange, callContext(exchange, endpoint, abort.signal)),
+			streamed.call(exchange, callContext(deps, exchange, endpoint, abort.signal)),
 		);
 		streaming.first = streaming.upstream.next();
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);

@@ -2,6 +2,7 @@ import { assert } from "../../base/assert.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
+import type { RoutedPrompt } from "../replicas/prompt-prefix.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { ReportedUsage } from "../usage.ts";
@@ -22,8 +23,10 @@ import {
 export interface CallContext {
 	/** Aborted when the client disconnects. After the headers of a stream its reader closes it instead. */
 	readonly signal: AbortSignal;
-	/** Requests with equal keys prefer the same replica while its load allows; undefined: no preference. */
-	readonly affinity: string | undefined;
+	/** Undefined if the choice of a replica does not depend on it. */
+	readonly routed: RoutedPrompt | undefined;
+	/** See `GenerationRequest`. */
+	readonly cacheSalt?: string | undefined;
 	readonly requestId: string;
 	/** The request id as a UUID: llama-cpp-python refuses any other id. */
 	readonly uuid: string;
@@ -149,7 +152,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.replica.noteUsage(usage);
 		this.guard.end();
 		this.#sent?.end(undefined, this.#status);
-		this.#ticket.release("ok");
+		this.#ticket.release("ok", usage);
 	}
 
 	/** Ends the call as failed: closes the connection and returns the error as an UpstreamFailure. */

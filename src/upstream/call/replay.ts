@@ -37,14 +37,14 @@ export async function withReplays<Came, Result>(
 	context: CallContext,
 	tries: Tries<Came, Result>,
 ): Promise<Result> {
-	const { affinity, signal, accountId, patient = false } = context;
+	const { routed, signal, accountId, patient = false } = context;
 	let failed: readonly Failed[] = NOTHING_FAILED;
 	let exclude = NONE;
 	let freshConnection = false;
 	let yields = 0;
 	for (;;) {
 		const asking = patient && yields < YIELDS_MAX ? new AbortController() : undefined;
-		const place = pool.acquire({ affinity, exclude, signal, accountId, patient, onAsked: asking && abortOf(asking) });
+		const place = pool.acquire({ routed, exclude, signal, accountId, patient, onAsked: asking && abortOf(asking) });
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
 			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));

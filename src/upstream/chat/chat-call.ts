@@ -43,7 +43,11 @@ export function chatStream(model: Model, context: CallContext, input: ChatCallIn
 	return {
 		context,
 		wire: wireOf(n),
-		body: (replica) => generationText(replica, { kind: "chat", fields, prompt, maxOutputTokens, n, parameters }, true),
+		body(replica) {
+			const { cacheSalt } = context;
+			const request = { kind: "chat", fields, prompt, maxOutputTokens, n, parameters, cacheSalt } as const;
+			return generationText(replica, request, true);
+		},
 		dropLimit() {
 			const hadLimit = maxOutputTokens !== undefined;
 			maxOutputTokens = undefined;
@@ -66,6 +70,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	maxOutputTokens: number | undefined;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
+	readonly cacheSalt: string | undefined;
 
 	constructor(model: Model, context: CallContext, input: ChatCallInput) {
 		this.context = context;
@@ -74,6 +79,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		this.maxOutputTokens = input.maxOutputTokens;
 		this.n = input.choices;
 		this.parameters = model.parameters;
+		this.cacheSalt = context.cacheSalt;
 	}
 
 	run(ask: PostSender, replica: Replica): Promise<ChatReply> {

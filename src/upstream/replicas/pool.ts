@@ -10,7 +10,7 @@ import { createPatientCalls, type PlaceWatcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
 	areAllTaken,
-	chooseReplica,
+	createReplicaChoice,
 	isAnyUsable,
 	lastAnswerAtMs,
 	noneUsable,
@@ -47,6 +47,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	);
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
+	const choice = createReplicaChoice();
 	/** Index at which the search for the least busy replica starts, so that equally busy ones take turns. */
 	let turn = 0;
 	let looksAgain = false;
@@ -104,7 +105,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	function choose(wanted: AcquireOptions): Replica | undefined {
 		if (hasItsShare(wanted.accountId)) return undefined;
 		turn = (turn + 1) % Math.max(replicas.length, 1);
-		return chooseReplica(replicas, turn, wanted);
+		return choice(replicas, turn, wanted);
 	}
 
 	/** Counts an account's places. Those of batch lines do not count, because they yield to any waiting request. */
@@ -114,11 +115,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		lines.goBehind(accountId);
 	}
 
-	function ticketOf(replica: Replica, { accountId, patient: isLine = false, onAsked }: AcquireOptions): Ticket {
+	function ticketOf(replica: Replica, { accountId, routed, patient: isLine = false, onAsked }: AcquireOptions): Ticket {
 		const call = replica.begin(accountId);
 		const line = isLine ? patient.begin(replica, onAsked) : undefined;
 		if (line === undefined) count(accountId, 1);
-		return new Ticket(owner, replica, call, line);
+		return new Ticket(owner, replica, call, line, routed);
 	}
 
 	function giveBack({ accountId }: BreakerCall, line: PatientCall | undefined): void {

@@ -6,6 +6,8 @@ import type { ReportedUsage } from "../usage.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
 import { createOutputEstimator } from "./output-estimator.ts";
+import { createPrefill } from "./prefill.ts";
+import { entriesFor } from "./prefix-index.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
 
@@ -26,6 +28,11 @@ export interface ReplicaView {
 	readonly refused: number;
 	/** Answers since the start whose usage contradicts itself. */
 	readonly contradictions: number;
+	/** Prompt tokens since the start that it reported, and those of them from its cache. */
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	/** Estimated time until it starts another prompt. */
+	readonly waitMs: number;
 }
 
 /** True if requests are answered there, as customers see it. */
@@ -45,7 +52,8 @@ export function createReplica(
 	const { clock } = deps;
 	const { alias, modelId } = options;
 	let server = { spec: options.spec, dialect: dialectOf(options.spec) };
-	const counts = { refused: 0, contradictions: 0 };
+	const counts = { refused: 0, contradictions: 0, promptTokens: 0, cachedTokens: 0 };
+	const prefill = createPrefill(clock, entriesFor(1));
 	let inFlight = 0;
 	/** "declared_down": the replica says itself that it is down. */
 	let health: ReplicaHealth | "declared_down" = "unknown";
@@ -74,6 +82,9 @@ export function createReplica(
 	return {
 		/** Name in logs and metrics, `<model id>#<index in the list>`, which does not reveal the address. */
 		alias,
+		aliasHash: Number(Bun.hash.wyhash(alias) & 0xffff_ffffn),
+		/** Estimates when it starts a prompt; used only if the model has several replicas. */
+		prefill,
 		get dialect() {
 			return server.dialect;
 		},
@@ -117,8 +128,13 @@ export function createReplica(
 			counts.refused += 1;
 		},
 		noteUsage(usage: ReportedUsage | undefined) {
-			if (usage?.contradicts) counts.contradictions += 1;
+			if (usage === undefined) return;
+			if (usage.contradicts) counts.contradictions += 1;
+			counts.promptTokens += usage.promptTokens ?? 0;
+			counts.cachedTokens += usage.cachedTokens;
 		},
+		/** Whether it has reported cached tokens. */
+		tellsCached: (): boolean => counts.cachedTokens > 0,
 		/** Judges a call that was released as `suspect`. */
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
@@ -147,6 +163,7 @@ export function createReplica(
 			inFlight,
 			maxConcurrency: capacity(),
 			draining,
+			waitMs: Math.round(prefill.waitMs()),
 			...counts,
 		}),
 	};

@@ -1,10 +1,13 @@
+import type { ReportedUsage } from "../usage.ts";
 import type { BreakerCall } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
+import type { SentPrompt } from "./prefill.ts";
+import type { RoutedPrompt } from "./prompt-prefix.ts";
 import type { Replica } from "./replica.ts";
 
 export interface AcquireOptions {
-	/** Requests with equal keys prefer the same replica, which has their beginning cached. */
-	readonly affinity: string | undefined;
+	/** Undefined if the choice does not depend on it. */
+	readonly routed: RoutedPrompt | undefined;
 	/** Replicas on which this request has failed. */
 	readonly exclude: ReadonlySet<Replica>;
 	readonly signal: AbortSignal;
@@ -41,24 +44,40 @@ export class Ticket {
 	readonly #owner: TicketOwner;
 	readonly #call: BreakerCall;
 	readonly #line: PatientCall | undefined;
+	readonly #prompt: SentPrompt | undefined;
 	#isHeld = true;
 
-	constructor(owner: TicketOwner, replica: Replica, call: BreakerCall, line: PatientCall | undefined) {
+	constructor(
+		owner: TicketOwner,
+		replica: Replica,
+		call: BreakerCall,
+		line: PatientCall | undefined,
+		routed: RoutedPrompt | undefined,
+	) {
 		this.#owner = owner;
 		this.replica = replica;
 		this.#call = call;
 		this.#line = line;
+		this.#prompt = routed && replica.prefill.begin(routed);
 	}
 
 	/** Call it for each event of the replica. */
 	answered(): void {
-		if (this.#isHeld) this.replica.answered(this.#call);
+		if (!this.#isHeld) return;
+		this.replica.answered(this.#call);
+		if (this.#prompt?.isStarted === false) this.replica.prefill.started(this.#prompt);
 	}
 
 	/** Frees the place and passes the outcome to the breaker. Only the first call has an effect. */
-	release(outcome: CallOutcome): void {
+	release(outcome: CallOutcome, usage?: ReportedUsage): void {
 		if (!this.#isHeld) return;
 		this.#isHeld = false;
+		if (this.#prompt !== undefined) {
+			const { promptTokens, cachedTokens = 0 } = usage ?? {};
+			// Some servers never report cached tokens.
+			const isTold = promptTokens !== undefined && (cachedTokens > 0 || this.replica.tellsCached());
+			this.replica.prefill.ended(this.#prompt, outcome === "ok", isTold ? cachedTokens / promptTokens : undefined);
+		}
 		this.#owner.giveBack(this.#call, this.#line);
 		this.replica.end(this.#call, outcome);
 		this.#owner.wake();

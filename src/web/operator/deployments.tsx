@@ -1,4 +1,4 @@
-import { formatCount } from "../format.ts";
+import { formatCount, formatDuration } from "../format.ts";
 import { KINDS } from "../parts/model-table.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
@@ -34,10 +34,15 @@ export function DeploymentsPage() {
 						</>
 					}
 					aside={
-						<State
-							value={deployment.status}
-							label={deployment.status === "connected" ? t("Connected") : t("Unavailable")}
-						/>
+						<>
+							<span className="small dim">
+								{t("Prompt tokens from caches: {share}", { share: cachedShare(deployment.replicas) })}
+							</span>
+							<State
+								value={deployment.status}
+								label={deployment.status === "connected" ? t("Connected") : t("Unavailable")}
+							/>
+						</>
 					}
 				>
 					<DataTable
@@ -73,4 +78,17 @@ export const REPLICA_COLUMNS: readonly Column<ReplicaRow>[] = [
 				maxConcurrency: formatCount(row.maxConcurrency),
 			}),
 	},
+	// Gateways of the previous version do not report it.
+	{ label: t("Wait"), figure: (row) => formatDuration(row.waitMs ?? null) },
+	{ label: t("From cache"), figure: (row) => cachedShare([row]) },
 ];
+
+/** Share of the replicas' prompt tokens that their caches served. */
+function cachedShare(rows: readonly ReplicaRow[]): string {
+	let [prompt, cached] = [0, 0];
+	for (const { promptTokens, cachedTokens } of rows) {
+		prompt += promptTokens;
+		cached += cachedTokens;
+	}
+	return prompt > 0 ? `${formatCount((100 * cached) / prompt)} %` : "–";
+}

@@ -19,6 +19,7 @@ import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { PostSender, UnaryPost } from "../../../src/upstream/call/unary.ts";
 import { DIALECTS } from "../../../src/upstream/dialects.ts";
 import type { Replica } from "../../../src/upstream/replicas/replica.ts";
+import type { Upstreams } from "../../../src/upstream/upstreams.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { wavOf } from "../../support/upstream-endpoints.ts";
 
@@ -82,7 +83,7 @@ async function billed(
 			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers), replica.dialect),
 	};
 	try {
-		const context = callContext(exchange, endpoint, new AbortController().signal);
+		const context = callContext({ upstreams: {} as Upstreams }, exchange, endpoint, new AbortController().signal);
 		const reply = await endpoint.whole.call(exchange, context).run(ask, replica as unknown as Replica);
 		return { cost: endpoint.whole.bill(exchange, reply).cost, bound };
 	} catch (error) {

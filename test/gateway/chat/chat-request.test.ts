@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { checkStructure, type Structure } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
 import { shorten } from "../../../src/gateway/body/shortened-json.ts";
-import { chatAffinity, readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
+import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 
 const HELLO = { role: "user", content: "hello" };
@@ -207,14 +207,9 @@ describe("a long plain message", () => {
 			const whole = readChatRequest({ model: sees.id, messages: JSON.parse(messages), max_tokens: 5 }, sees);
 			const { measure, prompt } = readLong(messages, sees);
 			expect(measure).toEqual(whole.measure);
-			expect(chatAffinity(prompt.value as unknown[])).toBe(chatAffinity(whole.prompt.value as unknown[]));
 			expect(prompt.text).toBe(passing.includes(fields) ? messages : undefined);
 			if (prompt.text === undefined) expect(prompt.value).toEqual(whole.prompt.value);
 		}
-		const affinities = ["a", "b"].map((first) =>
-			chatAffinity(readLong(`[{"role":"user","content":"${first}${text}"}]`).prompt.value as unknown[]),
-		);
-		expect(affinities[0]).not.toBe(affinities[1]);
 	});
 
 	test("beyond ASCII is reserved at its longest", () => {

@@ -1,0 +1,89 @@
+import type { Clock } from "../../base/clock.ts";
+import { type Found, PrefixIndex } from "./prefix-index.ts";
+import { charsOf, type RoutedPrompt } from "./prompt-prefix.ts";
+
+/** A prompt sent to a replica. */
+export interface SentPrompt {
+	readonly prompt: RoutedPrompt;
+	readonly found: Found;
+	readonly uncachedChars: number;
+	/** Uncached characters sent to the replica up to this prompt's end. */
+	readonly end: number;
+	/** True once the first token arrived. */
+	isStarted: boolean;
+}
+
+/** Speed of a replica until its first token: about 10,000 tokens a second. */
+const UNKNOWN_CHARS_PER_MS = 40;
+/** Weight that earlier prompts keep after another one: about thirty prompts count. */
+const KEPT_SHARE = 0.97;
+/** Part of the time without progress that an overdue first token adds: other gateways may have sent long prompts. */
+const OVERDUE_SHARE = 0.5;
+
+/**
+ * Estimates when a replica starts a prompt: after the uncached characters that this gateway sent before and that have
+ * no first token yet. Servers process prompts in the order in which they arrive, so a first token shows that all earlier
+ * prompts are processed. Answers in one piece do not show their first token and are assumed to be on time.
+ */
+export function createPrefill(clock: Pick<Clock, "monotonicMs">, entries: number) {
+	const index = new PrefixIndex(entries);
+	/** Uncached characters: sent, and processed as far as first tokens show it. */
+	const chars = { sent: 0, done: 0 };
+	const speed = { chars: 0, ms: 0 };
+	/** Streams without first token. */
+	let silentStreams = 0;
+	/** Time of the last progress, or since when the replica has work. */
+	let progressAtMs = 0;
+	let freeAtMs = 0;
+
+	const msPerChar = () => (speed.ms === 0 ? 1 / UNKNOWN_CHARS_PER_MS : speed.ms / speed.chars);
+
+	function waitMs(): number {
+		const nowMs = clock.monotonicMs();
+		const overdueMs = silentStreams > 0 ? (nowMs - progressAtMs) * OVERDUE_SHARE : 0;
+		return Math.max(freeAtMs - nowMs, overdueMs, 0);
+	}
+
+	/** All prompts up to `end` are processed. */
+	function progress(end: number, nowMs: number): void {
+		chars.done = end;
+		progressAtMs = nowMs;
+		freeAtMs = nowMs + (chars.sent - end) * msPerChar();
+	}
+
+	return {
+		index,
+		waitMs,
+		msPerChar,
+		/** Adds a prompt that is sent now. */
+		begin(prompt: RoutedPrompt): SentPrompt {
+			const found = index.add(prompt.hashes);
+			const nowMs = clock.monotonicMs();
+			if (chars.done >= chars.sent) progressAtMs = nowMs;
+			const uncachedChars = prompt.chars - charsOf(found.blocks);
+			chars.sent += uncachedChars;
+			freeAtMs = Math.max(freeAtMs, nowMs) + uncachedChars * msPerChar();
+			if (prompt.streamed) silentStreams += 1;
+			return { prompt, found, uncachedChars, end: chars.sent, isStarted: false };
+		},
+		/** The first token of a stream arrived. */
+		started(sent: SentPrompt): void {
+			sent.isStarted = true;
+			silentStreams -= 1;
+			if (sent.end <= chars.done) return;
+			const nowMs = clock.monotonicMs();
+			speed.chars = speed.chars * KEPT_SHARE + sent.end - chars.done;
+			speed.ms = speed.ms * KEPT_SHARE + Math.max(nowMs - progressAtMs, Number.MIN_VALUE);
+			progress(sent.end, nowMs);
+		},
+		/** The call is over. `cachedShare`: cached part of the prompt as reported; undefined without a report. */
+		ended(sent: SentPrompt, isAnswered: boolean, cachedShare: number | undefined): void {
+			if (!sent.isStarted) {
+				if (sent.prompt.streamed) silentStreams -= 1;
+				const end = isAnswered ? sent.end : Math.min(chars.done + sent.uncachedChars, chars.sent);
+				if (end > chars.done) progress(end, isAnswered ? clock.monotonicMs() : progressAtMs);
+			}
+			if (cachedShare !== undefined) index.learn(sent.found, sent.prompt.chars, cachedShare);
+		},
+	};
+}

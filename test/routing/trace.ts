@@ -1,0 +1,57 @@
+/** Requests of a trace in Mooncake's format. */
+
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+
+/** Tokens of a block, whose id stands for the prompt up to its end. */
+export const BLOCK_TOKENS = 512;
+
+export interface TraceRequest {
+	readonly atS: number;
+	readonly promptTokens: number;
+	readonly outputTokens: number;
+	/** Equal ids mean equal prompts up to the block's end. */
+	readonly blocks: readonly number[];
+}
+
+interface Line {
+	readonly timestamp: number;
+	readonly input_length: number;
+	readonly output_length: number;
+	readonly hash_ids: readonly number[];
+}
+
+const CONVERSATION = join(import.meta.dir, "conversation.gz");
+
+/** Reads a trace as it was published. */
+export async function readTrace(path: string): Promise<TraceRequest[]> {
+	return parse(await Bun.file(path).text());
+}
+
+/** Reads the kept trace: lines of milliseconds, prompt tokens, output tokens, runs of block ids as first id and length. */
+export async function readConversation(): Promise<TraceRequest[]> {
+	const text = gunzipSync(await Bun.file(CONVERSATION).bytes()).toString();
+	return text.split("\n").map((line) => {
+		const [at, prompt, output, ...runs] = line.split(" ").map(Number) as [number, number, number, ...number[]];
+		const blocks: number[] = [];
+		for (let run = 0; run < runs.length; run += 2)
+			for (let nth = 0; nth < (runs[run + 1] as number); nth += 1) blocks.push((runs[run] as number) + nth);
+		return { atS: at / 1000, promptTokens: prompt, outputTokens: output, blocks };
+	});
+}
+
+/** The same requests without any shared beginning. */
+export function unshared(trace: readonly TraceRequest[]): TraceRequest[] {
+	let next = 0;
+	return trace.map((request) => ({ ...request, blocks: request.blocks.map(() => next++) }));
+}
+
+function parse(text: string): TraceRequest[] {
+	return text
+		.trimEnd()
+		.split("\n")
+		.map((line) => {
+			const { timestamp, input_length, output_length, hash_ids } = JSON.parse(line) as Line;
+			return { atS: timestamp / 1000, promptTokens: input_length, outputTokens: output_length, blocks: hash_ids };
+		});
+}

@@ -1,5 +1,5 @@
 import { Fault } from "../../base/fault.ts";
-import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
+import type { CatalogSnapshot, ChatMode, Model, ModelKind, Route } from "../../catalog/model.ts";
 import { findModel, notFoundText } from "../../catalog/model.ts";
 import { type CatalogViewer, isVisible } from "../../catalog/visibility.ts";
 
@@ -29,6 +29,14 @@ export function modelFor(
 	if (!model || !isVisible(model, account)) throw modelNotFound(snapshot, name);
 	assertMeets(endpoint, model);
 	return model;
+}
+
+/** The route of this name, if the account sees one of its models. */
+export function routeFor(snapshot: CatalogSnapshot, name: string, account: CatalogViewer): Route | undefined {
+	const route = snapshot.routes.get(name);
+	if (route === undefined) return undefined;
+	for (const model of route.models) if (isVisible(model, account)) return route;
+	return undefined;
 }
 
 export function meets({ kind, mode }: EndpointRequirement, model: Model): boolean {

@@ -1,5 +1,4 @@
 import type { Route } from "../../catalog/model.ts";
-import { isVisible } from "../../catalog/visibility.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
@@ -12,7 +11,7 @@ import { attempt } from "./attempt.ts";
 import type { Authenticate } from "./authenticate.ts";
 import { createContext, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
-import { assertServed, modelFor } from "./model-for.ts";
+import { assertServed, modelFor, routeFor } from "./model-for.ts";
 import { refuse, serveRoute } from "./serve-route.ts";
 
 /**
@@ -67,8 +66,7 @@ export async function serve<
 			);
 			context.modelName = modelNameOf(body.value);
 			// A batch line names one model; its route was resolved when the batch was checked.
-			const named = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
-			const route = named?.models.some((model) => isVisible(model, key.account)) ? named : undefined;
+			const route = line === undefined ? routeFor(catalog.current(), context.modelName, key.account) : undefined;
 			response = await (route === undefined
 				? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint, key.account))
 				: attemptInTurn(deps, endpoint, context, body, route));

@@ -18,7 +18,7 @@ import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
-import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
+import { type Membership, membershipsOf, type Viewer, viewedAccount } from "./viewer.ts";
 
 /** Longest session of a company sign-in. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
@@ -68,7 +68,10 @@ export function createConsoleRouter(
 			const { request, address } = connection;
 			checked(request, bytesMax);
 			const { viewer, cookies } = await door.read(networkOf(address), () => viewerOf(parts, connection));
-			const membership = membershipFor(viewer, new URL(request.url).searchParams.get("account"));
+			const membership = await membershipFor(parts, viewer, new URL(request.url).searchParams.get("account"));
+			const isRead = request.method === "GET" || request.method === "HEAD";
+			if (membership?.viewing && !isRead)
+				throw new ConsoleError("forbidden", "This is a read-only view of the account. Close the view to make changes.");
 			const owner = membership?.accountId ?? viewer.userId;
 			const handle = async (whole: Connection) => {
 				// The client may have disconnected while the request waited.
@@ -76,7 +79,6 @@ export function createConsoleRouter(
 				sessions.open(whole.request, { requestId, connection: whole, viewer, membership });
 				return handler(whole);
 			};
-			const isRead = request.method === "GET" || request.method === "HEAD";
 			const response = isRead
 				? await door.read(owner, () => handle(connection))
 				: bytesMax === BODY_BYTES_MAX
@@ -191,11 +193,19 @@ async function viewerOrNull(parts: Parts<"auth" | "log" | "statements">, connect
 	}
 }
 
-/** The viewer's membership in the requested account. Fault not_found for other accounts, known or unknown. */
-function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
+/**
+ * The viewer's membership in the requested account, or an operator's open view of it. Fault not_found for any other, to
+ * reveal no account.
+ */
+async function membershipFor(
+	{ statements, sessions }: Pick<RouterParts, "statements" | "sessions">,
+	viewer: Viewer,
+	asked: string | null,
+): Promise<Membership | null> {
 	if (asked === null) return viewer.memberships[0] ?? null;
-	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
-	if (found === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
+	let found: Membership | null | undefined = viewer.memberships.find(({ accountId }) => accountId === asked);
+	if (!found && sessions.mayOperate(viewer)) found = await viewedAccount(statements, viewer.userId, asked);
+	if (!found) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
 	return found;
 }
 

@@ -92,6 +92,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		return found;
 	}
 
+	const mayOperate = (who: Viewer) => who.operator && (!options.secondFactor || who.twoFactorEnabled);
 	const isAuthenticatedLately = (request: Request) =>
 		!options.passwordAgain || viewer(request).authenticatedAgoMs <= AUTHENTICATED_FOR_MS;
 	const passwordWanted = () => new ConsoleError("reauthentication_required", "Enter your password again to continue.");
@@ -103,10 +104,11 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		allow,
 		account,
 		/** Requires an operator. Faults forbidden, second_factor_required. */
+		mayOperate,
 		operator(request: Request): Operator {
 			const who = viewer(request);
 			if (!who.operator) throw new ConsoleError("forbidden", "This page is for operators of the service.");
-			if (options.secondFactor && !who.twoFactorEnabled)
+			if (!mayOperate(who))
 				throw new ConsoleError(
 					"second_factor_required",
 					"Operators need two-factor authentication. Set it up in your settings.",

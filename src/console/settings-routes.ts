@@ -68,13 +68,14 @@ async function meOf({ statements, brand, sessions }: Parts<"statements" | "brand
 	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, company, language, memberships } =
 		sessions.viewer(request);
 	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));
-	const chosen = sessions.of(request).membership?.accountId;
+	const { membership } = sessions.of(request);
+	const viewed = membership?.viewing && { ...membership, id: membership.accountId };
 	return {
 		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company, language },
 		session: { id: sessionId },
 		termsDue: await termsDue(statements, userId, brand.shown.terms),
 		accounts,
-		account: accounts.find(({ id }) => id === chosen) ?? null,
+		account: viewed ?? accounts.find(({ id }) => id === membership?.accountId) ?? null,
 	};
 }
 

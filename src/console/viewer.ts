@@ -15,6 +15,8 @@ export interface Membership {
 	/** True if the account requires its company's sign-in and this session began otherwise. */
 	readonly closed: boolean;
 	readonly timeZone: string;
+	/** An operator's read-only view of an account of which the operator is no member. */
+	readonly viewing?: true;
 }
 
 export interface Viewer {
@@ -75,4 +77,18 @@ async function settle(statements: Statements, user: { id: string; name: string; 
 		select ${user.id}::text, ${account.id}::text, 'owner'
 		where not exists (select 1 from member m where m.account_id = ${account.id})
 		on conflict do nothing`;
+}
+
+/** The account as its viewers see it, for an operator who opened this view in the last hour; null without. */
+export async function viewedAccount(
+	statements: Statements,
+	operatorId: string,
+	id: string,
+): Promise<Membership | null> {
+	const [row] = await statements<object>`
+		select a.id as account_id, a.name, a.email, a.state, a.time_zone from account a
+		where a.id = ${id} and audit_viewing(${operatorId}, a.id)`;
+	if (row === undefined) return null;
+	const account = viewOf<Omit<Membership, "role" | "closed" | "viewing">>(row);
+	return { ...account, role: "viewer", closed: false, viewing: true };
 }

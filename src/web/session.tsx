@@ -17,7 +17,8 @@ export interface Session {
 	readonly me: Me | undefined;
 	/** Reads the viewer again, after a sign-in or a changed profile. Throws ApiError, as the next two do. */
 	refresh(): Promise<void>;
-	chooseAccount(id: string): Promise<void>;
+	/** Null: the viewer's first account. */
+	chooseAccount(id: string | null): Promise<void>;
 	signOut(): Promise<void>;
 }
 
@@ -35,7 +36,10 @@ export function SessionProvider(props: {
 }) {
 	const [state, setState] = useState<State>();
 	// The account selected in this tab, and its viewer; other tabs do not change it.
-	const shown = useRef<{ account: string | undefined; person: string }>({ account: undefined, person: "" });
+	const shown = useRef<{ account: string | undefined; person: string; viewing?: true | undefined }>({
+		account: undefined,
+		person: "",
+	});
 	const reads = useRef(0);
 
 	const read = useCallback(async (wanted: string | null) => {
@@ -45,7 +49,8 @@ export function SessionProvider(props: {
 		// Only the latest read's result counts.
 		if (nth !== reads.current) return;
 		const { account, person } = shown.current;
-		shown.current = { account: viewer.me?.account?.id, person: viewer.me?.user.id ?? "" };
+		const chosen = viewer.me?.account;
+		shown.current = { account: chosen?.id, person: viewer.me?.user.id ?? "", viewing: chosen?.viewing };
 		if (shown.current.account !== account || shown.current.person !== person) resources.clear();
 		seen.write(shown.current.person);
 		setState(viewer);
@@ -83,8 +88,9 @@ export function SessionProvider(props: {
 				...state,
 				refresh,
 				async chooseAccount(id) {
+					// An operator's view of an account is for this tab, until it is loaded again.
 					await read(id);
-					storage.write(shown.current.account ?? "");
+					if (!shown.current.viewing) storage.write(shown.current.account ?? "");
 				},
 				async signOut() {
 					await authApi.signOut();

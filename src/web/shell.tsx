@@ -10,13 +10,13 @@ import {
 	PUBLIC_DESTINATIONS,
 } from "./navigation.ts";
 import { Icon } from "./parts/icons.tsx";
-import { Problem } from "./parts/problem.tsx";
+import { Notice, Problem } from "./parts/problem.tsx";
 import { LanguageSwitch, SchemeSwitch } from "./parts/switches.tsx";
 import { useAction } from "./resource.ts";
-import { Link, usePlace } from "./router.tsx";
+import { Link, navigate, usePlace } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
-import { t } from "./texts.tsx";
+import { rich, t } from "./texts.tsx";
 
 /** Frame of signed-in pages, with navigation in a sidebar; on narrow screens in a drawer. */
 export function Shell({ children }: { children: ReactNode }) {
@@ -59,10 +59,40 @@ export function Shell({ children }: { children: ReactNode }) {
 				</nav>
 			</Drawer>
 			<main className="main" id="main" tabIndex={-1}>
+				<ViewBanner />
 				{children}
 			</main>
 			<Shortcuts />
 		</div>
+	);
+}
+
+/** Shown while an operator sees a customer's account. */
+function ViewBanner() {
+	const { me, chooseAccount } = useSession();
+	const close = useAction(async (id: string) => {
+		await chooseAccount(null);
+		navigate(`/operator/accounts/${id}`);
+	});
+	const account = me?.account;
+	if (!account?.viewing) return null;
+	return (
+		<Box mb="md">
+			<Notice kind="warn">
+				<Group justify="space-between" gap="xs">
+					<span>
+						{rich(
+							"You see {account} as its customer does, without secrets and files. Nothing can be changed. The audit log has this view.",
+							{ account: <strong>{account.name}</strong> },
+						)}
+					</span>
+					<Button size="xs" variant="default" onClick={() => void close.run(account.id)}>
+						{t("Close the view")}
+					</Button>
+				</Group>
+				{close.error && <Problem error={close.error} />}
+			</Notice>
+		</Box>
 	);
 }
 

@@ -30,6 +30,7 @@ const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])
 	["GET", "/api/console/operator/accounts"],
 	["GET", at("")],
 	["POST", at("/suspend"), { reason: "because" }],
+	["POST", at("/view"), {}],
 	["POST", at("/unsuspend"), { reason: "because" }],
 	["POST", at("/adjust"), adjustment("1")],
 	["GET", "/api/console/operator/top-ups"],

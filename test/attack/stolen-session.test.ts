@@ -122,6 +122,7 @@ const ASKING = [
 	"POST /keys/:id/rotate",
 	"POST /batch-notices/secret",
 	"POST /operator/accounts/:id/suspend",
+	"POST /operator/accounts/:id/view",
 	"POST /operator/accounts/:id/unsuspend",
 	"POST /operator/accounts/:id/adjust",
 	"POST /operator/adjustments/:id/confirm",

@@ -108,6 +108,7 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 				idempotencyKey: "123e4567-e89b-42d3-a456-426614174000",
 			}),
 	],
+	["account.view", () => oversee(`/accounts/${accountId}/view`, {})],
 	["account.suspend", () => oversee(`/accounts/${accountId}/suspend`, { reason })],
 	["account.unsuspend", () => oversee(`/accounts/${accountId}/unsuspend`, { reason })],
 	["account.create", () => script.send("POST", "/accounts", { email: "new@example.com" })],
@@ -212,9 +213,12 @@ test("a removed right has its audit entry during the wait, then with the outcome
 		call("POST", `/projects/${p3}/archive`),
 		script.send("POST", `/projects/${p4}/archive`),
 		oversee(`/accounts/${friend.accountId}/suspend`, { reason }),
-		script.send("PATCH", `/accounts/${accountId}`, { state: "suspended", reason }),
 	];
-	await waitFor(async () => (await lines()).length === before + waiting.length, "a line of each, long before its end");
+	const noted = () => waitFor(async () => (await lines()).length === before + waiting.length, "a line of each");
+	await noted();
+	// A suspended account could not archive its project.
+	waiting.push(script.send("PATCH", `/accounts/${accountId}`, { state: "suspended", reason }));
+	await noted();
 	await sql`update instance_beat set state = 'left' where id = 'silent'`;
 	expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
 	const told = await sql`select detail from audit_event order by id desc limit ${waiting.length}`;

@@ -185,7 +185,9 @@ export function createLiveRights(statements: Statements, options: { secondFactor
 				else exists (select 1 from member m left join company_sign_in c on c.account_id = m.account_id
 					where m.user_id = u.id and m.account_id = w."accountId" and case when s.company_revision is null
 						then m.role = 'owner' or not coalesce(c.required and c.domain_verified_at is not null, false)
-						else c.revision = s.company_revision end) end`;
+						else c.revision = s.company_revision end)
+					or (u.operator and s.company_revision is null and (u.two_factor_enabled or not ${options.secondFactor}::boolean)
+						and audit_viewing(u.id, w."accountId")) end`;
 		return new Set(rows.flatMap(({ nr }) => rights[nr] ?? []));
 	};
 }

@@ -107,6 +107,10 @@ export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, reque
 	const name = `${isRead ? "GET" : request.method} ${path}`;
 	const rule = ROUTE_RULES[name];
 	const who = typeof rule === "object" ? rule[0] : rule;
+	const { membership, viewer } = sessions.of(request);
+	// A view shows what members see, and nothing of the operator.
+	if (membership?.viewing && (who === undefined || who === "person"))
+		throw new ConsoleError("forbidden", "This is not part of the read-only view of an account.");
 	if (!/^\/(public|operator)\//.test(path)) {
 		assert(who !== undefined && who !== "operator", "the table has the right of every route");
 		if (who !== "person" && who !== "anybody") sessions.allow(request, who, SUSPENDED_MAY.has(name));
@@ -115,6 +119,5 @@ export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, reque
 	}
 	if (isRead) return;
 	if (typeof rule !== "object") sessions.authenticatedLately(request);
-	const { membership, viewer } = sessions.of(request);
 	door.change(membership?.accountId ?? viewer?.userId ?? "");
 }

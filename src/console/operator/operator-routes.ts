@@ -81,6 +81,17 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 			({ query }) => pageFrom(query, (page) => searchAccounts(statements, query.q ?? null, page), idOf),
 			{ query: t.Object({ ...PAGE_QUERY, q: text }) },
 		)
+		.post("/accounts/:id/view", async ({ operator: { userId, connection }, params }) => {
+			const { id } = (await accountDetail(statements, params.id, clock.wallMs())).account;
+			await audit(statements, {
+				actor: userId,
+				action: "account.view",
+				subject: id,
+				accountId: id,
+				ip: connection.address,
+			});
+			return { id };
+		})
 		.get("/accounts/:id", ({ params }) => accountDetail(statements, params.id, clock.wallMs()))
 		.put(
 			"/accounts/:id/terms",
@@ -164,8 +175,9 @@ function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" 
 		}))
 		.get(
 			"/journal.csv",
-			async ({ query: { month } }) => csvFile(journalCsv(await readJournal(statements, month)), `journal-${month}.csv`),
-			{ query: t.Object({ month: t.String({ maxLength: 7 }) }) },
+			async ({ query: { month = "" } }) =>
+				csvFile(journalCsv(await readJournal(statements, month)), `journal-${month}.csv`),
+			{ query: t.Object({ month: t.Optional(t.String({ maxLength: 7 })) }) },
 		)
 		.get("/reconciliation", ({ request }) => listReconciliations(statements, languageOf(request.headers)))
 		.post("/reconciliation", async ({ operator: { userId, connection }, request }) => {

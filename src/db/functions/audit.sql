@@ -6,3 +6,11 @@ language sql as $$
     select a ->> 'id', a ->> 'actor', a ->> 'action', p_subject, p_account, a ->> 'ip', coalesce(a -> 'detail', '{}') || p_more
     from jsonb_array_elements(p_acts) a
 $$;
+
+-- True if the operator opened the read-only view of the account within the last hour. The audit log decides, so that
+-- each view has its entry.
+create or replace function audit_viewing(p_operator text, p_account text) returns boolean
+language sql stable as $$
+  select exists (select 1 from audit_event e where e.subject = p_account and e.actor = p_operator and e.action = 'account.view'
+    and e.at > now() - interval '1 hour')
+$$;

@@ -10,11 +10,12 @@ import { FenceNotice } from "../parts/dialog.tsx";
 import { CheckField, SearchField, TextField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Reading } from "../parts/problem.tsx";
+import { Empty, Problem, Reading } from "../parts/problem.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
-import { useList, useResource } from "../resource.ts";
-import { Link } from "../router.tsx";
+import { useAction, useList, useResource } from "../resource.ts";
+import { Link, navigate } from "../router.tsx";
+import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import type { Fence } from "../views.ts";
@@ -30,6 +31,12 @@ export function AccountPage({ id }: { id: string }) {
 	// Outside the dialog, so that reopening it after a lost response adjusts the credit only once.
 	const attempt = useAttempt();
 	const data = detail.data;
+	const { chooseAccount } = useSession();
+	const view = useAction(async () => {
+		await operatorApi.view(id);
+		await chooseAccount(id);
+		navigate("/overview");
+	});
 	const isSuspended = data?.account.state === "suspended";
 	const terms = useTerms(data?.account, setFence);
 	const [dialog, choose] = useDecision<"suspend" | "lift" | "adjust" | "terms">(
@@ -95,6 +102,7 @@ export function AccountPage({ id }: { id: string }) {
 				data && (
 					<>
 						<ActButton label={t("Tags and limit")} onClick={() => choose("terms")} />
+						<ActButton label={t("View as customer")} action={view} />
 						<ActButton label={t("Adjust the credit")} onClick={() => choose("adjust")} />
 						{isSuspended ? (
 							<ActButton label={t("Lift the suspension")} onClick={() => choose("lift")} />
@@ -105,6 +113,7 @@ export function AccountPage({ id }: { id: string }) {
 				)
 			}
 		>
+			{view.error && <Problem error={view.error} />}
 			<Reading of={detail} height={320} />
 			{fence && <FenceNotice fence={fence} done={t("In effect on all instances")} />}
 			{data && <Detail data={data} />}

@@ -17,6 +17,7 @@ export const operatorApi = {
 	summary: () => dataOf(operator.summary.get()),
 	accounts: (q: string, after: After) => dataOf(operator.accounts.get({ query: given({ q, after }) })),
 	account: (id: string) => dataOf(operator.accounts({ id }).get()),
+	view: (id: string) => dataOf(operator.accounts({ id }).view.post({})),
 	suspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).suspend.post({ reason })),
 	unsuspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).unsuspend.post({ reason })),
 	setTerms: (id: string, terms: { tags: string[]; tokensPerMinute: number | null }) =>

@@ -1,22 +1,14 @@
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
-import { adjustCredit } from "../console/operator/operator-accounts.ts";
-import type { Statements } from "../db/statements.ts";
-import { createKey, type KeyMakerDeps, listKeys } from "../keys/key-admin.ts";
+import { createKey, listKeys } from "../keys/key-admin.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import { createPgLedgerStore } from "../ledger/pg-store.ts";
 import type { LedgerStore } from "../ledger/store.ts";
-import { nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { nanoUsd } from "../money/nano-usd.ts";
+import { backdate, DEMO_DATA, type HistoryDeps, quarterOfCustomers } from "./demo-customers.ts";
 import { demoWeek, type WeekModel } from "./demo-week.ts";
 
-export interface HistoryDeps extends KeyMakerDeps {
-	readonly clock: Clock;
-}
-
-/** Ending of the names of keys that exist only for made-up usage; their secrets were not kept. */
-export const DEMO_DATA = "(demo data)";
 const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
 /** Name of the instance in the made-up usage. */
 const INSTANCE = "demo-history";
@@ -25,39 +17,24 @@ const GO_LIVE_ATTEMPTS_MAX = 20;
 const OPENED_BEFORE_MS = 8 * 24 * 3_600_000;
 const MODELS_MAX = 3;
 const KEYS_SHOWN_MAX = 100;
-const NOTE = "demo data: pays for the week before the first start";
 
 /**
- * Gives the demo's account, once, a week of made-up usage and the credit that pays for it. Uses the ledger's own
- * statements, so that checks of the books hold. Completes an interrupted start.
+ * Gives the demo's account, once, a week of made-up usage, and made-up customers a quarter of it. Uses the ledger's own
+ * statements, so that its checks hold. Completes an interrupted start.
  */
 export async function ensureDemoHistory(
 	deps: HistoryDeps,
 	{ accountId, models }: { accountId: string; models: readonly WeekModel[] },
 ): Promise<void> {
 	const { statements, clock } = deps;
-	const idempotencyKey = `${INSTANCE} ${accountId}`;
-	const [booked] = await statements`select 1 from ledger_entry where source_ref = ${`adjust:${idempotencyKey}`}`;
-	if (booked !== undefined) return;
 	await closeUnfinished(deps);
 	const keys = await ensureKeys(deps, accountId);
+	const [used] = await statements`select 1 from usage_event where key_id in (${keys.webKeyId}, ${keys.nightKeyId})`;
+	if (used !== undefined || models.length === 0) return;
 	const nowMs = clock.wallMs();
-	if ((await spentOf(statements, keys)) === 0 && models.length > 0) {
-		await book(deps, demoWeek({ nowMs, accountId, ...keys, models: models.slice(0, MODELS_MAX) }));
-	}
-	const spent = await spentOf(statements, keys);
-	if (spent === 0) return;
-	const credit = { amount: nanoUsd(spent), reason: NOTE, idempotencyKey, operatorId: "demo" };
-	await adjustCredit(statements, accountId, credit);
 	await backdate(statements, accountId, nowMs - OPENED_BEFORE_MS);
-}
-
-/** Dates the account's creation and payments before the first usage, so that the balance was never negative. */
-async function backdate(statements: Statements, accountId: string, atMs: number): Promise<void> {
-	const at = new Date(atMs).toISOString();
-	await statements`update account set created_at = ${at}::timestamptz, signed_in_at = ${at}::timestamptz where id = ${accountId}`;
-	await statements`update ledger_entry set created_at = ${at}::timestamptz where account_id = ${accountId}`;
-	await statements`update top_up set created_at = ${at}::timestamptz, decided_at = ${at}::timestamptz where account_id = ${accountId}`;
+	const week = demoWeek({ nowMs, accountId, ...keys, models: models.slice(0, MODELS_MAX) });
+	await book(deps, [...(await quarterOfCustomers(deps, models, nowMs)), ...week]);
 }
 
 async function ensureKeys(deps: HistoryDeps, accountId: string): Promise<{ webKeyId: string; nightKeyId: string }> {
@@ -65,12 +42,6 @@ async function ensureKeys(deps: HistoryDeps, accountId: string): Promise<{ webKe
 	const ensure = async (name: string) =>
 		items.find((key) => key.name === name)?.id ?? (await createKey(deps, accountId, { name })).id;
 	return { webKeyId: await ensure(KEY_NAMES.web), nightKeyId: await ensure(KEY_NAMES.night) };
-}
-
-async function spentOf(statements: Statements, keys: { webKeyId: string; nightKeyId: string }): Promise<number> {
-	const [row] = await statements<{ spent: string | null }>`
-		select sum(charged_nano_usd)::text as spent from usage_event where key_id in (${keys.webKeyId}, ${keys.nightKeyId})`;
-	return row?.spent ? nanoUsdOfColumn(row.spent) : 0;
 }
 
 /** Joins as an instance, draws credit for the events, settles them and leaves. */

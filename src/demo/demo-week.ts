@@ -9,7 +9,7 @@ export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" |
 
 /** Options of made-up usage by two keys: a product that is used by day, and a nightly job. */
 export interface WeekOptions {
-	/** Wall time at which the week ends. */
+	/** Wall time at which the usage ends. */
 	readonly nowMs: number;
 	readonly accountId: string;
 	readonly webKeyId: string;
@@ -20,6 +20,7 @@ export interface WeekOptions {
 
 const HOUR_MS = 3_600_000;
 const WEEK_HOURS = 7 * 24;
+const QUARTER_HOURS = 90 * 24;
 /** Least age of made-up requests, so that the user's own requests come first in lists. */
 const QUIET_MS = 10 * 60_000;
 /** Requests per hour of a working day, from midnight in this machine's time zone. */
@@ -45,25 +46,53 @@ interface RequestKind {
 const CHAT: RequestKind = { promptTokens: [300, 3_200, 2], completionTokens: [40, 560, 1.5], leftPercent: 2.5 };
 /** Summary of a long text, not streamed. */
 const SUMMARY: RequestKind = { promptTokens: [2_200, 1_600, 1], completionTokens: [80, 160, 1], leftPercent: 0 };
+/** A question about long documents, streamed. */
+const LONG: RequestKind = { promptTokens: [4_000, 56_000, 2], completionTokens: [120, 1_400, 1.5], leftPercent: 3 };
 const SEED = 20_261_122;
 
 /** A week of usage at present prices, oldest first. Deterministic for equal options. */
 export function demoWeek(options: WeekOptions): SettledEvent[] {
 	const chance = createChance(SEED);
-	const events: SettledEvent[] = [];
-	const firstHourMs = options.nowMs - WEEK_HOURS * HOUR_MS;
-	for (let hour = 0; hour < WEEK_HOURS; hour++) {
-		const fromMs = firstHourMs + hour * HOUR_MS;
+	const events = hours(options.nowMs, WEEK_HOURS).flatMap(({ fromMs, expected, hourOfDay }) => {
+		const web = Math.round(expected * (0.7 + 0.6 * chance()));
+		const night = hourOfDay === NIGHT_HOUR ? NIGHT_REQUESTS : 0;
+		return [
+			...Array.from({ length: web }, () => request(options, CHAT, fromMs + chance() * HOUR_MS, chance)),
+			...Array.from({ length: night }, (_, n) => request(options, SUMMARY, fromMs + n * 20_000, chance)),
+		];
+	});
+	return pastOnly(events, options.nowMs);
+}
+
+/**
+ * A quarter of growing usage of long texts by one key, oldest first. `busy` is the share of the week's usage; `seed`
+ * makes accounts differ. The usage ends `quietDays` before now.
+ */
+export function demoQuarter(
+	options: WeekOptions & { readonly busy: number; readonly seed: number; readonly quietDays: number },
+): SettledEvent[] {
+	const chance = createChance(options.seed);
+	const endMs = options.nowMs - options.quietDays * 24 * HOUR_MS;
+	const events = hours(endMs, QUARTER_HOURS).flatMap(({ fromMs, expected }, hour) => {
+		const growth = 0.4 + (0.8 * hour) / QUARTER_HOURS;
+		const web = Math.floor(expected * options.busy * growth * (0.4 + 1.2 * chance()) + chance());
+		return Array.from({ length: web }, () => request(options, LONG, fromMs + chance() * HOUR_MS, chance));
+	});
+	return pastOnly(events, options.nowMs);
+}
+
+/** Hours before `endMs` with the requests expected in each, by this machine's time zone. */
+function hours(endMs: number, count: number) {
+	return Array.from({ length: count }, (_, hour) => {
+		const fromMs = endMs - (count - hour) * HOUR_MS;
 		const local = new Date(fromMs);
 		const share = [0, 6].includes(local.getDay()) ? WEEKEND_SHARE : 1;
-		const expected = (DAY[local.getHours()] as number) * share;
-		const web = Math.round(expected * (0.7 + 0.6 * chance()));
-		for (let n = 0; n < web; n++) events.push(request(options, CHAT, fromMs + chance() * HOUR_MS, chance));
-		const night = local.getHours() === NIGHT_HOUR ? NIGHT_REQUESTS : 0;
-		for (let n = 0; n < night; n++) events.push(request(options, SUMMARY, fromMs + n * 20_000, chance));
-	}
-	return events.filter(({ at }) => at < options.nowMs - QUIET_MS).sort((a, b) => a.at - b.at);
+		return { fromMs, hourOfDay: local.getHours(), expected: (DAY[local.getHours()] as number) * share };
+	});
 }
+
+const pastOnly = (events: readonly SettledEvent[], nowMs: number): SettledEvent[] =>
+	events.filter(({ at }) => at < nowMs - QUIET_MS).sort((a, b) => a.at - b.at);
 
 function request(
 	{ accountId, webKeyId, nightKeyId, models }: WeekOptions,
@@ -87,11 +116,11 @@ function request(
 	return {
 		id: Bun.randomUUIDv7("hex", at),
 		account: accountId,
-		key: kind === CHAT ? webKeyId : nightKeyId,
+		key: kind === SUMMARY ? nightKeyId : webKeyId,
 		model: model.id,
 		card: model.rateCard.id,
 		endpoint: "chat",
-		streamed: kind === CHAT,
+		streamed: kind !== SUMMARY,
 		reserved: known(maxCost(model.rateCard, { ...used, completionTokens: maxOutputTokens })),
 		at,
 		charged: failed ? (0 as NanoUsd) : known(priceOf(model.rateCard, used)),
@@ -102,7 +131,7 @@ function request(
 		...NO_COUNTS,
 		promptTokens: failed ? 0 : promptTokens,
 		completionTokens: failed ? 0 : completionTokens,
-		replica: `${model.id}#1`,
+		replica: `${model.id}#0`,
 		first: failed ? null : Math.round(firstMs),
 		ms: Math.round(failed ? 40 + firstMs : firstMs + completionTokens * (11 + 5 * chance())),
 	};

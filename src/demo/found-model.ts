@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { ChatMode, DialectName, Modality, ModelKind, ModelSpec } from "../catalog/model.ts";
 import { OUTPUT_OF } from "../catalog/model-section.ts";
-import { type PicoUsdPerUnit, parseRatePerMillion } from "../money/nano-usd.ts";
+import { type PicoUsdPerUnit, parseRatePerMillion, ZERO_USD } from "../money/nano-usd.ts";
 import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-server.ts";
 
 export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
@@ -93,6 +93,9 @@ export interface FoundModel {
 	readonly upstream: { readonly url: string; readonly model: string; readonly dialect: DialectName };
 }
 
+/** Cost of tokens of first-run models to the operator, in USD per million. */
+const DEMO_COST = { input: "0.09", output: "0.27" } as const;
+
 /** Rates of all first-run models in USD per million tokens, charged in play money. */
 export const DEMO_RATES = { input: "0.20", output: "0.60" } as const;
 
@@ -121,6 +124,7 @@ export function demoModelSpec(found: FoundModel): ModelSpec {
 		parameters: new Set(found.parameters),
 		unsupportedParameters: "reject_essential",
 		rates: { input, cachedInput: input, output, request: zero, image: zero, audioSecond: zero, search: zero },
+		cost: { replicaHour: ZERO_USD, input: rate(DEMO_COST.input), output: rate(DEMO_COST.output) },
 		upstreams: Object.freeze([
 			Object.freeze({ ...upstream, apiKey: null, maxConcurrency: MAX_CONCURRENCY, keepAlive: true }),
 		]),

@@ -15,9 +15,9 @@ export const formatPercent = (share: number): string => percent.format(share);
 const fixed = new Map(([1, 2] as const).map((digits) => [digits, decimals(digits)]));
 const formatFixed = (value: number, digits: 1 | 2): string => (fixed.get(digits) ?? whole).format(value);
 
-/** A tick of an axis whose ticks are `step` apart: all are written out, or none. */
+/** A tick of an axis whose ticks are `step` apart: all have the same form. */
 export const formatTick = (value: number, step: number): string =>
-	step < 1 ? formatFixed(value, 1) : step < 1000 ? whole.format(value) : compact.format(value);
+	step < 1 ? decimals(-Math.floor(Math.log10(step))).format(value) : (step < 1000 ? whole : compact).format(value);
 
 function decimals(digits: number): Intl.NumberFormat {
 	return new Intl.NumberFormat(NUMBERS, { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -26,18 +26,6 @@ export const REQUEST_STATUSES: Readonly<Record<RequestRow["statusClass"], string
 	left: t("Client disconnected"),
 };
 
-/** Endings of requests; other codes, such as error codes, are shown as they are. */
-const ENDINGS: Readonly<Record<string, string>> = {
-	finished: t("Completed"),
-	client_left: t("Client disconnected"),
-	upstream_failed: t("Model server failed"),
-	upstream_died: t("Model server broke off"),
-	upstream_silent: t("Model server stopped sending"),
-	shutdown: t("Gateway stopped"),
-	crashed: t("Gateway crashed"),
-};
-export const codeText = (code: string): string => ENDINGS[code] ?? code;
-
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
 /** Text of a right, to follow "may …". */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);

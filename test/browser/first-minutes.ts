@@ -81,7 +81,7 @@ export async function firstMinutes(
 	await fill(newcomer.getByLabel("Your message"), "Say hello");
 	await click(button("Send").and(newcomer.locator(":enabled")));
 	await newcomer.getByText("Hello.").waitFor();
-	await newcomer.getByText(/^USD 0\.0/).waitFor();
+	await newcomer.getByText(/^\$0\.0/).waitFor();
 	await picture(newcomer, "first-minutes-3-answer");
 	return steps;
 }

@@ -58,9 +58,9 @@ export async function ledgerThatAddsUp(page: Page, newest: { what: string; lines
 	return entries;
 }
 
-/** `−USD 1,204.50` */
+/** `−$1,204.50` */
 function nanoOf(text: string): bigint {
-	const [, minus, whole = "", fraction = ""] = /^(−)?USD ([\d,]+)\.(\d+)$/.exec(text) ?? [];
+	const [, minus, whole = "", fraction = ""] = /^(−)?\$([\d,]+)\.(\d+)$/.exec(text) ?? [];
 	if (whole === "") throw new Error(`not an amount: ${text}`);
 	const size = BigInt(whole.replaceAll(",", "") + fraction.padEnd(NANO_DIGITS, "0"));
 	return minus ? -size : size;

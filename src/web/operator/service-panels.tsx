@@ -1,5 +1,5 @@
-import { SegmentedControl } from "@mantine/core";
-import { useState } from "react";
+import { Select } from "@mantine/core";
+import { useMemo, useState } from "react";
 import { displayRest, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { formatCount, formatDuration, formatDurationTick, formatPercent, formatTick } from "../format.ts";
 import { Panel } from "../parts/page.tsx";
@@ -8,28 +8,32 @@ import { TablePanel } from "../parts/table.tsx";
 import { COUNT_FORMAT, MONEY_FORMAT, TimeChart, type TimeSeries } from "../parts/usage-chart.tsx";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
-import type { UsageSeries } from "../views.ts";
 import { operatorApi, type ServiceFigures, type ServiceFilter } from "./api.ts";
 
-type Range = Pick<UsageSeries, "bucket" | "starts" | "toMs"> | undefined;
 type Point = TimeSeries["points"][number];
 
-/** Margins, speeds and loads over the buckets of `series`. */
-export function ServicePanels({ filter, series }: { filter: ServiceFilter; series: Range }) {
+/** Margins, speeds and loads of models, those with the highest revenue first. */
+export function ServicePanels({ filter }: { filter: ServiceFilter }) {
 	const service = useResource(`service ${JSON.stringify(filter)}`, () => operatorApi.service(filter));
 	const { data } = service;
+	const rows = useMemo(() => (data ? marginsOf(data) : []), [data]);
 	return (
 		<>
 			<Reading of={service} />
-			{data && <MarginPanel range={series} earned={data.earned} />}
-			{data && <SpeedPanel range={series} data={data} />}
-			{data && <LoadPanel range={series} replicas={data.replicas} />}
+			{data && (
+				<>
+					<MarginPanel data={data} rows={rows} />
+					<SpeedPanel data={data} models={rows.map(({ model }) => model)} />
+					<LoadPanel data={data} />
+				</>
+			)}
 		</>
 	);
 }
 
-const seriesOf = (range: Range, ids: readonly string[], points: readonly Point[]): TimeSeries | undefined =>
-	range && { ...range, groups: ids.map((id) => ({ id, label: id })), points };
+const seriesOf = (data: ServiceFigures, ids: readonly string[], points: readonly Point[]): TimeSeries => {
+	return { ...data, groups: ids.map((id) => ({ id, label: id })), points };
+};
 
 interface Margin {
 	readonly model: string;
@@ -38,16 +42,8 @@ interface Margin {
 	readonly replicaHours: number;
 }
 
-function MarginPanel({ range, earned }: { range: Range; earned: ServiceFigures["earned"] }) {
-	if (earned.every(({ costNanoUsd }) => costNanoUsd === 0))
-		return (
-			<Panel title={t("Margin")}>
-				<Empty title={t("No costs are known.")}>
-					{t("Set the cost of each model in tollgate.yaml, per replica and hour or per million tokens.")}
-				</Empty>
-			</Panel>
-		);
-	const rows = [...Map.groupBy(earned, ({ model }) => model)]
+function marginsOf({ earned }: ServiceFigures): Margin[] {
+	return [...Map.groupBy(earned, ({ model }) => model)]
 		.map(([model, own]): Margin => {
 			const sum = (name: "chargedNanoUsd" | "costNanoUsd") =>
 				own.reduce((all, row) => displaySum(all, row[name]), ZERO_USD);
@@ -55,13 +51,24 @@ function MarginPanel({ range, earned }: { range: Range; earned: ServiceFigures["
 			return { model, chargedNanoUsd: sum("chargedNanoUsd"), costNanoUsd: sum("costNanoUsd"), replicaHours };
 		})
 		.toSorted((a, b) => b.chargedNanoUsd - a.chargedNanoUsd);
-	const points = earned.map(({ atMs, model, marginNanoUsd }) => ({ atMs, group: model, value: marginNanoUsd }));
+}
+
+function MarginPanel({ data, rows }: { data: ServiceFigures; rows: readonly Margin[] }) {
+	if (rows.every(({ costNanoUsd }) => costNanoUsd === 0))
+		return (
+			<Panel title={t("Margin")}>
+				<Empty title={t("No costs are known.")}>
+					{t("Set the cost of each model in tollgate.yaml, per replica and hour or per million tokens.")}
+				</Empty>
+			</Panel>
+		);
+	const points = data.earned.map(({ atMs, model, marginNanoUsd }) => ({ atMs, group: model, value: marginNanoUsd }));
 	return (
 		<>
 			<Panel title={t("Margin")}>
 				<TimeChart
 					series={seriesOf(
-						range,
+						data,
 						rows.map(({ model }) => model),
 						points,
 					)}
@@ -79,7 +86,7 @@ function MarginPanel({ range, earned }: { range: Range; earned: ServiceFigures["
 					{ label: t("Revenue"), amount: (row) => row.chargedNanoUsd },
 					{ label: t("Cost"), amount: (row) => row.costNanoUsd },
 					{
-						label: t("Share"),
+						label: t("Share of revenue"),
 						figure: (row) =>
 							row.chargedNanoUsd > 0 && formatPercent((row.chargedNanoUsd - row.costNanoUsd) / row.chargedNanoUsd),
 					},
@@ -104,10 +111,10 @@ const SPEEDS = [
 ] as const;
 const TIME_FORMAT = { formatTick: formatDurationTick, formatValue: formatDuration };
 
-function SpeedPanel({ range, data }: { range: Range; data: ServiceFigures }) {
+function SpeedPanel({ data, models: all }: { data: ServiceFigures; models: readonly string[] }) {
 	const [chosen, choose] = useState<string>(SPEEDS[0].value);
 	const { kind, of, label } = SPEEDS.find(({ value }) => value === chosen) ?? SPEEDS[0];
-	const models = [...new Set(data.speedsInAll.map(({ model }) => model))];
+	const models = all.filter((model) => data.speedsInAll.some((speed) => speed.model === model));
 	const points = data.speeds.flatMap((speed) =>
 		speed.kind === kind && speed.atMs !== null ? [{ atMs: speed.atMs, group: speed.model, value: speed[of] }] : [],
 	);
@@ -118,18 +125,19 @@ function SpeedPanel({ range, data }: { range: Range; data: ServiceFigures }) {
 			<Panel
 				title={t("Speed")}
 				aside={
-					<SegmentedControl
+					<Select
 						size="xs"
 						aria-label={t("Metric")}
 						data={SPEEDS.map(({ value, label }) => ({ value, label }))}
+						allowDeselect={false}
 						value={chosen}
-						onChange={choose}
+						onChange={(value) => choose(value ?? chosen)}
 					/>
 				}
 			>
 				<TimeChart
 					kind="line"
-					series={seriesOf(range, models, points)}
+					series={seriesOf(data, models, points)}
 					label={t("{measure} over time by model; the table below has the figures", { measure: label })}
 					{...(kind === "rate" ? COUNT_FORMAT : TIME_FORMAT)}
 				/>
@@ -155,11 +163,11 @@ function SpeedPanel({ range, data }: { range: Range; data: ServiceFigures }) {
 	);
 }
 
-const LOAD_FORMAT = { formatTick, formatValue: (used: number) => used.toFixed(1) };
+const LOAD_FORMAT = { formatTick, formatValue: (used: number) => formatTick(used, 0.01) };
 
-function LoadPanel({ range, replicas }: { range: Range; replicas: ServiceFigures["replicas"] }) {
-	const names = [...new Set(replicas.map(({ replica }) => replica))];
-	const points = replicas.map(({ atMs, replica, used }) => ({ atMs, group: replica, value: used }));
+function LoadPanel({ data }: { data: ServiceFigures }) {
+	const names = [...new Set(data.replicas.map(({ replica }) => replica))];
+	const points = data.replicas.map(({ atMs, replica, used }) => ({ atMs, group: replica, value: used }));
 	return (
 		<Panel title={t("Places in use, average by replica")}>
 			{names.length === 0 ? (
@@ -167,7 +175,7 @@ function LoadPanel({ range, replicas }: { range: Range; replicas: ServiceFigures
 			) : (
 				<TimeChart
 					kind="line"
-					series={seriesOf(range, names, points)}
+					series={seriesOf(data, names, points)}
 					label={t("Places in use over time by replica")}
 					{...LOAD_FORMAT}
 				/>

@@ -1,13 +1,12 @@
-import { SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
 import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, CsvButton } from "../parts/form.tsx";
-import { Page, Panel, Stat } from "../parts/page.tsx";
+import { Page, Stat } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { Amount } from "../parts/text.tsx";
-import { type Measure, UsageChart } from "../parts/usage-chart.tsx";
+import { type Grouping, UsagePanel, useGrouping } from "../parts/usage-panel.tsx";
 import { Tokens, UsageTable } from "../parts/usage-table.tsx";
 import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
@@ -21,21 +20,13 @@ const GROUPS = [
 	{ value: "key", label: t("Key"), by: t("By key") },
 	{ value: "project", label: t("Project"), by: t("By project") },
 	{ value: "status", label: t("Status"), by: t("By status") },
-] as const;
-type Grouping = (typeof GROUPS)[number];
-const MEASURES = [
-	{ value: "cost", label: t("Cost") },
-	{ value: "tokens", label: t("Tokens") },
-	{ value: "requests", label: t("Requests") },
-] as const satisfies readonly { value: Measure; label: string }[];
+] as const satisfies readonly Grouping[];
 
 export default function UsagePage() {
 	const account = useAccount();
-	const [query, change] = useQueryState();
-	const grouping: Grouping = GROUPS.find(({ value }) => value === query.get("group")) ?? GROUPS[0];
+	const [query] = useQueryState();
+	const grouping = useGrouping(GROUPS);
 	const group = grouping.value;
-	const measured = MEASURES.find(({ value }) => value === query.get("show")) ?? MEASURES[0];
-	const measure = measured.value;
 	// Fixed while the page is open: a new value at each render would reload without end.
 	const [nowMs] = useState(() => Date.now());
 	const filter = useMemo(() => ({ ...filterOf(query, nowMs), group }), [query, nowMs, group]);
@@ -48,47 +39,28 @@ export default function UsagePage() {
 			<Reading of={usage} />
 			{(data || !usage.error) && (
 				<>
-					<Panel
-						title={measured.label}
-						aside={
-							<>
-								<SegmentedControl
-									size="xs"
-									aria-label={t("Metric")}
-									data={[...MEASURES]}
-									value={measure}
-									onChange={(value) => change({ show: value === "cost" ? null : value })}
-								/>
-								<SegmentedControl
-									size="xs"
-									aria-label={t("Grouped by")}
-									data={GROUPS.map(({ value, label }) => ({ value, label }))}
-									value={group}
-									onChange={(value) => change({ group: value === "model" ? null : value })}
-								/>
-							</>
-						}
-					>
-						{data && <Totals series={data} />}
-						{data?.total.requests === 0 ? (
+					<UsagePanel
+						money={t("Cost")}
+						groupings={GROUPS}
+						series={data}
+						empty={
 							<Empty
 								title={t("No usage in this time range.")}
 								action={<ActButton label={t("Try a model")} to="/playground" />}
 							>
 								{t("Choose a longer time range, remove a filter, or send a request.")}
 							</Empty>
-						) : (
-							<UsageChart
-								series={data}
-								measure={measure}
-								label={t("{measure} over time by {group}; the table below has the figures", {
-									measure: measured.label,
-									group: grouping.label,
-								})}
-							/>
-						)}
-					</Panel>
-					<Groups series={data} grouping={grouping} />
+						}
+					>
+						{data && <Totals series={data} />}
+					</UsagePanel>
+					<UsageTable
+						title={grouping.by}
+						lead={grouping.label}
+						amount={t("Cost")}
+						groups={data?.groups}
+						link={(id) => requestsLink(query, group, id || "none")}
+					/>
 				</>
 			)}
 		</Page>
@@ -105,19 +77,6 @@ function Totals({ series: { total } }: { series: UsageSeries }) {
 			</Stat>
 			<Stat label={t("Completion tokens")} value={<Tokens value={total.completionTokens} />} />
 		</div>
-	);
-}
-
-function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Grouping }) {
-	const [query] = useQueryState();
-	return (
-		<UsageTable
-			title={grouping.by}
-			lead={grouping.label}
-			amount={t("Cost")}
-			groups={series?.groups}
-			link={(id) => requestsLink(query, grouping.value, id || "none")}
-		/>
 	);
 }
 

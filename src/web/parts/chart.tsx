@@ -62,7 +62,14 @@ export default function Chart({ label, kind, data, series, formatTick, formatVal
 	return (
 		<div role="img" aria-label={label}>
 			{kind === "line" ? (
-				<LineChart {...shared} curveType="linear" dotProps={{ r: 2 }} connectNulls={false} />
+				<LineChart
+					{...shared}
+					// Room for the labels of the first and last bucket.
+					xAxisProps={{ ...shared.xAxisProps, padding: { left: 24, right: 24 } }}
+					curveType="linear"
+					dotProps={{ r: 2 }}
+					connectNulls={false}
+				/>
 			) : (
 				<BarChart
 					{...shared}

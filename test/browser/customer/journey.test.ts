@@ -93,8 +93,8 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		expect(page.url()).toEndWith(`/requests/${requestId}`);
 		const lines = page.getByRole("table", { name: "Cost breakdown" }).locator("tbody tr");
 		expect((await lines.allInnerTexts()).map((line) => line.trim().split(/\s*\t\s*/))).toEqual([
-			["Input", "10", "$1.00 per million tokens", "USD 0.00001"],
-			["Output", "4", "$2.00 per million tokens", "USD 0.000008"],
+			["Input", "10", "$1.00 per million tokens", "$0.00001"],
+			["Output", "4", "$2.00 per million tokens", "$0.000008"],
 		]);
 		await picture(page, "journey-7-request");
 	});
@@ -133,7 +133,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
 		await page.keyboard.press("Enter");
 		await page.getByText("Hello from the model.").waitFor();
-		await page.getByText(/^USD 0\.0/).waitFor();
+		await page.getByText(/^\$0\.0/).waitFor();
 		await page.getByRole("button", { name: "Show as code" }).click();
 		await page.getByRole("tab", { name: "TypeScript" }).click();
 		await page.getByText('import OpenAI from "openai"').waitFor();
@@ -167,7 +167,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 			await thread.getByLabel("Result of get_weather").fill('{"sky": "clear"}');
 			await thread.getByRole("button", { name: "Send the results" }).click();
 			await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
-			await thread.getByText(/tokens · USD 0\.0\d* total/).waitFor();
+			await thread.getByText(/tokens · \$0\.0\d* total/).waitFor();
 		}
 		const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
 		expect(asked).toHaveLength(4);

@@ -1,8 +1,9 @@
 import { Box, Button, Group, Paper, Stack, Textarea } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { formatCount, formatDuration } from "../../format.ts";
+import { lazy } from "../../lazy.tsx";
 import { ActButton, Form } from "../../parts/form.tsx";
 import { Empty, Notice, Problem } from "../../parts/problem.tsx";
 import { Link, linkTo } from "../../router.tsx";
@@ -11,10 +12,13 @@ import { rich, t } from "../../texts.tsx";
 import { type AnswerFacts, type AnswerTurn, openCalls, type ToolTurn, type Turn } from "./conversation.ts";
 import type { Thread } from "./use-thread.ts";
 
+const Markdown = lazy<{ text: string }>(() => import("./markdown.tsx"), "…");
+
 /** One model's conversation: turns, cost, errors and open tool calls. */
 export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 	const calls = thread.busy ? [] : openCalls(thread.turns);
 	const { refused } = thread;
+	useEffect(() => Markdown.preload(), []);
 	return (
 		<Stack component="section" gap="sm" aria-label={name}>
 			<Group justify="space-between" gap="xs">
@@ -146,7 +150,7 @@ function Answer({ turn }: { turn: AnswerTurn }) {
 				</details>
 			)}
 			{isEmpty && <div className="dim">{turn.facts ? t("No text.") : "…"}</div>}
-			{turn.content && <div className="message">{turn.content}</div>}
+			{turn.content && <Markdown text={turn.content} />}
 			{turn.toolCalls.map((call) => (
 				<div key={call.id} className="message">
 					<span className="dim">{t("calls")}</span> <code>{`${call.name}(${call.input})`}</code>

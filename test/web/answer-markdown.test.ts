@@ -1,0 +1,20 @@
+import { expect, test } from "bun:test";
+import { createElement } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
+import AnswerMarkdown from "../../src/web/pages/playground/markdown.tsx";
+
+const shown = (text: string) => renderToStaticMarkup(createElement(AnswerMarkdown, { text }));
+
+test("an answer's tables, lists and code become elements", () => {
+	const html = shown("| a | b |\n|---|--:|\n| 1 | `2` |\n\n- one\n- two\n\n```js\nif (a < b) {}\n```");
+	for (const part of ["<th>a</th>", "<code>2</code>", "<li>one</li>", "if (a &lt; b) {}"]) expect(html).toContain(part);
+});
+
+test.each([
+	["<script>alert(1)</script><b onclick=x>b</b>", /<script|<b/],
+	["[a](javascript:alert(1)) [b](data:text/html,x) <javascript:alert(1)>", /(href|src)="(javascript|data)/],
+	["![a](https://evil.example/p.png)", /<img/],
+	["<img src=x onerror=alert(1)> <iframe src=x>", /<img|<iframe/],
+])("an answer cannot run or load anything: %p", (text, forbidden) => {
+	expect(shown(text)).not.toMatch(forbidden);
+});

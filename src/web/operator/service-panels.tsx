@@ -5,7 +5,8 @@ import { formatCount, formatDuration, formatDurationTick, formatPercent, formatT
 import { Panel } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
-import { COUNT_FORMAT, MONEY_FORMAT, TimeChart, type TimeSeries } from "../parts/usage-chart.tsx";
+import type { TimeSeries } from "../parts/time-series.ts";
+import { COUNT_FORMAT, MONEY_FORMAT, TimeChart } from "../parts/usage-chart.tsx";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import { operatorApi, type ServiceFigures, type ServiceFilter } from "./api.ts";

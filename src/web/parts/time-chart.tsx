@@ -2,7 +2,7 @@ import { Group } from "@mantine/core";
 import { useMemo } from "react";
 import { locale, t } from "../texts.tsx";
 import Chart, { type ChartProps, type ChartRow, type ChartSeries } from "./chart.tsx";
-import { groupLabel, OTHER, SERIES_MAX, seriesColors, type TimeSeries } from "./usage-chart.tsx";
+import { groupLabel, OTHER, SERIES_MAX, seriesColors, type TimeSeries } from "./time-series.ts";
 
 export interface TimeChartProps extends Pick<ChartProps, "label" | "formatTick" | "formatValue"> {
 	readonly series: TimeSeries;

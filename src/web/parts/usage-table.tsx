@@ -5,7 +5,7 @@ import { t } from "../texts.tsx";
 import type { UsageGroup } from "../views.ts";
 import { Empty } from "./problem.tsx";
 import { TablePanel } from "./table.tsx";
-import { groupLabel, seriesColors } from "./usage-chart.tsx";
+import { groupLabel, seriesColors } from "./time-series.ts";
 
 /** Groups of usage with their sums, in the colours of the chart. */
 export function UsageTable(props: {

@@ -5,7 +5,7 @@ import type { Environment } from "./base/environment-reader.ts";
 import { createLineOutput, type LineOutput } from "./base/line-output.ts";
 import { createLog, createLogSwitch, type Log, type LogLevel } from "./base/log.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
-import { explain } from "./cli/explain.ts";
+import { explainError } from "./cli/explain.ts";
 import { createPrint, flushOutput } from "./cli/print.ts";
 import { runtimeEnvironment } from "./cli/runtime-environment.ts";
 import { type Config, loadConfig, processEnvironment } from "./config.ts";
@@ -44,7 +44,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 	try {
 		config = loadConfig(env);
 	} catch (error) {
-		err.text(`error: ${explain(error).message}\n`);
+		err.text(`error: ${explainError(error).message}\n`);
 		return 1;
 	}
 	if (config.role === "gateway") setUpRuntime();

@@ -1,5 +1,5 @@
 import type { Environment } from "./environment-reader.ts";
-import { isOneEditAway, plainWord } from "./near-word.ts";
+import { isOneEditAway, normalizeWord } from "./near-word.ts";
 
 const KNOWN_MODES = ["production", "development", "test"];
 /** Shortest name that may be a typo: shorter ones resemble too many words. */
@@ -29,6 +29,6 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
 	// OpenTelemetry has many more variables than this service reads.
 	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
-	const plain = plainWord(name);
-	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, plainWord(one)));
+	const plain = normalizeWord(name);
+	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, normalizeWord(one)));
 }

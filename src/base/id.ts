@@ -12,15 +12,15 @@ export function newUuid(): string {
 
 /** The public forms of a request's id, from `uuid` or a new one. */
 export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
-	const hex = hexOf(uuid);
-	return { uuid, requestId: requestIdOf(hex), hex };
+	const hex = uuidHex(uuid);
+	return { uuid, requestId: formatRequestId(hex), hex };
 }
 
-export function hexOf(uuid: string): string {
+export function uuidHex(uuid: string): string {
 	return uuid.replaceAll("-", "");
 }
 
-export function requestIdOf(hex: string): string {
+export function formatRequestId(hex: string): string {
 	return `req_${hex}`;
 }
 
@@ -30,7 +30,7 @@ function uuidOfHex(hex: string): string {
 }
 
 /** UUID in a public id (`req_…`, `chatcmpl-…`); undefined if there is none. */
-export function uuidOfId(id: string): string | undefined {
+export function uuidFromId(id: string): string | undefined {
 	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
 	if (hex === undefined) return undefined;
 	return uuidOfHex(hex);

@@ -16,7 +16,7 @@ for (const sign of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLO
 const BACKSLASHES_MAX = 1_000_000;
 
 /** Position of the next structural character, from `from` on; `end` if there is none before it. */
-export function nextSign(bytes: Buffer, from: number, end: number): number {
+export function nextStructuralByte(bytes: Buffer, from: number, end: number): number {
 	let at = from;
 	while (at < end && SIGNS[bytes[at] as number] === 0) at += 1;
 	return at;
@@ -32,7 +32,7 @@ export function quoteAfter(bytes: Buffer, from: number): number {
 }
 
 /** True if the quote at `at` ends the string that begins at `from`: an even number of backslashes is before it. */
-export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
+export function isUnescapedQuote(bytes: Buffer, from: number, at: number): boolean {
 	let before = at - 1;
 	const least = Math.max(from, at - BACKSLASHES_MAX);
 	while (before >= least && bytes[before] === BACKSLASH) before -= 1;
@@ -41,7 +41,7 @@ export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
 }
 
 /** Last position up to `to` where a string may be split, neither inside a character nor inside an escape. */
-export function cutBefore(bytes: Buffer, from: number, to: number, end: number): number {
+export function splitPositionBefore(bytes: Buffer, from: number, to: number, end: number): number {
 	if (to === end) return end;
 	let cut = to;
 	while (((bytes[cut] as number) & 0xc0) === 0x80 && cut > to - 4) cut -= 1;
@@ -49,7 +49,7 @@ export function cutBefore(bytes: Buffer, from: number, to: number, end: number):
 		const start = cut - back;
 		if (bytes[start] !== BACKSLASH) continue;
 		// After an odd number of backslashes the last one starts an escape.
-		if (isUnescaped(bytes, from, start) && start + (bytes[start + 1] === 0x75 ? 6 : 2) > cut) return start;
+		if (isUnescapedQuote(bytes, from, start) && start + (bytes[start + 1] === 0x75 ? 6 : 2) > cut) return start;
 		break;
 	}
 	return cut;

@@ -4,14 +4,14 @@ import {
 	CLOSE_OBJECT,
 	COLON,
 	COMMA,
-	cutBefore,
 	isBlank,
-	isUnescaped,
-	nextSign,
+	isUnescapedQuote,
+	nextStructuralByte,
 	OPEN_LIST,
 	OPEN_OBJECT,
 	QUOTE,
 	quoteAfter,
+	splitPositionBefore,
 } from "./json-bytes.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
@@ -105,7 +105,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 		parse.signs += 1;
 		// Often enough to include the parsing between two looks.
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
-		const sign = nextSign(bytes, at, Math.min(length, since + parse.pieceBytes));
+		const sign = nextStructuralByte(bytes, at, Math.min(length, since + parse.pieceBytes));
 		if (sign === length) break;
 		if (sign - since === parse.pieceBytes) throw new SyntaxError("too much whitespace");
 		at = sign + 1;
@@ -146,7 +146,7 @@ function* textFrom(parse: Parse, from: number): Steps<number> {
 	parse.texts += 1;
 	if (parse.texts > TEXTS_MAX) throw new SyntaxError("too many strings");
 	let quote = quoteAfter(bytes, from + 1);
-	while (quote >= 0 && !isUnescaped(bytes, from + 1, quote)) {
+	while (quote >= 0 && !isUnescapedQuote(bytes, from + 1, quote)) {
 		parse.signs += 1;
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		quote = quoteAfter(bytes, quote + 1);
@@ -156,7 +156,7 @@ function* textFrom(parse: Parse, from: number): Steps<number> {
 	if (quote - from > TEXT_BYTES_MAX) throw new SyntaxError("a string that is too long");
 	let text = "";
 	for (let piece = from + 1; piece < quote; ) {
-		const end = cutBefore(bytes, piece, Math.min(piece + parse.pieceBytes, quote), quote);
+		const end = splitPositionBefore(bytes, piece, Math.min(piece + parse.pieceBytes, quote), quote);
 		text += JSON.parse(`"${bytes.toString("utf8", piece, end)}"`) as string;
 		piece = end;
 		if (timeSlice.isOver()) yield;

@@ -10,19 +10,19 @@ const LIST_MAX = 10_000;
 const PARAM_CHARS_MAX = 64;
 
 /** Bound of a member. `written`: its name in the text, with quotes and escapes. */
-export function elementsMax(written: string, lists: ListBounds | undefined): number {
-	return lists?.get(plainName(written)) ?? LIST_MAX;
+export function elementsLimit(written: string, lists: ListBounds | undefined): number {
+	return lists?.get(decodedName(written)) ?? LIST_MAX;
 }
 
 /** Fault `invalid_request`, naming the array or object. */
-export function tooManyElements(written: string, lists: ListBounds | undefined): Fault {
-	const param = plainName(written).slice(0, PARAM_CHARS_MAX);
-	const count = String(elementsMax(written, lists));
+export function tooManyElementsFault(written: string, lists: ListBounds | undefined): Fault {
+	const param = decodedName(written).slice(0, PARAM_CHARS_MAX);
+	const count = String(elementsLimit(written, lists));
 	return new Fault("invalid_request", "`{param}` has more than {count} elements.", { values: { param, count }, param });
 }
 
 /** The name without quotes and escapes; as written if an escape is invalid. */
-export function plainName(written: string): string {
+export function decodedName(written: string): string {
 	try {
 		return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);
 	} catch {

@@ -1,5 +1,5 @@
 import { Fault } from "./fault.ts";
-import { ELEMENTS_MIN, elementsMax, type ListBounds, plainName, tooManyElements } from "./json-list-bounds.ts";
+import { decodedName, ELEMENTS_MIN, elementsLimit, type ListBounds, tooManyElementsFault } from "./json-list-bounds.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
@@ -153,8 +153,8 @@ class Scan implements Structure {
 	}
 
 	checkElements(): void {
-		this.elementsUnchecked = elementsMax(this.#name(), this.#lists);
-		if (this.elements > this.elementsUnchecked) throw tooManyElements(this.#name(), this.#lists);
+		this.elementsUnchecked = elementsLimit(this.#name(), this.#lists);
+		if (this.elements > this.elementsUnchecked) throw tooManyElementsFault(this.#name(), this.#lists);
 	}
 
 	get parts(): number {
@@ -164,7 +164,7 @@ class Scan implements Structure {
 	/** Call it after a member's name: an earlier member of the same name does not count. */
 	nameEnds(): void {
 		if (this.#outermost++ === OUTERMOST_NAMES_MAX) throw tooMuch(`more than ${OUTERMOST_NAMES_MAX} outermost names`);
-		this.exact?.delete(plainName(this.#name()));
+		this.exact?.delete(decodedName(this.#name()));
 	}
 
 	#name(): string {
@@ -182,7 +182,7 @@ class Scan implements Structure {
 
 	#noteExact(written: string): void {
 		this.exact ??= new Map();
-		this.exact.set(plainName(this.#name()), written);
+		this.exact.set(decodedName(this.#name()), written);
 	}
 
 	memberEnds(): void {

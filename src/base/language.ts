@@ -16,7 +16,7 @@ export function isLanguage(text: unknown): text is Language {
 }
 
 /** The language chosen in this browser, else that of `accept-language` (RFC 9110, 12.5.4), else English. */
-export function languageOf(headers: Headers): Language {
+export function requestLanguage(headers: Headers): Language {
 	const cookies = headers.get("cookie") ?? "";
 	const chosen = cookies.split(/;\s*/).find((one) => one.startsWith(`${LANGUAGE_COOKIE}=`));
 	const language = chosen?.slice(LANGUAGE_COOKIE.length + 1);

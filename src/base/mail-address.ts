@@ -11,7 +11,7 @@ export function isMailAddress(text: string): boolean {
 const ADDRESS_CHARS_MAX = 320;
 
 /** Mailbox of an address: without the part after a plus. */
-export function mailboxOf(address: string): string {
+export function mailboxWithoutTag(address: string): string {
 	const at = address.lastIndexOf("@");
 	const name = address.slice(0, at).toLowerCase();
 	return `${name.split("+")[0] || name}${address.slice(at).toLowerCase()}`;

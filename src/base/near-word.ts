@@ -1,5 +1,5 @@
 /** The word in lower case, without separators. */
-export function plainWord(word: string): string {
+export function normalizeWord(word: string): string {
 	return word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 

@@ -3,7 +3,7 @@
  * that a partial body is recognisable. A reader that cancels ends the source; so does `signal`, and the reader gets its
  * reason.
  */
-export function passedBody(
+export function forwardBody(
 	body: ReadableStream<Uint8Array>,
 	onEnd: () => void,
 	signal?: AbortSignal,
@@ -45,7 +45,7 @@ export function passedBody(
 }
 
 /** True if no connection was established, so that nothing was sent. */
-export function isNotConnected(error: unknown): boolean {
+export function isConnectFailure(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return code === "ENOENT" || code === "ECONNREFUSED" || code === "ConnectionRefused";
 }

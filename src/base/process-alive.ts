@@ -1,5 +1,5 @@
 /** True if a process with this id exists, of any user; zombies count. */
-export function isAlive(pid: number): boolean {
+export function isProcessAlive(pid: number): boolean {
 	try {
 		process.kill(pid, 0);
 		return true;

@@ -39,13 +39,13 @@ let tasks = 0;
 export const runInTurn: typeof turns.run = turns.run;
 
 /** Charges work that was refused to its owner. */
-export const refusedWork = turns.refused.bind(turns);
+export const chargeRefusedWork = turns.refused.bind(turns);
 
 /** Whether the owner had too much refused work and waits. */
 export const mustRest: typeof turns.rests = turns.rests;
 
 /** Resolves when a step of an owner's work may begin; undefined if it may at once. */
-export const turnFor = turns.begin.bind(turns);
+export const waitForTurn = turns.begin.bind(turns);
 
 /** Tells a long task after each step whether it should let other work run. Tasks of one owner run one after another. */
 export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {

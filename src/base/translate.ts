@@ -41,7 +41,7 @@ const DECIMALS: ReadonlySet<string> = new Set([
 ]);
 
 export function inEnglish({ id, values }: Text): string {
-	return values === undefined ? id : fillIn(id, values);
+	return values === undefined ? id : fillPlaceholders(id, values);
 }
 
 /** The text in `language`; in English if there is no translation. */
@@ -76,7 +76,7 @@ function germanOf(texts: Readonly<Record<string, unknown>>, id: string): string 
 }
 
 /** Fills in values; without a value the placeholder stays. */
-export function fillIn(text: string, values: TextValues): string {
+export function fillPlaceholders(text: string, values: TextValues): string {
 	return filled(text, (name) => values[name]);
 }
 

@@ -249,7 +249,7 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Frees lines whose request was interrupted with an earlier run, so that they are sent again; `creditLostRequests`
+		 * Frees lines whose request was interrupted with an earlier run, so that they are sent again; `refundLostRequests`
 		 * refunds that request. False if a newer run has taken over, see `batch_reopen`.
 		 */
 		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {

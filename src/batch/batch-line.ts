@@ -2,7 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { checkStructure } from "../base/json-structure.ts";
 import { nextTurn } from "../base/time-slice.ts";
 import type { TextValues } from "../base/translate.ts";
-import { type BatchProblem, problemOf } from "./batch-record.ts";
+import { type BatchProblem, toProblem } from "./batch-record.ts";
 
 /** Longest line in bytes. The text of a longer one is not kept. */
 export const LINE_BYTES_MAX = 8 * 1024 * 1024;
@@ -125,10 +125,10 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	if (customId.length > CUSTOM_ID_CHARS_MAX)
 		return invalid("custom_id", "`custom_id` has more than {count} characters.", { count: CUSTOM_ID_CHARS_MAX });
 	if (method === undefined || method === null) return missing("method", "`method` is missing: it must be `POST`.");
-	if (method !== "POST") return problemOf("invalid_method", "method", "`method` must be `POST`.");
+	if (method !== "POST") return toProblem("invalid_method", "method", "`method` must be `POST`.");
 	if (typeof url !== "string") return missing("url", "`url` is missing: it must be the endpoint of the batch.");
 	if (url !== endpoint)
-		return problemOf("url_mismatch", "url", "`url` must be the endpoint of the batch, {endpoint}.", { endpoint });
+		return toProblem("url_mismatch", "url", "`url` must be the endpoint of the batch, {endpoint}.", { endpoint });
 	if (typeof body !== "object" || body === null || Array.isArray(body))
 		return missing("body", "`body` must be the request, a JSON object.");
 	const fields = body as Record<string, unknown>;
@@ -161,18 +161,18 @@ async function parse(text: string): Promise<{ value: Record<string, unknown>; ra
 }
 
 /** The `custom_id` of a line that was validated. */
-export function customIdOf(text: string): string {
+export function readCustomId(text: string): string {
 	return String((JSON.parse(text) as { custom_id?: unknown }).custom_id);
 }
 
 function notJson(id: string, values?: TextValues): LineProblem {
-	return problemOf("invalid_json_line", null, id, values);
+	return toProblem("invalid_json_line", null, id, values);
 }
 
 function missing(param: string, id: string): LineProblem {
-	return problemOf("missing_required_parameter", param, id);
+	return toProblem("missing_required_parameter", param, id);
 }
 
 function invalid(param: string, id: string, values?: TextValues): LineProblem {
-	return problemOf("invalid_request", param, id, values);
+	return toProblem("invalid_request", param, id, values);
 }

@@ -1,9 +1,9 @@
 import { inEnglish, type Text, type TextValues } from "../base/translate.ts";
-import type { ViewOf } from "../db/view-of.ts";
+import type { RowView } from "../db/view-of.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { batch } from "./batch.sql.ts";
 
-type Row = ViewOf<typeof batch, NanoUsd>;
+type Row = RowView<typeof batch, NanoUsd>;
 export type BatchState = Row["state"];
 export type BatchEnding = NonNullable<Row["ending"]>;
 
@@ -23,7 +23,7 @@ export interface BatchProblem {
 }
 
 /** A problem; the caller adds the line. `id` is the text's key for translations (`translate.ts`). */
-export function problemOf(
+export function toProblem(
 	code: string,
 	param: string | null,
 	id: string,
@@ -56,6 +56,6 @@ export interface BatchRecord extends Omit<Row, "endpoint" | "metadata" | "paused
 	readonly errors: readonly BatchProblem[] | null;
 }
 
-export function isOver(state: BatchState): boolean {
+export function hasBatchEnded(state: BatchState): boolean {
 	return state === "completed" || state === "failed" || state === "expired" || state === "cancelled";
 }

@@ -1,5 +1,5 @@
 import { formatUsd } from "../money/nano-usd.ts";
-import { type BatchProblem, type BatchRecord, isOver } from "./batch-record.ts";
+import { type BatchProblem, type BatchRecord, hasBatchEnded } from "./batch-record.ts";
 
 /** A problem without the fields that only the console reads. */
 const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
@@ -8,7 +8,7 @@ export type BatchView = ReturnType<typeof batchView>;
 
 /** A batch in OpenAI's format, with two additional fields: `paused` and `cost_usd`. Times are Unix seconds. */
 export function batchView(batch: BatchRecord) {
-	const over = isOver(batch.state);
+	const over = hasBatchEnded(batch.state);
 	return {
 		id: batch.id,
 		object: "batch",

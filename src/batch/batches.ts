@@ -3,7 +3,7 @@ import { newId } from "../base/id.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { Files } from "../files/files.ts";
 import type { BatchBooks } from "./batch-books.ts";
-import { type BatchRecord, isOver } from "./batch-record.ts";
+import { type BatchRecord, hasBatchEnded } from "./batch-record.ts";
 
 export interface BatchRequest extends Pick<BatchRecord, "inputFileId" | "endpoint" | "metadata" | "outputExpiresS"> {
 	/** Called again with the same API key and idempotency key, returns the existing batch. */
@@ -87,7 +87,7 @@ export function createBatches(deps: {
 		async cancel(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();
-			if (isOver(batch.state))
+			if (hasBatchEnded(batch.state))
 				throw new Fault("conflict", "The batch is {state} and cannot be cancelled.", {
 					values: { state: batch.state },
 				});

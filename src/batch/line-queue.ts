@@ -1,5 +1,5 @@
 import { newUuid } from "../base/id.ts";
-import { type BatchLine, customIdOf, type OpenLine, readLine } from "./batch-line.ts";
+import { type BatchLine, type OpenLine, readCustomId, readLine } from "./batch-line.ts";
 import type { BatchRecord } from "./batch-record.ts";
 import type { Outcomes } from "./outcomes.ts";
 
@@ -73,7 +73,7 @@ export function createLineQueue(
 		/** Yields the lines without an outcome. Call it only after the last `take`. */
 		async *rest(): AsyncGenerator<{ line: number; id: string; customId: string }, void> {
 			for (const { line, read } of again.splice(0)) yield { line, id: newUuid(), customId: read.customId };
-			for await (const { line, text } of lines) yield { line, id: newUuid(), customId: customIdOf(text) };
+			for await (const { line, text } of lines) yield { line, id: newUuid(), customId: readCustomId(text) };
 		},
 	};
 }

@@ -37,12 +37,12 @@ interface AnswerError {
 }
 
 /** Parses an error body of this service's interface. */
-export function errorOf(text: string): AnswerError {
+export function parseErrorBody(text: string): AnswerError {
 	const { error } = JSON.parse(text) as { error: AnswerError };
 	return { code: error.code, message: error.message };
 }
 
-export function verdictOf(status: number, code: string): Verdict {
+export function lineVerdict(status: number, code: string): Verdict {
 	return status === 200 ? "final" : (VERDICTS[code] ?? "final");
 }
 
@@ -68,7 +68,7 @@ function requestIdOf(uuid: string): string {
 }
 
 /** Error of a line whose request was interrupted by the service. */
-export function interrupted(uuid: string): LineError {
+export function interruptedError(uuid: string): LineError {
 	return {
 		code: "batch_line_interrupted",
 		message:

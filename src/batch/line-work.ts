@@ -3,13 +3,13 @@ import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/time-slice.ts";
-import { isDatabaseAway } from "../db/outage.ts";
+import { isDatabaseDown } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { OpenLine } from "./batch-line.ts";
 import type { BatchPause, BatchRecord, BatchUsage } from "./batch-record.ts";
 import { createLineQueue, type QueuedLine } from "./line-queue.ts";
-import { answeredLine, errorOf, interrupted, unansweredLine, verdictOf } from "./line-text.ts";
+import { answeredLine, interruptedError, lineVerdict, parseErrorBody, unansweredLine } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** Most concurrent lines of a batch on one instance. */
@@ -126,7 +126,7 @@ export function createLineWork(
 		try {
 			granted = await books.claim(batch.id, batch.run, claims);
 		} catch (error) {
-			const isAway = isDatabaseAway(error);
+			const isAway = isDatabaseDown(error);
 			if (isAway) log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
 			else log.error("the database refuses claims of a batch's lines; trying again", { batch: batch.id, error });
 			// The claim may have committed; retrying with the same id is safe.
@@ -174,15 +174,15 @@ export function createLineWork(
 		} catch (error) {
 			// Not sent again, because the request may have been charged.
 			log.error("a line of a batch was lost", { batch: batch.id, line, error });
-			const text = unansweredLine(read.customId, interrupted(id), id);
+			const text = unansweredLine(read.customId, interruptedError(id), id);
 			settle(work, { line, id, file: "error", text, usage: carrier.usageOf(id) });
 		}
 	}
 
 	function judge(work: QueuedLine, id: string, status: number, text: string): void {
 		const { line, read } = work;
-		const error = status === 200 ? undefined : errorOf(text);
-		const verdict = verdictOf(status, error?.code ?? "");
+		const error = status === 200 ? undefined : parseErrorBody(text);
+		const verdict = lineVerdict(status, error?.code ?? "");
 		// Read in any case: the carrier keeps usage until it is read.
 		const usage = carrier.usageOf(id);
 		const failures = work.failures + (verdict === "failed" ? 1 : 0);

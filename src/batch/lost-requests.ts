@@ -16,7 +16,7 @@ const KEPT_DAYS = 90;
  * Each is refunded once, when its usage record exists. If the credit would exceed the largest amount, the next call
  * tries again. A console's job. Returns the sum.
  */
-export async function creditLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
+export async function refundLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
 	let sum = ZERO_USD;
 	const full = new Set<string>();
 	for (;;) {

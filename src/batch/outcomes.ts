@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
-import { isDatabaseAway } from "../db/outage.ts";
+import { isDatabaseDown } from "../db/outage.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { type BatchBooks, type LineOutcome, type LineRow, RunLost } from "./batch-books.ts";
@@ -159,7 +159,7 @@ function createLineRows(
 				// The run may have ended during the statement.
 				signal.throwIfAborted();
 				if (failure instanceof RunLost) throw failure;
-				const isAway = isDatabaseAway(failure);
+				const isAway = isDatabaseDown(failure);
 				if (!isAway) refusals += 1;
 				if (refusals >= REFUSALS_MAX) wait(failure);
 				else log.info("outcomes of a batch could not be stored; trying again", { batch: batchId, error: failure });

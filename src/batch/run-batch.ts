@@ -15,7 +15,7 @@ import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
 import { createLineWork, type LineSender, type LineStopReason } from "./line-work.ts";
 import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { startBatchTick } from "./pulse.ts";
-import { validate } from "./validate.ts";
+import { validateInput } from "./validate.ts";
 
 /** Number of a file's sealed parts, and the numbers of the empty ones among them. */
 interface Sealed {
@@ -130,7 +130,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	const result =
 		input === undefined
 			? ({ ok: false, problems: [INPUT_GONE] } as const)
-			: await validate(deps.files.read(input), batch.endpoint, await deps.snapshot(batch.accountId), signal);
+			: await validateInput(deps.files.read(input), batch.endpoint, await deps.snapshot(batch.accountId), signal);
 	if (!result.ok) {
 		await fail(deps, batch, result.problems);
 		return undefined;

@@ -1,6 +1,6 @@
 import { type CatalogSnapshot, findModel, type Model, notFoundText } from "../catalog/model.ts";
 import { inputLines, LINE_BYTES_MAX, type LineProblem, readLine } from "./batch-line.ts";
-import { type BatchEndpoint, type BatchProblem, problemOf } from "./batch-record.ts";
+import { type BatchEndpoint, type BatchProblem, toProblem } from "./batch-record.ts";
 
 /** Limit of lines per batch. */
 export const LINES_MAX = 50_000;
@@ -9,7 +9,7 @@ const EMBEDDING_INPUTS_MAX = 50_000;
 /** Most problems that are reported; reading stops then. */
 export const PROBLEMS_MAX = 100;
 
-export type Validated =
+export type ValidatedInput =
 	| { readonly ok: true; readonly model: string; readonly total: number }
 	| { readonly ok: false; readonly problems: readonly BatchProblem[] };
 
@@ -19,11 +19,11 @@ function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchE
 	const param = "body.model";
 	if (model === undefined) {
 		const { id, values } = notFoundText(snapshot, name);
-		return problemOf("model_not_found", param, id, values);
+		return toProblem("model_not_found", param, id, values);
 	}
 	if (model.batch !== undefined && serves(model, endpoint)) return model;
 	const text = "The model `{id}` does not support batches at {endpoint}: see `modes` at GET /v1/models.";
-	return problemOf("unsupported_mode", param, text, { id: model.id, endpoint });
+	return toProblem("unsupported_mode", param, text, { id: model.id, endpoint });
 }
 
 function serves(model: Model, endpoint: BatchEndpoint): boolean {
@@ -33,12 +33,12 @@ function serves(model: Model, endpoint: BatchEndpoint): boolean {
 }
 
 /** Validates a whole input in slices, with bounded memory. Rejects if it cannot be read or `signal` aborts. */
-export async function validate(
+export async function validateInput(
 	bytes: ReadableStream<Uint8Array>,
 	endpoint: BatchEndpoint,
 	snapshot: CatalogSnapshot,
 	signal: AbortSignal,
-): Promise<Validated> {
+): Promise<ValidatedInput> {
 	const problems: BatchProblem[] = [];
 	const seen = new Set<string>();
 	let first: { name: string; model: string | undefined } | undefined;
@@ -51,11 +51,11 @@ export async function validate(
 		if (problems.length >= PROBLEMS_MAX) break;
 		total += 1;
 		if (total > LINES_MAX) {
-			note(problemOf("too_many_tasks", null, "A batch can have at most {count} lines.", { count: LINES_MAX }), line);
+			note(toProblem("too_many_tasks", null, "A batch can have at most {count} lines.", { count: LINES_MAX }), line);
 			break;
 		}
 		if (text === undefined) {
-			note(problemOf("line_too_long", null, "The line has more than {count} bytes.", { count: LINE_BYTES_MAX }), line);
+			note(toProblem("line_too_long", null, "The line has more than {count} bytes.", { count: LINE_BYTES_MAX }), line);
 			continue;
 		}
 		const read = await readLine(text, endpoint);
@@ -72,12 +72,12 @@ export async function validate(
 			first = { name: read.model, model: "code" in deployment ? undefined : deployment.id };
 		} else if (read.model !== first.name && findModel(snapshot, read.model)?.id !== first.model) {
 			const message = "All lines of a batch must name the same model, here `{id}`.";
-			note(problemOf("model_mismatch", "body.model", message, { id: first.name.slice(0, 128) }), line);
+			note(toProblem("model_mismatch", "body.model", message, { id: first.name.slice(0, 128) }), line);
 		}
 		if (endpoint === "/v1/embeddings") inputs += read.inputs;
 		if (inputs > EMBEDDING_INPUTS_MAX) {
 			const count = EMBEDDING_INPUTS_MAX;
-			note(problemOf("too_many_inputs", "body.input", "A batch can have at most {count} inputs.", { count }), line);
+			note(toProblem("too_many_inputs", "body.input", "A batch can have at most {count} inputs.", { count }), line);
 			break;
 		}
 	}

@@ -1,18 +1,18 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { msOfIso } from "../base/iso-date.ts";
+import { parseIsoMs } from "../base/iso-date.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { type ViewOf, viewOf } from "../db/view-of.ts";
+import { type RowView, toView } from "../db/view-of.ts";
 import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import type { creditAdjustment } from "./adjustment.sql.ts";
-import { inTransaction, rowsOf, type Transaction } from "./stripe-books.ts";
+import { inTransaction, queryRows, type Transaction } from "./stripe-books.ts";
 
-export type Adjustment = ViewOf<typeof creditAdjustment, NanoUsd>;
+export type Adjustment = RowView<typeof creditAdjustment, NanoUsd>;
 export type AdjustmentState = Adjustment["state"];
 
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
@@ -48,7 +48,7 @@ const SENT_BEFORE = "This adjustment was already sent.";
  * operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the credit
  * does not cover it, the key was used for another adjustment, or too many are pending.
  */
-export async function adjust(db: Transactional, asked: NewAdjustment, secondLookFrom: NanoUsd | null) {
+export async function bookAdjustment(db: Transactional, asked: NewAdjustment, secondLookFrom: NanoUsd | null) {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		// One adjustment of an operator at a time, so that concurrent ones are summed.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
@@ -59,7 +59,7 @@ export async function adjust(db: Transactional, asked: NewAdjustment, secondLook
 		}
 		const takesTwo = secondLookFrom !== null && (await bookedAlone(tx, asked)) >= secondLookFrom;
 		if (takesTwo) await checkPending(tx, asked.operatorId);
-		const [row] = await rowsOf<{ id: string }>(
+		const [row] = await queryRows<{ id: string }>(
 			tx,
 			sql`insert into credit_adjustment (id, account_id, kind, last_day, amount_nano_usd, reason, idempotency_key, state, first_by)
 				select ${newId("adj")}, a.id, ${kindOf(asked)}, ${asked.promotion?.lastDay ?? null}::date, ${asked.amount}::bigint, ${asked.reason},
@@ -91,7 +91,7 @@ export function checkAdjustment(
 		throw new Fault("invalid_request", "Promotional credit must be more than zero.", { param: params.amount });
 	const { lastDay } = promotion;
 	if (lastDay === null) return;
-	const startMs = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? msOfIso(lastDay) : undefined;
+	const startMs = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? parseIsoMs(lastDay) : undefined;
 	if (startMs === undefined || startMs + DAY_MS <= nowMs)
 		throw new Fault("invalid_request", "The last day must be today or later, such as 2027-01-31.", {
 			param: params.lastDay,
@@ -131,7 +131,7 @@ export function rejectAdjustment(db: Transactional, decision: Decision & { reaso
 /** Reads an adjustment. Fault not_found. */
 export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
 	const [row] = await statements<object>`select *, last_day::text from credit_adjustment where id = ${id}`;
-	return viewOf<Adjustment>(known(row, id));
+	return toView<Adjustment>(known(row, id));
 }
 
 /** Takes back promotional credit after its last day. What requests hold is taken by a later run, once it is released. */
@@ -143,8 +143,8 @@ export async function endPromotions(statements: Statements): Promise<void> {
 }
 
 async function lock(tx: Transaction, condition: ReturnType<typeof sql>): Promise<Adjustment | undefined> {
-	const [row] = await rowsOf<object>(tx, sql`select * from credit_adjustment where ${condition} for update`);
-	return row && viewOf<Adjustment>(row);
+	const [row] = await queryRows<object>(tx, sql`select * from credit_adjustment where ${condition} for update`);
+	return row && toView<Adjustment>(row);
 }
 
 const lockKnown = async (tx: Transaction, id: string) => known(await lock(tx, sql`id = ${id}`), id);
@@ -173,7 +173,7 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
  * bigint, since it may exceed the largest amount.
  */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
-	const rows = await rowsOf<{ sum: string }>(
+	const rows = await queryRows<{ sum: string }>(
 		tx,
 		sql`select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
 			where first_by = ${operatorId} and state = 'booked' and second_by is null
@@ -183,7 +183,7 @@ async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustmen
 }
 
 async function checkPending(tx: Transaction, operatorId: string): Promise<void> {
-	const rows = await rowsOf<{ count: string }>(
+	const rows = await queryRows<{ count: string }>(
 		tx,
 		sql`select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`,
 	);
@@ -201,7 +201,7 @@ async function decide(tx: Transaction, { id, operatorId }: Decision, state: Adju
 async function book(tx: Transaction, adjustment: Adjustment) {
 	const { id, accountId, kind, lastDay, amountNanoUsd, firstBy, reason } = adjustment;
 	const [entry, amount, source] = [newId("led"), nanoUsd(amountNanoUsd), `adjust:${adjustment.idempotencyKey}`];
-	const rows = await rowsOf<{ seq: string | null }>(
+	const rows = await queryRows<{ seq: string | null }>(
 		tx,
 		kind === "promotion"
 			? sql`select promotion_give(${entry}, ${accountId}, ${amount}::bigint, ${source}, ${firstBy}, ${reason}, ${id}, ${lastDay}::date) as seq`

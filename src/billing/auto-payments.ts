@@ -2,19 +2,19 @@ import Stripe from "stripe";
 import { errorText } from "../base/error-record.ts";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import { DatabaseBusy, isDatabaseAway } from "../db/outage.ts";
+import { DatabaseBusy, isDatabaseDown } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { centsOf } from "../money/cents.ts";
+import { wholeCents } from "../money/cents.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { markAutoTopUps } from "./auto-top-ups.ts";
+import { createCallSlots } from "./call-slots.ts";
 import { closePage } from "./payment-pages.ts";
-import { type StopReason, stopReasonOf } from "./stop-reasons.ts";
+import { type StopReason, stopReasonForFailure } from "./stop-reasons.ts";
 import { CURRENCY } from "./stripe-books.ts";
-import { isRefused } from "./stripe-client.ts";
+import { isStripeRefusal } from "./stripe-client.ts";
 import { applyStripeEvent } from "./stripe-events.ts";
 import { newReference } from "./top-ups.ts";
-import { createCallSlots } from "./under-way.ts";
 
 /** Accounts per round; the rest comes first in the next round. */
 const HELD_MAX = 100;
@@ -98,7 +98,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
 				} catch (error) {
 					// A busy account stays first in the order, so the loop goes on with the others.
-					if (isDatabaseAway(error) && !(error instanceof DatabaseBusy)) throw error;
+					if (isDatabaseDown(error) && !(error instanceof DatabaseBusy)) throw error;
 					log.warn("an automatic top-up could not be begun; it is tried again", { account: accountId, error });
 				}
 			}
@@ -164,8 +164,8 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 		try {
 			made = await make(stripe, attempt);
 		} catch (error) {
-			if (!isRefused(error)) throw error;
-			return stop(attempt, "declined", stopReasonOf(error));
+			if (!isStripeRefusal(error)) throw error;
+			return stop(attempt, "declined", stopReasonForFailure(error));
 		}
 		const paymentId = await keep(statements, attempt, made.id);
 		// Another console stored its own payment, or the attempt has ended: this payment is never confirmed.
@@ -182,7 +182,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 			case "processing":
 				return;
 			case "canceled": {
-				const reason = attempt.reason ?? stopReasonOf(failure);
+				const reason = attempt.reason ?? stopReasonForFailure(failure);
 				if (reason === "unanswered" || reason === "changed") return stop(attempt, "ended", reason);
 				return stop(attempt, reason === "authentication" ? "needs_authentication" : "declined", reason);
 			}
@@ -190,7 +190,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 				return giveUp(attempt, intent, "authentication");
 			default:
 				if (attempt.reason !== null || failure !== null)
-					return giveUp(attempt, intent, attempt.reason ?? stopReasonOf(failure));
+					return giveUp(attempt, intent, attempt.reason ?? stopReasonForFailure(failure));
 				return attempt.late ? giveUp(attempt, intent, "unanswered") : charge(attempt, intent);
 		}
 	}
@@ -204,11 +204,11 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 			await apply(attempt, charged);
 		} catch (error) {
 			const isCard = error instanceof Stripe.errors.StripeCardError;
-			if (!isCard && !isRefused(error)) throw error;
+			if (!isCard && !isStripeRefusal(error)) throw error;
 			const now = await stripe.paymentIntents.retrieve(intent.id);
 			// The payment was declined already, or another process has confirmed it.
 			if (isOver(now)) return apply(attempt, now);
-			await giveUp(attempt, now, stopReasonOf(error));
+			await giveUp(attempt, now, stopReasonForFailure(error));
 		}
 	}
 
@@ -248,7 +248,7 @@ async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: St
 function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	return stripe.paymentIntents.create(
 		{
-			amount: centsOf(nanoUsdOfColumn(attempt.amount)),
+			amount: wholeCents(nanoUsdOfColumn(attempt.amount)),
 			currency: CURRENCY,
 			customer: attempt.customer_id,
 			payment_method: attempt.payment_method_id,

@@ -1,13 +1,13 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type ViewOf, viewOf } from "../db/view-of.ts";
+import { type RowView, toView } from "../db/view-of.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { autoTopUp } from "./auto-top-up.sql.ts";
 import type { StopReason } from "./stop-reasons.ts";
 import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
-type Row = ViewOf<typeof autoTopUp, NanoUsd>;
+type Row = RowView<typeof autoTopUp, NanoUsd>;
 
 /** Setting of an account: threshold, amount, and limit per calendar month of its time zone. */
 export type AutoTopUpAmounts = Pick<Row, "belowNanoUsd" | "amountNanoUsd" | "monthMostNanoUsd">;
@@ -34,7 +34,7 @@ const SORTS_MAX = 20;
 export async function readAutoTopUp(statements: Statements, accountId: string): Promise<AutoTopUp | null> {
 	const [row] = await statements<object>`
 		select below_nano_usd, amount_nano_usd, month_most_nano_usd, state, reason, changed_at from auto_top_up where account_id = ${accountId}`;
-	return row === undefined ? null : viewOf<AutoTopUp>(row);
+	return row === undefined ? null : toView<AutoTopUp>(row);
 }
 
 /** The newest attempts, and the sum that this month's attempts bought or may still buy. */
@@ -48,7 +48,7 @@ export async function readAutoAttempts(statements: Statements, accountId: string
 		statements<{ bought: string }>`
 			select auto_top_up_bought(a.id, a.time_zone) as bought from account a where a.id = ${accountId}`,
 	]);
-	return { attempts: rows.map(viewOf<AutoAttempt>), boughtNanoUsd: nanoUsdOfColumn(month?.bought ?? 0) };
+	return { attempts: rows.map(toView<AutoAttempt>), boughtNanoUsd: nanoUsdOfColumn(month?.bought ?? 0) };
 }
 
 /**

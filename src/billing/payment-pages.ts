@@ -1,9 +1,9 @@
 import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { centsOf } from "../money/cents.ts";
+import { wholeCents } from "../money/cents.ts";
 import { nanoUsd } from "../money/nano-usd.ts";
-import { isRefused, paymentServiceFault } from "./stripe-client.ts";
+import { isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /**
@@ -14,7 +14,7 @@ export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
 	try {
 		await stripe.checkout.sessions.expire(pageId);
 	} catch (error) {
-		if (!isRefused(error)) throw error;
+		if (!isStripeRefusal(error)) throw error;
 		const { status } = await stripe.checkout.sessions.retrieve(pageId);
 		if (status !== "expired") throw error;
 	}
@@ -51,7 +51,7 @@ export function createPaymentPages(
 							quantity: 1,
 							price_data: {
 								currency: "usd",
-								unit_amount: centsOf(nanoUsd(topUp.amountNanoUsd)),
+								unit_amount: wholeCents(nanoUsd(topUp.amountNanoUsd)),
 								product_data: { name: `Prepaid credit, ${options.serviceName}` },
 							},
 						},
@@ -78,7 +78,7 @@ export function createPaymentPages(
 			if (known !== page.id || state !== "pending") {
 				await closePage(stripe, page.id).catch((error) => {
 					// Stripe refuses if the page is closed already or was paid; both cause the conflict below.
-					if (!isRefused(error)) throw error;
+					if (!isStripeRefusal(error)) throw error;
 				});
 				throw new Fault("conflict", "The payment page is closed. The payment may already have been made.");
 			}

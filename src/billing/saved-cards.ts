@@ -3,11 +3,11 @@ import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
-import { viewOf } from "../db/view-of.ts";
+import { toView } from "../db/view-of.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
-import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
-import { idOf } from "./stripe-events.ts";
-import { createCallSlots } from "./under-way.ts";
+import { createCallSlots } from "./call-slots.ts";
+import { isMissing, isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
+import { stripeId } from "./stripe-events.ts";
 
 export interface SavedCard {
 	readonly brand: string;
@@ -40,7 +40,7 @@ export function createSavedCards(
 	async function detach(paymentMethodId: string): Promise<void> {
 		await stripe.paymentMethods.detach(paymentMethodId).catch((error) => {
 			// Stripe does not know the card: it was deleted before.
-			if (!isRefused(error)) throw error;
+			if (!isStripeRefusal(error)) throw error;
 		});
 		await statements`update card_setup set state = 'done' where id = ${paymentMethodId} and kind = 'gone'`;
 	}
@@ -75,7 +75,7 @@ export function createSavedCards(
 			), saved as (
 				update saved_card c set payment_method_id = ${card?.id ?? null}, brand = ${card?.brand ?? null}, last_four = ${card?.last4 ?? null},
 					exp_month = ${card?.expMonth ?? null}::integer, exp_year = ${card?.expYear ?? null}::integer, saved_at = clock_timestamp()
-				from before b where c.account_id = b.account_id and ${card !== undefined}::boolean and c.customer_id = ${idOf(page.customer)}
+				from before b where c.account_id = b.account_id and ${card !== undefined}::boolean and c.customer_id = ${stripeId(page.customer)}
 				returning b.account_id, b.payment_method_id
 			)
 			insert into card_setup (id, account_id, kind, look_at)
@@ -97,7 +97,7 @@ export function createSavedCards(
 			const [row] = await statements<object>`
 				select brand, last_four, exp_month, exp_year, saved_at from saved_card
 				where account_id = ${accountId} and payment_method_id is not null`;
-			return row === undefined ? null : viewOf<SavedCard>(row);
+			return row === undefined ? null : toView<SavedCard>(row);
 		},
 
 		/** Opens the page for entering a card and returns its URL. Stripe redirects to `back` + "saved" or "cancelled". */
@@ -117,7 +117,7 @@ export function createSavedCards(
 			try {
 				const known = await customer({ statements, stripe }, accountId, email);
 				const page = await pageFor(known).catch(async (error) => {
-					if (!isGone(error) || error.param !== "customer") throw error;
+					if (!isMissing(error) || error.param !== "customer") throw error;
 					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");

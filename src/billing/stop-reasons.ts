@@ -16,7 +16,7 @@ export const STOP_REASONS = {
 export type StopReason = keyof typeof STOP_REASONS;
 
 /** Maps Stripe's codes of a failed payment to a reason. */
-export function stopReasonOf(failure: { code?: string; decline_code?: string } | null): StopReason {
+export function stopReasonForFailure(failure: { code?: string; decline_code?: string } | null): StopReason {
 	const { code, decline_code: declineCode } = failure ?? {};
 	if (code === "authentication_required" || declineCode === "authentication_required") return "authentication";
 	if (code === "payment_intent_authentication_failure") return "authentication";

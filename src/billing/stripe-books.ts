@@ -3,10 +3,10 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { viewOf } from "../db/view-of.ts";
-import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
+import { toView } from "../db/view-of.ts";
+import { nanoUsdOfCents, wholeCents } from "../money/cents.ts";
 import { type NanoUsd, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import { noteFinding, settleFinding } from "./stripe-findings.ts";
+import { recordFinding, resolveFinding } from "./stripe-findings.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
@@ -25,7 +25,7 @@ export interface PaidTopUp
 	readonly amountCents: number;
 }
 
-export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>): Promise<Row[]> {
+export async function queryRows<Row>(tx: Transaction, query: ReturnType<typeof sql>): Promise<Row[]> {
 	return (await tx.execute(query)) as unknown as Row[];
 }
 
@@ -42,15 +42,15 @@ export async function inTransaction<T>(db: Transactional, taken: string, work: (
 
 /** Locks top-up, account and budget, in the order that all code keeps. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
-	const [row] = await rowsOf<object>(
+	const [row] = await queryRows<object>(
 		tx,
 		sql`select id, account_id, amount_nano_usd, method, reference, state from top_up where id = ${id} for update`,
 	);
 	if (row === undefined) return undefined;
-	const topUp = viewOf<Omit<PaidTopUp, "amountCents">>(row);
+	const topUp = toView<Omit<PaidTopUp, "amountCents">>(row);
 	await tx.execute(sql`select 1 from account where id = ${topUp.accountId} for update`);
 	await tx.execute(sql`select 1 from budget where id = ${topUp.accountId} for update`);
-	return { ...topUp, amountCents: centsOf(nanoUsd(topUp.amountNanoUsd)) };
+	return { ...topUp, amountCents: wholeCents(nanoUsd(topUp.amountNanoUsd)) };
 }
 
 /**
@@ -74,7 +74,7 @@ async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Prom
 		await tx.transaction(booking);
 		return true;
 	} catch (error) {
-		if (codeOf(error) === NO_ROOM) return false;
+		if (errorSqlState(error) === NO_ROOM) return false;
 		throw error;
 	}
 }
@@ -85,7 +85,7 @@ function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
 }
 
 /** SQLSTATE of an error; drizzle wraps the driver's errors. */
-export function codeOf(error: unknown): unknown {
+export function errorSqlState(error: unknown): unknown {
 	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
 	return code ?? cause?.code;
 }
@@ -95,7 +95,7 @@ export async function settlePayment(tx: Transaction, paymentId: string, topUp: P
 	// A payment that was not credited leaves nothing to take back.
 	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
-	const disputes = await rowsOf<Dispute>(
+	const disputes = await queryRows<Dispute>(
 		tx,
 		sql`select id, amount_cents, state, booked, suspended from stripe_dispute where payment_id = ${paymentId} order by id for update`,
 	);
@@ -116,17 +116,17 @@ interface Dispute {
  * request. The rest is collected later. An account is never overdrawn; spent credit is owed until there is new credit.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	const [row] = await rowsOf<{ refunded: string; booked: string; free: string; lent: boolean }>(
+	const [row] = await queryRows<{ refunded: string; booked: string; free: string; lent: boolean }>(
 		tx,
 		sql`select p.refunded_cents as refunded, p.booked_refund_cents as booked, b.limit_nano_usd - b.drawn_nano_usd as free,
-				${isLent(sql`b.id`)} as lent
+				${hasOpenLease(sql`b.id`)} as lent
 			from stripe_payment p join budget b on b.id = ${topUp.accountId} where p.id = ${paymentId} for update of p`,
 	);
 	if (row === undefined) return;
 	const booked = Number(row.booked);
 	const owed = Math.min(Number(row.refunded), topUp.amountCents) - booked;
 	if (owed <= 0) return;
-	const taken = Math.max(0, Math.min(owed, centsOf(nanoUsdOfColumn(row.free))));
+	const taken = Math.max(0, Math.min(owed, wholeCents(nanoUsdOfColumn(row.free))));
 	if (taken > 0) {
 		const ref = `stripe-refund:${paymentId}:${booked + taken}`;
 		await tx.execute(sql`
@@ -139,7 +139,7 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 		await tx.execute(sql`select control_append('budget', ${topUp.accountId}, '{"lowered": true}'::jsonb)`);
 }
 
-export function isLent(budgetId: SQL): SQL {
+export function hasOpenLease(budgetId: SQL): SQL {
 	return sql`exists (select 1 from lease l where l.budget_id = ${budgetId} and l.state = 'open')`;
 }
 
@@ -166,9 +166,9 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 			sql`update stripe_dispute set booked = ${returned ? "returned" : "taken"}, suspended = false where id = ${dispute.id}`,
 		);
 		const finding = `won:${dispute.id}`;
-		if (returned) await settleFinding(tx, finding, "given back");
+		if (returned) await resolveFinding(tx, finding, "given back");
 		else
-			await noteFinding(tx, {
+			await recordFinding(tx, {
 				...{ id: finding, kind: "dispute", reason: NOT_GIVEN_BACK },
 				...{ topUpId: topUp.id, amountCents: cents, currency: CURRENCY },
 			});
@@ -179,7 +179,7 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 /** Makes the account active, unless another dispute is open or lost: that one then keeps it suspended. */
 async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
 	if (!dispute.suspended) return;
-	const [other] = await rowsOf<{ id: string }>(
+	const [other] = await queryRows<{ id: string }>(
 		tx,
 		sql`select d.id from stripe_dispute d join stripe_payment p on p.id = d.payment_id join top_up t on t.id = p.top_up_id
 			where t.account_id = ${accountId} and d.id <> ${dispute.id} and d.booked = 'taken' and d.state <> 'won' order by d.id limit 1`,
@@ -190,7 +190,7 @@ async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dis
 
 /** Changes the account's state; true if it was in state `from`. */
 async function changeState(tx: Transaction, accountId: string, from: string, to: string): Promise<boolean> {
-	const rows = await rowsOf(
+	const rows = await queryRows(
 		tx,
 		sql`with a as (update account set state = ${to} where id = ${accountId} and state = ${from} returning id, account_fields(account) as fields)
 			select control_append('account', a.id, a.fields) from a`,

@@ -4,10 +4,10 @@ import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { CURRENCY } from "./stripe-books.ts";
-import { isGone } from "./stripe-client.ts";
-import { applyStripeEvent, disputeState, idOf, isOurs } from "./stripe-events.ts";
-import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
-import { isAutomatic } from "./stripe-paid.ts";
+import { isMissing } from "./stripe-client.ts";
+import { applyStripeEvent, disputeState, isOwnSession, stripeId } from "./stripe-events.ts";
+import { type Finding, recordFinding, resolveFinding } from "./stripe-findings.ts";
+import { isAutomaticPayment } from "./stripe-paid.ts";
 
 export interface Clearing {
 	readonly tx: Transactional;
@@ -34,11 +34,11 @@ export interface Clearing {
 }
 
 /** Days compared: pages live one day, slow payments take 14. Disputes take four months and have their own limit. */
-export const DAYS = 35;
+export const COMPARED_DAYS = 35;
 const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
 /** Resolution of a finding whose difference no longer exists. */
-export const SAME_AGAIN = "the same again";
+export const AGREES_AGAIN = "the same again";
 /** Most objects per list. A finding says that the rest was not compared. */
 const OBJECTS_MAX = 20_000;
 /** Limit of refunds per payment. */
@@ -63,7 +63,7 @@ async function* limited<Item>(
 ): AsyncIterable<Item> {
 	let seen = 0;
 	for await (const item of list) {
-		if (++seen > most) return noteRest(clearing, name, most);
+		if (++seen > most) return recordUncompared(clearing, name, most);
 		clearing.outcome.compared += 1;
 		yield item;
 	}
@@ -74,10 +74,10 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
 	for await (const session of limited(clearing, "sessions", sessions)) {
-		if (session.payment_status !== "paid" || !isOurs(session)) continue;
+		if (session.payment_status !== "paid" || !isOwnSession(session)) continue;
 		clearing.paid.set(session.id, session);
-		const isKnown = await isCredited(clearing, idOf(session.payment_intent), session.client_reference_id);
-		if (!isKnown) await processAs(clearing, "checkout.session.completed", session);
+		const isKnown = await isCredited(clearing, stripeId(session.payment_intent), session.client_reference_id);
+		if (!isKnown) await applyEvent(clearing, "checkout.session.completed", session);
 	}
 }
 
@@ -86,10 +86,10 @@ async function compareIntents(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
 	for await (const intent of limited(clearing, "payments", intents)) {
-		if (intent.status !== "succeeded" || !isAutomatic(intent)) continue;
+		if (intent.status !== "succeeded" || !isAutomaticPayment(intent)) continue;
 		clearing.charged.set(intent.id, intent);
 		const isKnown = await isCredited(clearing, intent.id, intent.metadata?.top_up ?? null);
-		if (!isKnown) await processAs(clearing, "payment_intent.succeeded", intent);
+		if (!isKnown) await applyEvent(clearing, "payment_intent.succeeded", intent);
 	}
 }
 
@@ -106,7 +106,7 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 	const payments = new Set<string>();
 	const refunds = stripe.refunds.list({ limit: PAGE, created: { gte: sinceS } });
 	for await (const refund of limited(clearing, "refunds", refunds)) {
-		const paymentId = idOf(refund.payment_intent);
+		const paymentId = stripeId(refund.payment_intent);
 		if (paymentId !== null) payments.add(paymentId);
 	}
 	for (const paymentId of payments) await compareRefund(clearing, paymentId);
@@ -125,14 +125,14 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	const last = refunds.at(-1);
 	if (last !== undefined && sumCents > Number(row.refunded)) {
 		const { charge, currency } = last;
-		const sum = { id: idOf(charge) ?? "", payment_intent: paymentId, amount_refunded: sumCents, currency };
-		await processAs(clearing, "charge.refunded", sum);
+		const sum = { id: stripeId(charge) ?? "", payment_intent: paymentId, amount_refunded: sumCents, currency };
+		await applyEvent(clearing, "charge.refunded", sum);
 	}
 	const less = sumCents < Number(row.refunded) ? `Stripe refunded ${sumCents} cents, the books say more` : undefined;
 	const reason = last !== undefined && last.currency !== CURRENCY ? "another currency" : less;
 	const id = `refund:${paymentId}`;
-	if (reason === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
-	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
+	if (reason === undefined) await resolveFinding(clearing.tx, id, AGREES_AGAIN);
+	else await addFinding(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
 }
 
 /** Empty for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
@@ -143,10 +143,10 @@ async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.
 		for await (const refund of limited(clearing, `refunds of ${paymentId}`, list, REFUNDS_MAX)) {
 			if (refund.status === "failed" || refund.status === "canceled") continue;
 			// By id: a refund that two pages list, or of another payment, must not take credit twice.
-			if (idOf(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
+			if (stripeId(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
 		}
 	} catch (error) {
-		if (!isGone(error)) throw error;
+		if (!isMissing(error)) throw error;
 	}
 	return [...refunds.values()];
 }
@@ -159,7 +159,8 @@ async function recordFees(clearing: Clearing): Promise<void> {
 	const fees = new Map<string, number>();
 	try {
 		for await (const { source, currency, fee } of limited(clearing, "fees", list)) {
-			const payment = typeof source === "object" && source?.object === "charge" ? idOf(source.payment_intent) : null;
+			const payment =
+				typeof source === "object" && source?.object === "charge" ? stripeId(source.payment_intent) : null;
 			if (payment !== null && currency === CURRENCY) fees.set(payment, fee);
 		}
 	} catch (error) {
@@ -174,7 +175,7 @@ async function recordFees(clearing: Clearing): Promise<void> {
 
 async function compareDisputes(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
-	const since = sinceS - (DISPUTE_DAYS - DAYS) * DAY_S;
+	const since = sinceS - (DISPUTE_DAYS - COMPARED_DAYS) * DAY_S;
 	const disputes = stripe.disputes.list({ limit: PAGE, created: { gte: since } });
 	for await (const dispute of limited(clearing, "disputes", disputes)) {
 		clearing.disputes.add(dispute.id);
@@ -184,7 +185,7 @@ async function compareDisputes(clearing: Clearing): Promise<void> {
 
 export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute): Promise<void> {
 	const { statements } = clearing;
-	const paymentId = idOf(dispute.payment_intent);
+	const paymentId = stripeId(dispute.payment_intent);
 	const state = disputeState(dispute.status);
 	const [payment] = await statements`select 1 from stripe_payment where id = ${paymentId} and top_up_id is not null`;
 	if (payment === undefined || state === undefined) return;
@@ -192,19 +193,19 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 		select state, amount_cents as amount from stripe_dispute where id = ${dispute.id}`;
 	let [row] = await read();
 	if (row?.state !== state) {
-		await processAs(clearing, "charge.dispute.updated", dispute);
+		await applyEvent(clearing, "charge.dispute.updated", dispute);
 		[row] = await read();
 	}
 	const agrees = row?.state === state && Number(row.amount) === dispute.amount && dispute.currency === CURRENCY;
 	const id = `dispute:${dispute.id}`;
-	if (agrees) return settleFinding(clearing.tx, id, SAME_AGAIN);
+	if (agrees) return resolveFinding(clearing.tx, id, AGREES_AGAIN);
 	const here = row === undefined ? "none" : `${row.state}, ${row.amount} cents`;
 	const reason = `Stripe says ${state}, ${dispute.amount} cents ${dispute.currency}; the books say ${here}`;
-	await note(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
+	await addFinding(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
 }
 
 /** Processes an object as its event would be: with the same checks and audit entry. */
-export async function processAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
+export async function applyEvent(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }) {
 	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
 	const outcome = await applyStripeEvent(clearing.tx, event);
 	if (outcome === "ignored" || outcome === "known") return;
@@ -213,15 +214,15 @@ export async function processAs(clearing: Clearing, type: Stripe.Event["type"], 
 }
 
 /** Records a finding. A resolved one whose difference is back counts as new. */
-export async function note(
+export async function addFinding(
 	clearing: Clearing,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },
 ): Promise<void> {
 	const { id, kind, reason, topUpId = null, amountCents = null } = finding;
-	await noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY }, SAME_AGAIN);
+	await recordFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY }, AGREES_AGAIN);
 }
 
-export function noteRest(clearing: Clearing, name: string, most: number): Promise<void> {
+export function recordUncompared(clearing: Clearing, name: string, most: number): Promise<void> {
 	const reason = `more than ${most} ${name}: the rest was not compared`;
-	return note(clearing, { id: `${name}:${clearing.day}`, kind: "unfinished", reason });
+	return addFinding(clearing, { id: `${name}:${clearing.day}`, kind: "unfinished", reason });
 }

@@ -1,18 +1,18 @@
 import Stripe from "stripe";
 import type { Clock } from "../base/clock.ts";
 import {
+	AGREES_AGAIN,
+	addFinding,
+	applyEvent,
 	type Clearing,
+	COMPARED_DAYS,
 	compareDispute,
 	compareLists,
 	compareRefund,
-	DAYS,
-	note,
-	noteRest,
-	processAs,
-	SAME_AGAIN,
+	recordUncompared,
 } from "./stripe-clearing-lists.ts";
-import { idOf } from "./stripe-events.ts";
-import { settleFinding } from "./stripe-findings.ts";
+import { stripeId } from "./stripe-events.ts";
+import { resolveFinding } from "./stripe-findings.ts";
 
 /** Most rows of the books that are looked up one by one, because Stripe's lists lack them or say too little. */
 const ASKED_MAX = 3_000;
@@ -54,7 +54,7 @@ async function clear(deps: Deps, day: string): Promise<Clearing["outcome"]> {
 	const clearing: Clearing = {
 		...deps,
 		day,
-		sinceS: Math.floor(deps.clock.wallMs() / 1000) - DAYS * DAY_S,
+		sinceS: Math.floor(deps.clock.wallMs() / 1000) - COMPARED_DAYS * DAY_S,
 		outcome: { compared: 0, taken: 0, asked: 0 },
 		paid: new Map(),
 		charged: new Map(),
@@ -94,7 +94,7 @@ async function compareCredited(clearing: Clearing): Promise<void> {
 		where m.created_at >= to_timestamp(${clearing.sinceS}::double precision) and t.state not in ('pending', 'rejected')
 		order by m.created_at`;
 	for (const row of rows) {
-		if (isTooMuch(clearing)) return noteRest(clearing, "credited payments", ASKED_MAX);
+		if (isTooMuch(clearing)) return recordUncompared(clearing, "credited payments", ASKED_MAX);
 		const { top_up_id: topUpId, cents } = row;
 		const seen = row.page === null ? await paidByCard(clearing, row) : await paidOnPage(clearing, row, row.page);
 		const wrong = !seen?.isPaid
@@ -105,8 +105,8 @@ async function compareCredited(clearing: Clearing): Promise<void> {
 					? "the books credited another amount than Stripe lists"
 					: undefined;
 		const id = `books:${topUpId}`;
-		if (wrong === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
-		else await note(clearing, { id, kind: "unpaid", reason: wrong, topUpId, amountCents: Number(cents) });
+		if (wrong === undefined) await resolveFinding(clearing.tx, id, AGREES_AGAIN);
+		else await addFinding(clearing, { id, kind: "unpaid", reason: wrong, topUpId, amountCents: Number(cents) });
 	}
 }
 
@@ -114,7 +114,7 @@ async function paidOnPage(clearing: Clearing, { payment }: CreditedRow, page: st
 	const { stripe, paid } = clearing;
 	const session = paid.get(page) ?? (await asked(clearing, () => stripe.checkout.sessions.retrieve(page)));
 	if (session === undefined) return undefined;
-	const isSame = idOf(session.payment_intent) === payment;
+	const isSame = stripeId(session.payment_intent) === payment;
 	return { isPaid: session.payment_status === "paid", isSame, cents: session.amount_total };
 }
 
@@ -136,7 +136,7 @@ async function compareRefunded(clearing: Clearing): Promise<void> {
 		) m on m.top_up_id = p.top_up_id
 		where p.refunded_cents > 0 and m.created_at >= to_timestamp(${sinceS}::double precision) order by m.created_at`;
 	for (const { id } of rows) {
-		if (isTooMuch(clearing)) return noteRest(clearing, "refunded payments", ASKED_MAX);
+		if (isTooMuch(clearing)) return recordUncompared(clearing, "refunded payments", ASKED_MAX);
 		clearing.outcome.asked += 1;
 		await compareRefund(clearing, id);
 	}
@@ -152,13 +152,13 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 			) m on m.top_up_id = p.top_up_id
 		where m.created_at >= to_timestamp(${sinceS}::double precision) order by m.created_at`;
 	for (const row of rows) {
-		if (isTooMuch(clearing)) return noteRest(clearing, "disputed payments", ASKED_MAX);
+		if (isTooMuch(clearing)) return recordUncompared(clearing, "disputed payments", ASKED_MAX);
 		if (disputes.has(row.id)) continue;
 		const dispute = await asked(clearing, () => stripe.disputes.retrieve(row.id));
 		const finding = { id: `dispute:${row.id}`, kind: "dispute" as const, topUpId: row.top_up_id };
+		const reason = "Stripe knows of no such dispute";
 		if (dispute !== undefined) await compareDispute(clearing, dispute);
-		else
-			await note(clearing, { ...finding, reason: "Stripe knows of no such dispute", amountCents: Number(row.amount) });
+		else await addFinding(clearing, { ...finding, reason, amountCents: Number(row.amount) });
 	}
 }
 
@@ -169,9 +169,9 @@ async function compareWaiting(clearing: Clearing): Promise<void> {
 		select c.id from top_up t join stripe_checkout c on c.top_up_id = t.id
 		where t.state = 'pending' and c.created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) order by c.created_at`;
 	for (const { id } of rows) {
-		if (isTooMuch(clearing)) return noteRest(clearing, "pages that wait", ASKED_MAX);
+		if (isTooMuch(clearing)) return recordUncompared(clearing, "pages that wait", ASKED_MAX);
 		const page = await asked(clearing, () => stripe.checkout.sessions.retrieve(id));
-		if (page?.status === "expired") await processAs(clearing, "checkout.session.expired", page);
+		if (page?.status === "expired") await applyEvent(clearing, "checkout.session.expired", page);
 	}
 }
 

@@ -44,12 +44,12 @@ export function paymentServiceFault(error: unknown): Fault {
 }
 
 /** True if Stripe understood and refused the request, so that it had no effect. */
-export function isRefused(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
+export function isStripeRefusal(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
 	return (
 		error instanceof Stripe.errors.StripeInvalidRequestError && (error.statusCode === 400 || error.statusCode === 404)
 	);
 }
 
-export function isGone(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
-	return isRefused(error) && (error.statusCode === 404 || error.code === "resource_missing");
+export function isMissing(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
+	return isStripeRefusal(error) && (error.statusCode === 404 || error.code === "resource_missing");
 }

@@ -1,30 +1,30 @@
 import { type SQL, sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import type { Transactional } from "../db/transactional.ts";
-import { centsOf } from "../money/cents.ts";
+import { wholeCents } from "../money/cents.ts";
 import { MAX_NANO_USD } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
 import {
 	CURRENCY,
-	codeOf,
-	isLent,
+	errorSqlState,
+	hasOpenLease,
 	lockTopUp,
 	type PaidTopUp,
-	rowsOf,
+	queryRows,
 	settlePayment,
 	type Transaction,
 } from "./stripe-books.ts";
-import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
+import { type Finding, recordFinding, resolveFinding, setFindingReason } from "./stripe-findings.ts";
 import {
-	credit,
 	creditPayment,
+	creditTopUp,
 	haltAutomatic,
 	haltForRefunds,
-	intentChanged,
-	intentPaid,
-	isAutomatic,
+	handleChangedIntent,
+	handlePaidIntent,
+	isAutomaticPayment,
 	NO_ROOM,
 	type Outcome,
 } from "./stripe-paid.ts";
@@ -43,12 +43,12 @@ const NO_SUM = "refused: its amount is none";
  */
 export async function applyStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
 	const received = receivedOf(event);
-	if (received !== undefined) await noteFinding(db, { kind: "uncredited", reason: RECEIVED, ...received });
+	if (received !== undefined) await recordFinding(db, { kind: "uncredited", reason: RECEIVED, ...received });
 	for (let attempt = 1; ; attempt++) {
 		try {
 			return await db.transaction((tx) => take(tx, event));
 		} catch (error) {
-			if (attempt >= ATTEMPTS_MAX || codeOf(error) !== DEADLOCK) throw error;
+			if (attempt >= ATTEMPTS_MAX || errorSqlState(error) !== DEADLOCK) throw error;
 		}
 	}
 }
@@ -66,7 +66,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 			cross join lateral (select * from budget x where x.id = t.account_id limit 1) b
 			where p.booked_refund_cents < p.refunded_cents and p.booked_refund_cents < t.amount_nano_usd / 10000000
 				and t.state not in ('pending', 'rejected')
-				and (b.limit_nano_usd - b.drawn_nano_usd >= 10000000 or ${isLent(sql`b.id`)})
+				and (b.limit_nano_usd - b.drawn_nano_usd >= 10000000 or ${hasOpenLease(sql`b.id`)})
 			order by b.limit_nano_usd - b.drawn_nano_usd >= 10000000 desc, random() limit ${COLLECTED_AT_ONCE_MAX})
 		union
 		(select p.id, t.id from stripe_dispute d
@@ -90,7 +90,7 @@ async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, 
 			if (topUp !== undefined) await work(tx, topUp);
 		});
 	} catch (error) {
-		if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+		if (errorSqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
 	}
 }
 
@@ -100,7 +100,7 @@ export async function creditHeldPayments(db: Transactional): Promise<void> {
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
 		where f.resolved_at is null and f.reason = ${NO_ROOM} and p.top_up_id is not null
 		order by random() limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
-	for (const { id, top_up_id } of waiting) await withTopUp(db, top_up_id, (tx, topUp) => credit(tx, id, topUp));
+	for (const { id, top_up_id } of waiting) await withTopUp(db, top_up_id, (tx, topUp) => creditTopUp(tx, id, topUp));
 }
 
 type PaidEvent = Stripe.CheckoutSessionCompletedEvent | Stripe.CheckoutSessionAsyncPaymentSucceededEvent;
@@ -113,19 +113,19 @@ function isPaid(event: Stripe.Event): event is PaidEvent {
 }
 
 /** True if a session is this service's: other systems may use the same Stripe account. */
-export const isOurs = ({ client_reference_id }: Stripe.Checkout.Session) =>
+export const isOwnSession = ({ client_reference_id }: Stripe.Checkout.Session) =>
 	client_reference_id?.startsWith("top_") === true;
 
-const findingOf = (session: Stripe.Checkout.Session) => `paid:${idOf(session.payment_intent) ?? session.id}`;
+const findingOf = (session: Stripe.Checkout.Session) => `paid:${stripeId(session.payment_intent) ?? session.id}`;
 
 /** The payment of a paid session; undefined for other events. */
 function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | undefined {
-	if (isPaid(event) && isOurs(event.data.object)) {
+	if (isPaid(event) && isOwnSession(event.data.object)) {
 		const session = event.data.object;
 		const { client_reference_id: topUpId, amount_total: amountCents, currency } = session;
 		return { id: findingOf(session), topUpId, amountCents, currency };
 	}
-	if (event.type === "payment_intent.succeeded" && isAutomatic(event.data.object)) {
+	if (event.type === "payment_intent.succeeded" && isAutomaticPayment(event.data.object)) {
 		const { id, metadata, amount_received: amountCents, currency } = event.data.object;
 		return { id: `paid:${id}`, topUpId: metadata?.top_up ?? null, amountCents, currency };
 	}
@@ -133,7 +133,7 @@ function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | und
 }
 
 async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
-	const fresh = await rowsOf(
+	const fresh = await queryRows(
 		tx,
 		sql`insert into stripe_event (id, type, outcome, detail) values (${event.id}, ${event.type}, '', '{}'::jsonb)
 			on conflict do nothing returning id`,
@@ -165,11 +165,11 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 		case "checkout.session.expired":
 			return closed(tx, event.data.object);
 		case "payment_intent.succeeded":
-			return intentPaid(tx, event.data.object);
+			return handlePaidIntent(tx, event.data.object);
 		case "payment_intent.payment_failed":
 		case "payment_intent.requires_action":
 		case "payment_intent.canceled":
-			return intentChanged(tx, event.data.object);
+			return handleChangedIntent(tx, event.data.object);
 		case "charge.refunded":
 			return refunded(tx, event.data.object);
 		case "charge.dispute.created":
@@ -184,18 +184,18 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 }
 
 async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
-	const paymentId = idOf(session.payment_intent);
+	const paymentId = stripeId(session.payment_intent);
 	const topUpId = session.client_reference_id ?? "";
 	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (session.payment_status !== "paid") return result("ignored");
 	/** Records the payment without crediting it. */
 	const refuse = async (outcome: string): Promise<Outcome> => {
-		await explainFinding(tx, findingOf(session), outcome);
+		await setFindingReason(tx, findingOf(session), outcome);
 		return result(outcome);
 	};
 	if (paymentId === null) return refuse("refused: no payment is named");
-	const [page] = await rowsOf<{ top_up_id: string }>(
+	const [page] = await queryRows<{ top_up_id: string }>(
 		tx,
 		sql`select top_up_id from stripe_checkout where id = ${session.id}`,
 	);
@@ -211,7 +211,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 
 /** Handles an expired page: nothing was or can be paid on it. */
 async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
-	const rows = await rowsOf<{ id: string }>(
+	const rows = await queryRows<{ id: string }>(
 		tx,
 		sql`update top_up t set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 			from stripe_checkout c where c.id = ${session.id} and t.id = c.top_up_id and t.state = 'pending' returning t.id`,
@@ -223,7 +223,7 @@ async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promis
 /** Stripe's event contains the sum of all refunds, so the largest reported sum is the current one, in any order. */
 async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
 	const { amount_refunded: cents, currency } = charge;
-	const payment = idOf(charge.payment_intent);
+	const payment = stripeId(charge.payment_intent);
 	const detail = { charge: charge.id, payment, refunded: cents, currency };
 	const outcome = await wentBack(tx, { payment, cents, currency, detail, halts: "refunded" }, (id) => [
 		sql`insert into stripe_payment as p (id, refunded_cents) values (${id}, ${cents}::bigint)
@@ -263,13 +263,13 @@ async function wentBack(
 
 /** Closes the finding of an uncredited payment that was refunded completely, and rejects its top-up. */
 async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
-	const [open] = await rowsOf<{ top_up_id: string | null }>(
+	const [open] = await queryRows<{ top_up_id: string | null }>(
 		tx,
 		sql`select top_up_id from stripe_finding
 			where id = ${`paid:${paymentId}`} and resolved_at is null and amount_cents <= ${refundedCents}::bigint`,
 	);
 	if (open === undefined) return;
-	await settleFinding(tx, `paid:${paymentId}`, "refunded");
+	await resolveFinding(tx, `paid:${paymentId}`, "refunded");
 	await tx.execute(sql`
 		update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 		where id = ${open.top_up_id} and state = 'pending'`);
@@ -277,7 +277,7 @@ async function settleRefunded(tx: Transaction, paymentId: string, refundedCents:
 
 async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outcome> {
 	const { amount: cents, currency, status } = dispute;
-	const payment = idOf(dispute.payment_intent);
+	const payment = stripeId(dispute.payment_intent);
 	const detail = { dispute: dispute.id, payment, amount: cents, status };
 	const state = disputeState(status);
 	// An inquiry is not a dispute yet and takes no money.
@@ -292,7 +292,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 
 /** True for a plausible number of cents: even a signed event could have a negative or absurd amount. */
 function isSum(cents: number): boolean {
-	return Number.isSafeInteger(cents) && cents > 0 && cents <= centsOf(TOP_UP_NANO_USD_MAX);
+	return Number.isSafeInteger(cents) && cents > 0 && cents <= wholeCents(TOP_UP_NANO_USD_MAX);
 }
 
 export function disputeState(status: string): "open" | "won" | "lost" | undefined {
@@ -301,13 +301,13 @@ export function disputeState(status: string): "open" | "won" | "lost" | undefine
 }
 
 async function topUpOfPayment(tx: Transaction, paymentId: string): Promise<string | null> {
-	const [row] = await rowsOf<{ top_up_id: string | null }>(
+	const [row] = await queryRows<{ top_up_id: string | null }>(
 		tx,
 		sql`select top_up_id from stripe_payment where id = ${paymentId}`,
 	);
 	return row?.top_up_id ?? null;
 }
 
-export function idOf(value: string | { id: string } | null | undefined): string | null {
+export function stripeId(value: string | { id: string } | null | undefined): string | null {
 	return typeof value === "string" ? value : (value?.id ?? null);
 }

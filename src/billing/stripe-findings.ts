@@ -2,12 +2,12 @@ import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { type ViewOf, viewOf } from "../db/view-of.ts";
+import { type RowView, toView } from "../db/view-of.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import { PROCESSING_S, RECEIVED } from "../ops/payment-findings.ts";
 import type { stripeFinding } from "./stripe.sql.ts";
 
-type Row = ViewOf<typeof stripeFinding>;
+type Row = RowView<typeof stripeFinding>;
 
 export type Finding = Pick<Row, "id" | "kind" | "reason" | "topUpId" | "amountCents" | "currency">;
 
@@ -21,7 +21,7 @@ type Executor = Pick<Transactional, "execute">;
 const SHOWN_MAX = 50;
 
 /** Records a finding. An existing one stays as it is, but one that was resolved as `reopened` is open again. */
-export async function noteFinding(db: Executor, finding: Finding, reopened: string | null = null): Promise<void> {
+export async function recordFinding(db: Executor, finding: Finding, reopened: string | null = null): Promise<void> {
 	const { id, kind, reason, topUpId, amountCents, currency } = finding;
 	await db.execute(sql`
 		insert into stripe_finding as f (id, kind, reason, top_up_id, amount_cents, currency)
@@ -31,12 +31,12 @@ export async function noteFinding(db: Executor, finding: Finding, reopened: stri
 }
 
 /** Changes the reason of an open finding. */
-export async function explainFinding(db: Executor, id: string, reason: string): Promise<void> {
+export async function setFindingReason(db: Executor, id: string, reason: string): Promise<void> {
 	await db.execute(sql`update stripe_finding set reason = ${reason} where id = ${id} and resolved_at is null`);
 }
 
 /** Resolves a finding, because Stripe and the books agree again. */
-export async function settleFinding(db: Executor, id: string, resolution: string): Promise<void> {
+export async function resolveFinding(db: Executor, id: string, resolution: string): Promise<void> {
 	await db.execute(sql`
 		update stripe_finding set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = ${resolution}
 		where id = ${id} and resolved_at is null`);
@@ -50,7 +50,7 @@ export async function listOpenFindings(statements: Statements): Promise<OpenFind
 		where f.resolved_at is null
 			and (f.reason <> ${RECEIVED} or f.found_at < clock_timestamp() - make_interval(secs => ${PROCESSING_S}::integer))
 		order by f.found_at limit ${SHOWN_MAX}`;
-	return rows.map(viewOf<OpenFinding>);
+	return rows.map(toView<OpenFinding>);
 }
 
 /** Account of a finding; null if account or finding are unknown. */

@@ -5,11 +5,11 @@ import {
 	confirmPaid,
 	lockTopUp,
 	type PaidTopUp,
-	rowsOf,
+	queryRows,
 	settlePayment,
 	type Transaction,
 } from "./stripe-books.ts";
-import { explainFinding, settleFinding } from "./stripe-findings.ts";
+import { resolveFinding, setFindingReason } from "./stripe-findings.ts";
 
 /** `outcome` is `applied`, `ignored` (nothing to do), or why the event was refused. */
 export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
@@ -32,7 +32,7 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	if (topUp === undefined || topUp.method !== "card") return "refused: there is no such card top-up";
 	if (paid.currency !== CURRENCY) return "refused: another currency";
 	if (paid.amountCents !== topUp.amountCents) return "refused: another amount";
-	const [row] = await rowsOf<{ top_up_id: string }>(
+	const [row] = await queryRows<{ top_up_id: string }>(
 		tx,
 		sql`insert into stripe_payment as p (id, top_up_id)
 			select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
@@ -40,30 +40,30 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	);
 	if (row === undefined) return "refused: the top-up was paid by another payment";
 	if (row.top_up_id !== topUpId) return "refused: the payment has paid another top-up";
-	return (await credit(tx, paymentId, topUp)) ? undefined : NO_ROOM;
+	return (await creditTopUp(tx, paymentId, topUp)) ? undefined : NO_ROOM;
 }
 
 /** Credits the top-up. False if the credit would exceed the largest amount. */
-export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
+export async function creditTopUp(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
 	const credited = await confirmPaid(tx, topUp);
 	if (credited === undefined) return false;
 	await settlePayment(tx, paymentId, credited);
 	if (credited !== topUp) await haltForRefunds(tx, paymentId);
-	await settleFinding(tx, `paid:${paymentId}`, "credited");
+	await resolveFinding(tx, `paid:${paymentId}`, "credited");
 	return true;
 }
 
 /** True for payments of automatic top-ups. Stripe reports payments on its pages as sessions instead. */
-export const isAutomatic = ({ metadata }: Stripe.PaymentIntent): boolean =>
+export const isAutomaticPayment = ({ metadata }: Stripe.PaymentIntent): boolean =>
 	metadata?.attempt?.startsWith("att_") === true && metadata.top_up?.startsWith("top_") === true;
 
 /** Credits the charge of a saved card and ends its attempt, whatever state the attempt had. */
-export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
+export async function handlePaidIntent(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: topUpId = "" } = intent.metadata ?? {};
 	const facts = { attempt, payment: intent.id, amount: intent.amount_received, currency: intent.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
-	if (!isAutomatic(intent) || intent.status !== "succeeded") return result("ignored");
-	const [known] = await rowsOf<{ account_id: string }>(
+	if (!isAutomaticPayment(intent) || intent.status !== "succeeded") return result("ignored");
+	const [known] = await queryRows<{ account_id: string }>(
 		tx,
 		sql`select account_id from auto_top_up_attempt where id = ${attempt} and top_up_id = ${topUpId}`,
 	);
@@ -80,19 +80,19 @@ export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent):
 		await tx.execute(sql`
 			update auto_top_up_attempt set state = 'succeeded', reason = null, payment_id = ${intent.id},
 				ended_at = coalesce(ended_at, clock_timestamp()) where id = ${attempt} and state <> 'succeeded'`);
-		await settleFinding(tx, `open:${attempt}`, "paid");
+		await resolveFinding(tx, `open:${attempt}`, "paid");
 		if (refused !== undefined) await haltAutomatic(tx, known.account_id, "uncredited");
 	}
 	if (refused === undefined) return result("applied");
-	await explainFinding(tx, `paid:${intent.id}`, refused);
+	await setFindingReason(tx, `paid:${intent.id}`, refused);
 	return result(refused);
 }
 
 /** Makes the attempt of a changed automatic payment due for a query at Stripe. */
-export async function intentChanged(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
+export async function handleChangedIntent(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: subject = "" } = intent.metadata ?? {};
 	const detail = { attempt, payment: intent.id, status: intent.status };
-	if (!isAutomatic(intent)) return { outcome: "ignored", subject, detail };
+	if (!isAutomaticPayment(intent)) return { outcome: "ignored", subject, detail };
 	await tx.execute(
 		sql`update auto_top_up_attempt set look_at = now() where id = ${attempt} and state in ('sent', 'unknown')`,
 	);
@@ -101,7 +101,7 @@ export async function intentChanged(tx: Transaction, intent: Stripe.PaymentInten
 
 /** Stops automatic top-ups because of refunds and disputes that were reported before their payment. */
 export async function haltForRefunds(tx: Transaction, paymentId: string): Promise<void> {
-	const [row] = await rowsOf<{ account_id: string; reason: "refunded" | "disputed" | null }>(
+	const [row] = await queryRows<{ account_id: string; reason: "refunded" | "disputed" | null }>(
 		tx,
 		sql`select t.account_id, case when p.refunded_cents > 0 then 'refunded'
 				when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.state <> 'won') then 'disputed' end as reason

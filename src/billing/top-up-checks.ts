@@ -7,7 +7,7 @@ import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
-import { inTransaction, lockTopUp, type PaidTopUp, rowsOf, type Transaction } from "./stripe-books.ts";
+import { inTransaction, lockTopUp, type PaidTopUp, queryRows, type Transaction } from "./stripe-books.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 interface TransferCheck {
@@ -40,7 +40,7 @@ export async function confirmTransfer(db: Transactional, check: TransferCheck, s
 		if (topUp.method === "card") throw new Fault("conflict", "Only the payment service can confirm a card payment.");
 		if (topUp.state !== "pending")
 			throw new Fault("conflict", "The top-up is already {state}.", { values: { state: topUp.state } });
-		const [row] = await rowsOf<{ same: boolean; first_by: string }>(
+		const [row] = await queryRows<{ same: boolean; first_by: string }>(
 			tx,
 			sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
 				from top_up_check where top_up_id = ${topUpId}`,

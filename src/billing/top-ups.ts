@@ -1,10 +1,10 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
-import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
+import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type ViewOf, viewOf } from "../db/view-of.ts";
+import { type RowView, toView } from "../db/view-of.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
 import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
@@ -22,7 +22,7 @@ export function newReference(): string {
 	return `TU-${text.slice(0, 5)}-${text.slice(5)}`;
 }
 
-export type TopUpRecord = ViewOf<typeof topUp, NanoUsd>;
+export type TopUpRecord = RowView<typeof topUp, NanoUsd>;
 export type TopUpState = TopUpRecord["state"];
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
@@ -114,7 +114,7 @@ export async function rejectTopUp(statements: Statements, id: string, actor: str
 export async function getTopUp(statements: Statements, id: string): Promise<TopUpRecord> {
 	const [row] = await statements<object>`select * from top_up where id = ${id}`;
 	if (row === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id } });
-	return viewOf<TopUpRecord>(row);
+	return toView<TopUpRecord>(row);
 }
 
 /** Top-ups, newest first; by default of all accounts and in all states. */
@@ -130,5 +130,5 @@ export async function listTopUps(
 			and (${filter.accountId ?? null}::text is null or account_id = ${filter.accountId ?? null}::text)
 			and (${after}::text is null or id < ${after}::text)
 		order by id desc limit ${asked}`;
-	return listed(rows.map(viewOf<TopUpRecord>), shown);
+	return toPageById(rows.map(toView<TopUpRecord>), shown);
 }

@@ -12,7 +12,6 @@ export interface AccountLimits extends RequestLimits {
 	readonly tag: string | null;
 }
 
-/** Reads `accounts:`. */
 export function readAccountLimits(reader: YamlReader, field: YamlField | undefined): readonly AccountLimits[] {
 	const bounds = { min: 1, max: TOKENS_PER_MINUTE_MAX, integer: true };
 	return (reader.list(field, ENTRIES_MAX) ?? []).flatMap((item) => {

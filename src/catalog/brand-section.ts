@@ -1,6 +1,6 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { type Brand, PLAIN_BRAND, type Seller, type Terms } from "./brand.ts";
-import { createYamlReader, show, type YamlField, type YamlReader } from "./yaml-reader.ts";
+import { createYamlReader, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export const BRAND_FIELDS = "name logo accent headline lead support terms seller privacy imprint".split(" ");
 const NAME = /^[^\p{Cc}<>"]{1,40}$/u;
@@ -67,6 +67,6 @@ function linkOf(reader: YamlReader, field: YamlField | undefined): string | null
 	if (field === undefined || text === undefined) return null;
 	const url = text.length <= LINK_CHARS_MAX ? URL.parse(text) : null;
 	if (url !== null && (url.protocol === "https:" || url.protocol === "http:")) return url.href;
-	reader.report(field, `must be an address that begins with https://, not ${show(text)}`);
+	reader.report(field, `must be an address that begins with https://, not ${quoteValue(text)}`);
 	return null;
 }

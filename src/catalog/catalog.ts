@@ -59,7 +59,6 @@ export interface CatalogDeps extends StoreDeps {
 	env: Environment;
 }
 
-/** As long as a start may take. */
 const PIN_DEADLINE_MS = 60_000;
 
 export function createCatalog(deps: CatalogDeps): Catalog {

@@ -1,4 +1,4 @@
-import { show, type YamlField, type YamlReader } from "./yaml-reader.ts";
+import { quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 /** Origins whose pages may call `/v1/`; an empty set: none. */
 export type Cors = "*" | ReadonlySet<string>;
@@ -17,7 +17,7 @@ export function readCors(reader: YamlReader, field: YamlField | undefined): Cors
 	}
 	const fits = (text: string) => URL.parse(text)?.origin === text;
 	for (const item of reader.list(field, ORIGINS_MAX) ?? []) {
-		const rule = (text: string) => `must be an origin such as https://app.example.com, got ${show(text)}`;
+		const rule = (text: string) => `must be an origin such as https://app.example.com, got ${quoteValue(text)}`;
 		const origin = reader.text(item, fits, rule);
 		if (origin !== undefined) origins.add(origin);
 	}

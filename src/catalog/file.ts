@@ -7,7 +7,7 @@ import { readRoute } from "./routes.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { readLimits } from "./service-limits.ts";
 import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./written-rates.ts";
-import { createYamlReader, type Problem, show, type YamlField, type YamlReader } from "./yaml-reader.ts";
+import { createYamlReader, type Problem, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
@@ -90,7 +90,7 @@ function problemLines(problems: readonly Problem[]): string[] {
 function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
 	const taken = names.get(name);
 	if (taken === undefined) names.set(name, at.line);
-	else reader.report(at, `the name ${show(name)} is already used in line ${taken}`);
+	else reader.report(at, `the name ${quoteValue(name)} is already used in line ${taken}`);
 }
 
 export type CatalogCheck =

@@ -1,12 +1,12 @@
-import { msOfIso } from "../base/iso-date.ts";
+import { parseIsoMs } from "../base/iso-date.ts";
 import { TAG, TOKENS_PER_MINUTE_MAX } from "./account-limits.ts";
 import { readCost } from "./cost-section.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
-import { whyNotHonoured } from "./request-fields.ts";
+import { whyUnsupported } from "./request-fields.ts";
 import { readUpstream } from "./upstream-section.ts";
 import type { YamlMap, YamlReader } from "./yaml-reader.ts";
-import { show, type YamlField } from "./yaml-reader.ts";
+import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
 export const MODEL_FIELDS = [
 	..."id aliases name kind modes input_modalities output_modalities image_urls context_length max_output_tokens".split(
@@ -24,7 +24,7 @@ const MODES: readonly (ChatMode | "batch")[] = ["chat", "completions", "batch"];
 /** Kinds of models that managed batches support. */
 const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
-export const OUTPUT_OF: Readonly<Record<ModelKind, Modality>> = {
+export const OUTPUT_MODALITIES: Readonly<Record<ModelKind, Modality>> = {
 	chat: "text",
 	embedding: "embeddings",
 	transcription: "text",
@@ -94,7 +94,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		kind,
 		modes,
 		inputModalities: inputs ?? new Set<Modality>([kind === "transcription" ? "audio" : "text"]),
-		outputModalities: outputs ?? new Set<Modality>([OUTPUT_OF[kind]]),
+		outputModalities: outputs ?? new Set<Modality>([OUTPUT_MODALITIES[kind]]),
 		imageUrls,
 		...lengths,
 		textNormalization,
@@ -134,8 +134,8 @@ function readVisibleTo(reader: YamlReader, field: YamlField | undefined): readon
 
 /** Reads a date without a time, which must exist. */
 function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
-	const fits = (day: string) => day.length === DAY_LENGTH && msOfIso(day) !== undefined;
-	return reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${show(day)}`);
+	const fits = (day: string) => day.length === DAY_LENGTH && parseIsoMs(day) !== undefined;
+	return reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${quoteValue(day)}`);
 }
 
 /** Reads a chat model's endpoints, and whether it supports batches. */
@@ -224,10 +224,10 @@ function leaveOutUnsupported(
 ): void {
 	for (const [parameter, item] of parameters) {
 		for (const dialect of new Set(upstreams.map((upstream) => upstream.dialect))) {
-			const why = whyNotHonoured(dialect, kind, parameter);
+			const why = whyUnsupported(dialect, kind, parameter);
 			if (why === undefined) continue;
 			parameters.delete(parameter);
-			reader.warn(item, `${show(parameter)} is ignored because dialect ${dialect} does not support it: ${why}`);
+			reader.warn(item, `${quoteValue(parameter)} is ignored because dialect ${dialect} does not support it: ${why}`);
 		}
 	}
 }
@@ -245,7 +245,7 @@ function readWords(
 		const word = reader.text(item);
 		if (word === undefined) continue;
 		if (!pattern.test(word)) reader.report(item, `must match ${pattern.source}`);
-		else if (words.has(word)) reader.report(item, `${show(word)} is listed twice`);
+		else if (words.has(word)) reader.report(item, `${quoteValue(word)} is listed twice`);
 		else accept(word, item);
 		words.add(word);
 	}
@@ -264,7 +264,7 @@ function readChoices<T extends string>(
 	const chosen = new Set<T>();
 	for (const item of items) {
 		const word = reader.choice(item, options);
-		if (word !== undefined && chosen.has(word)) reader.report(item, `${show(word)} is listed twice`);
+		if (word !== undefined && chosen.has(word)) reader.report(item, `${quoteValue(word)} is listed twice`);
 		if (word !== undefined) chosen.add(word);
 	}
 	return chosen;

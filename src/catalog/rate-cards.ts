@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import type { Statements } from "../db/statements.ts";
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard, Rates } from "./model.ts";
-import { RATE_NAMES, type RateName, rateOf, ratesFrom } from "./written-rates.ts";
+import { buildRates, RATE_NAMES, type RateName, readRate } from "./written-rates.ts";
 
 /** A stored version of a model's prices, with the time (Unix seconds) at which the model was first stored. */
 export interface PinnedRateCard extends RateCard {
@@ -49,13 +49,13 @@ export async function pinRateCards(
 			if (found !== undefined && haveEqualRates(found, rates)) pinned.set(id, found);
 			else {
 				const version = (found?.version ?? 0) + 1;
-				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesFrom((name) => rateOf(rates, name)) });
+				missing.push({ id: `${id}@${version}`, model: id, version, ...buildRates((name) => readRate(rates, name)) });
 			}
 		}
 		// Uses the version that it inserted, even if another instance has stored a newer one since.
 		for (const card of missing.length === 0 ? [] : await insert(statements, missing))
 			pinned.set(card.model, {
-				...rateCardOf(card),
+				...parseRateCard(card),
 				createdS: newest.get(card.model)?.createdS ?? unixSeconds(card.created_at),
 			});
 		open = open.filter(({ id }) => !pinned.has(id));
@@ -67,11 +67,11 @@ export async function pinRateCards(
 export async function rateCardHistory(statements: Statements, modelId: string) {
 	const rows = await statements<Row>`
 		select * from rate_card where model = ${modelId} order by version desc limit ${HISTORY_ROWS_MAX}`;
-	return rows.map((row) => ({ ...rateCardOf(row), storedS: unixSeconds(row.created_at) }));
+	return rows.map((row) => ({ ...parseRateCard(row), storedS: unixSeconds(row.created_at) }));
 }
 
 export function haveEqualRates(a: Rates, b: Rates): boolean {
-	return RATE_NAMES.every((name) => rateOf(a, name) === rateOf(b, name));
+	return RATE_NAMES.every((name) => readRate(a, name) === readRate(b, name));
 }
 
 /** The newest version of each model, with `createdS` of its first version. */
@@ -83,7 +83,7 @@ async function readNewest(statements: Statements, specs: readonly { readonly id:
 		where r.model in (select jsonb_array_elements_text(${ids}::text::jsonb))
 		order by r.model, r.version desc`;
 	return new Map(
-		rows.map((row) => [row.model, { ...rateCardOf(row), createdS: unixSeconds(row.first_created_at) }] as const),
+		rows.map((row) => [row.model, { ...parseRateCard(row), createdS: unixSeconds(row.first_created_at) }] as const),
 	);
 }
 
@@ -97,8 +97,8 @@ function insert(statements: Statements, cards: readonly NewCard[]): Promise<read
 		order by id on conflict do nothing returning *`;
 }
 
-export function rateCardOf(row: RateCardColumns): RateCard {
-	return { id: row.id, version: row.version, ...ratesFrom((name) => Number(row[name]) as PicoUsdPerUnit) };
+export function parseRateCard(row: RateCardColumns): RateCard {
+	return { id: row.id, version: row.version, ...buildRates((name) => Number(row[name]) as PicoUsdPerUnit) };
 }
 
 function unixSeconds(date: Date): number {

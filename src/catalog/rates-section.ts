@@ -1,8 +1,8 @@
 import { type PicoUsdPerUnit, parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
 import type { ModelKind, Rates } from "./model.ts";
-import { PER_MILLION, RATE_NAMES, type RateName, ratesFrom } from "./written-rates.ts";
+import { buildRates, PER_MILLION, RATE_NAMES, type RateName } from "./written-rates.ts";
 import type { YamlReader } from "./yaml-reader.ts";
-import { show, type YamlField } from "./yaml-reader.ts";
+import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
 /** Lowest rate in USD per million tokens. A lower one is probably a rate per token, so it is refused. */
@@ -55,7 +55,7 @@ export function readRates(
 		reader.report(field, `a model of kind ${kind} needs a rate for ${alternatives}; "0" makes it free`);
 	}
 	return Object.freeze(
-		ratesFrom((name) => rates.get(name === "cached_input" && !rates.has(name) ? "input" : name) ?? ZERO_RATE),
+		buildRates((name) => rates.get(name === "cached_input" && !rates.has(name) ? "input" : name) ?? ZERO_RATE),
 	);
 }
 
@@ -72,14 +72,14 @@ export function readRate(reader: YamlReader, field: YamlField, perMillion: boole
 		return rate;
 	}
 	if (meant !== undefined && parse(meant) !== undefined) {
-		const written = typeof read.value === "string" ? show(read.written) : read.written;
+		const written = typeof read.value === "string" ? quoteValue(read.written) : read.written;
 		reader.report(field, `write rates as quoted decimal strings: "${meant}" instead of ${written}${ofToken}`);
 		return undefined;
 	}
 	const form = perMillion
 		? '"0" to "1000000" with at most 6 decimals (USD per million tokens)'
 		: '"0" to "9000" with at most 12 decimals (USD each)';
-	reader.report(field, `must be a decimal string from ${form}, got ${show(read.written)}${ofToken}`);
+	reader.report(field, `must be a decimal string from ${form}, got ${quoteValue(read.written)}${ofToken}`);
 	return undefined;
 }
 

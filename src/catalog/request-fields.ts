@@ -72,7 +72,7 @@ const ESSENTIAL: ReadonlyMap<string, readonly unknown[]> = new Map<string, reado
 const OF_TEXT: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 
 /** True if an answer that ignores this field would be wrong, not only tuned differently. */
-export function isEssential(kind: ModelKind, field: string, value: unknown): boolean {
+export function isEssentialField(kind: ModelKind, field: string, value: unknown): boolean {
 	const neutral = OF_TEXT.has(kind) ? ESSENTIAL.get(field) : undefined;
 	if (neutral === undefined) return false;
 	return !neutral.includes(field === "response_format" ? (value as { type?: unknown }).type : value);
@@ -82,7 +82,7 @@ export function isEssential(kind: ModelKind, field: string, value: unknown): boo
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);
 
 /** Why servers of a dialect do not support a parameter that the catalogue lists; undefined if they do. */
-export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
+export function whyUnsupported(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
 	const never = NEVER_SENT[kind];
 	if (never !== undefined && Object.hasOwn(never, parameter)) return never[parameter];
 	const unknown = kind === "chat" ? UNKNOWN_TO[dialect] : undefined;
@@ -93,7 +93,7 @@ export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter:
 }
 
 /** True if servers of a dialect are known to support this field of chats and completions. */
-export function isKnownTo(dialect: DialectName, field: string): boolean {
+export function supportsField(dialect: DialectName, field: string): boolean {
 	return !Object.hasOwn(UNKNOWN_TO[dialect] ?? {}, field);
 }
 
@@ -103,7 +103,7 @@ const NOT_COPIED = {
 };
 
 /** Clients' fields that are not copied into requests to servers of this dialect. */
-export function notCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
+export function fieldsNotCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
 	let names = NOT_COPIED[kind].get(dialect);
 	if (names === undefined) {
 		names = new Set([

@@ -1,4 +1,4 @@
-import { msOfIso } from "../base/iso-date.ts";
+import { parseIsoMs } from "../base/iso-date.ts";
 import type { ModelSpec, Retired, RouteSpec } from "./model.ts";
 
 interface Named {
@@ -7,7 +7,7 @@ interface Named {
 }
 
 function hasRetired({ retiresOn }: Pick<ModelSpec, "retiresOn">, nowMs: number): boolean {
-	return retiresOn !== undefined && nowMs >= (msOfIso(retiresOn) ?? Number.POSITIVE_INFINITY);
+	return retiresOn !== undefined && nowMs >= (parseIsoMs(retiresOn) ?? Number.POSITIVE_INFINITY);
 }
 
 export function countRetired(models: readonly ModelSpec[], nowMs: number): number {

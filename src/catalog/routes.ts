@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import type { Model, ModelSpec, Route, RouteOrder, RouteSpec } from "./model.ts";
 import { type ClaimName, readId, readName } from "./model-section.ts";
 import type { YamlReader } from "./yaml-reader.ts";
-import { show, type YamlField } from "./yaml-reader.ts";
+import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
 export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
@@ -36,10 +36,10 @@ function readModels(reader: YamlReader, field: YamlField | undefined, models: re
 		if (name === undefined) continue;
 		const model = models.find(({ id, aliases }) => id === name || aliases.includes(name));
 		const kind = found.values().next().value?.kind;
-		if (model === undefined) reader.report(item, `there is no model ${show(name)} in this file`);
-		else if (found.has(model.id)) reader.report(item, `${show(name)} is listed twice`);
+		if (model === undefined) reader.report(item, `there is no model ${quoteValue(name)} in this file`);
+		else if (found.has(model.id)) reader.report(item, `${quoteValue(name)} is listed twice`);
 		else if (kind !== undefined && model.kind !== kind)
-			reader.report(item, `${show(name)} is of kind ${model.kind}, the models before it of kind ${kind}`);
+			reader.report(item, `${quoteValue(name)} is of kind ${model.kind}, the models before it of kind ${kind}`);
 		else found.set(model.id, model);
 	}
 	return [...found.keys()];

@@ -142,7 +142,7 @@ const MB = 1024 * 1024;
 const MEMORY_OF_BODIES = 16;
 
 /** Lowers memory limits to what this process may use: above it the kernel would kill the process with its streams. */
-export function withinMemory<Whole extends { limits(): ServiceLimits }>(
+export function withMemoryLimits<Whole extends { limits(): ServiceLimits }>(
 	whole: Whole,
 	deps: { log: Log; memoryBytes: number },
 ) {
@@ -154,7 +154,7 @@ export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 		const now = whole.limits();
 		if (now === given) return held;
 		given = now;
-		held = limitsWithin(now, memoryBytes);
+		held = lowerToMemory(now, memoryBytes);
 		if (held !== now) {
 			log.info("the limits are lowered to fit the available memory", {
 				memory_mb: inMb(memoryBytes),
@@ -169,7 +169,7 @@ export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 }
 
 /** Returns `limits` itself if none exceeds the memory. */
-export function limitsWithin(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
+export function lowerToMemory(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
 	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
 	if (bodies >= limits.bodyMemoryBytesMax) return limits;
 	const bodyBytesMax = Math.min(limits.bodyBytesMax, bodies);

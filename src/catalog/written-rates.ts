@@ -14,7 +14,7 @@ export type WrittenRates = Readonly<Record<RateName, string>>;
 export const WRITTEN_UNITS = "input, cached_input and output in USD per million tokens, others USD each";
 
 /** Builds rates by calling `rate` for each name in the file and in the table `rate_card`. */
-export function ratesFrom(rate: (name: RateName) => PicoUsdPerUnit): Rates {
+export function buildRates(rate: (name: RateName) => PicoUsdPerUnit): Rates {
 	return {
 		input: rate("input"),
 		cachedInput: rate("cached_input"),
@@ -26,14 +26,14 @@ export function ratesFrom(rate: (name: RateName) => PicoUsdPerUnit): Rates {
 	};
 }
 
-export function rateOf(rates: Rates, name: RateName): PicoUsdPerUnit {
+export function readRate(rates: Rates, name: RateName): PicoUsdPerUnit {
 	if (name === "cached_input") return rates.cachedInput;
 	return name === "audio_second" ? rates.audioSecond : rates[name];
 }
 
 export function writtenRates(rates: Rates): WrittenRates {
 	const written = (name: RateName) =>
-		(PER_MILLION.has(name) ? formatRatePerMillion : formatRatePerUnit)(rateOf(rates, name));
+		(PER_MILLION.has(name) ? formatRatePerMillion : formatRatePerUnit)(readRate(rates, name));
 	return Object.fromEntries(RATE_NAMES.map((name) => [name, written(name)])) as WrittenRates;
 }
 
@@ -42,7 +42,7 @@ export function chargedRates(rates: Rates): Partial<WrittenRates> {
 }
 
 /** The highest of these rates, as OpenRouter's price list writes them: decimal US dollars per single unit. */
-export function pricingOf(cards: readonly RateCard[]): Record<string, string> {
+export function openRouterPricing(cards: readonly RateCard[]): Record<string, string> {
 	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
 		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);
 	return {

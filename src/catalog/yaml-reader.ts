@@ -4,7 +4,7 @@
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
-import { isOneEditAway, plainWord } from "../base/near-word.ts";
+import { isOneEditAway, normalizeWord } from "../base/near-word.ts";
 
 export interface Problem {
 	/** Line from 1; 0 if the problem has none. */
@@ -61,7 +61,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		const line = lineOf(node, otherwise);
 		const target = isAlias(node) ? node.resolve(document) : node;
 		if (target === undefined) {
-			report({ line, path }, `the anchor of the alias ${show(String(node))} is missing`);
+			report({ line, path }, `the anchor of the alias ${quoteValue(String(node))} is missing`);
 			return undefined;
 		}
 		if (isScalar(target) && target.value === null) return undefined;
@@ -86,7 +86,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 			const path = field.path === "file" ? name : `${field.path}.${name}`;
 			if (!known.includes(name)) {
 				if (extra?.(name) !== true)
-					report({ line, path: field.path }, `unknown field ${show(name)}${hint(name, known)}`);
+					report({ line, path: field.path }, `unknown field ${quoteValue(name)}${hint(name, known)}`);
 				continue;
 			}
 			const value = fieldOf(pair.value, path, line);
@@ -145,7 +145,7 @@ function mapOf(
 		get: (name) => fields.get(name),
 		require(name) {
 			const value = fields.get(name);
-			if (value === undefined) report({ path, line }, `the field ${show(name)} is missing`);
+			if (value === undefined) report({ path, line }, `the field ${quoteValue(name)} is missing`);
 			return value;
 		},
 	};
@@ -173,9 +173,10 @@ function noteSyntax(
 }
 
 function hint(name: string, known: readonly string[]): string {
-	const plain = plainWord(name);
-	const near = known.find((other) => plainWord(other) === plain) ?? known.find((other) => isOneEditAway(other, name));
-	return near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${show(near)}?`;
+	const plain = normalizeWord(name);
+	const near =
+		known.find((other) => normalizeWord(other) === plain) ?? known.find((other) => isOneEditAway(other, name));
+	return near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${quoteValue(near)}?`;
 }
 
 export interface YamlField {
@@ -224,7 +225,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 			const filled = VARIABLE_NAME.test(name) && Object.hasOwn(env, name) ? env[name] : undefined;
 			if (filled === undefined) {
 				complete = false;
-				report(field, `the environment variable ${show(name)} is not set`);
+				report(field, `the environment variable ${quoteValue(name)} is not set`);
 				return "";
 			}
 			substituted = true;
@@ -242,7 +243,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		const read = field && scalar(field);
 		if (field === undefined || read === undefined) return undefined;
 		const { value } = read;
-		if (typeof value !== "string") report(field, `must be text, got ${show(read.written)}; put it in quotes`);
+		if (typeof value !== "string") report(field, `must be text, got ${quoteValue(read.written)}; put it in quotes`);
 		else if (typeof fits === "function" ? fits(value) : fits.test(value)) return value;
 		else report(field, typeof rule === "string" ? rule : rule(value));
 		return undefined;
@@ -281,7 +282,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		const read = field && scalar(field);
 		if (field === undefined || read === undefined) return undefined;
 		const chosen = options.find((option) => option === read.value);
-		if (chosen === undefined) report(field, `must be one of ${options.join(", ")}; got ${show(read.written)}`);
+		if (chosen === undefined) report(field, `must be one of ${options.join(", ")}; got ${quoteValue(read.written)}`);
 		return chosen;
 	}
 
@@ -291,10 +292,10 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 /** Names the found value. Says "text" for quoted digits, true and false, which look like the right type. */
 function gotOf({ written, value, substituted }: Scalar): string {
 	const isQuoted = typeof value === "string" && !substituted && /^(-?\d+(\.\d+)?|true|false)$/.test(value.trim());
-	return isQuoted ? `text: write ${value.trim()} without quotes` : show(written);
+	return isQuoted ? `text: write ${value.trim()} without quotes` : quoteValue(written);
 }
 
 /** A text of the file for a message: quoted, shortened, without line ends. */
-export function show(text: string): string {
+export function quoteValue(text: string): string {
 	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
 }

@@ -15,8 +15,8 @@ import {
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
-import { actInForce, inForceOutput } from "./fence-output.ts";
-import { accountTermsOf, changesOf, pageOf } from "./setting-options.ts";
+import { actAndFence, fenceOutput } from "./fence-output.ts";
+import { parseAccountTerms, parseChanges, parsePage } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const accountCommands: CommandRuns = {
@@ -67,19 +67,19 @@ export const accountCommands: CommandRuns = {
 		return { json, text: text.join("\n") };
 	},
 	async "account list"({ withDatabase }, input) {
-		const page = await withDatabase(({ statements }) => listAccounts(statements, pageOf(input)));
+		const page = await withDatabase(({ statements }) => listAccounts(statements, parsePage(input)));
 		return listOutput(page, accountJson, ["ID", "E-MAIL", "NAME", "STATE", "TOPPED UP"]);
 	},
 	async "account update"({ withDatabase }, input) {
-		const changes = changesOf(input, accountTermsOf(input));
+		const changes = parseChanges(input, parseAccountTerms(input));
 		return withDatabase(async ({ statements, liveness }) => {
 			const { id, entry } = await updateAccount(statements, input.argument(0), changes);
 			if (entry === null) return { json: { id }, text: `updated account ${id}` };
-			return inForceOutput({ liveness }, { id }, entry, input);
+			return fenceOutput({ liveness }, { id }, entry, input);
 		});
 	},
-	"account suspend": (context, input) => actInForce(context, input, suspendAccount, { state: "suspended" }),
-	"account unsuspend": (context, input) => actInForce(context, input, unsuspendAccount, { state: "active" }),
+	"account suspend": (context, input) => actAndFence(context, input, suspendAccount, { state: "suspended" }),
+	"account unsuspend": (context, input) => actAndFence(context, input, unsuspendAccount, { state: "active" }),
 };
 
 /** The account that an argument or option names by id or address. Fault `not_found`. */

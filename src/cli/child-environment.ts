@@ -5,7 +5,7 @@ import type { Secrets } from "../secrets.ts";
 import { runtimeEnvironment } from "./runtime-environment.ts";
 
 /** Values that the supervisor passes to its children. */
-export interface ChildFacts {
+export interface ChildSettings {
 	readonly config: Pick<Config, "workers" | "demo" | "fileStore">;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
 	readonly databaseUrl: string;
@@ -22,7 +22,7 @@ const FOREIGN =
  * Environment of a gateway. It lacks the console's variables, so that a gateway cannot leak them. It has all others,
  * because the catalogue may use any, but the S3 key only if files are stored there.
  */
-export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: number): Record<string, string> {
+export function gatewayEnvironment(env: Environment, facts: ChildSettings, slot: number): Record<string, string> {
 	const { config, secrets } = facts;
 	const ofConsole = namesOf("console");
 	const own = pick(env, (name) => !ofConsole.has(name) && (Boolean(env.S3_BUCKET) || !name.startsWith("S3_")));
@@ -41,7 +41,7 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 }
 
 /** The console gets only its own variables, none that could be a model server's key; the S3 key only for archives. */
-export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<string, string> {
+export function consoleEnvironment(env: Environment, facts: ChildSettings): Record<string, string> {
 	const { secrets } = facts;
 	const known = new Set([...namesOf("console"), ...namesOf("both")]);
 	const archivesToS3 = env.ARCHIVE?.startsWith("s3:") === true;
@@ -54,7 +54,7 @@ export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<
 	};
 }
 
-function common(facts: ChildFacts): Record<string, string> {
+function common(facts: ChildSettings): Record<string, string> {
 	const { config, secrets, databaseUrl, internalSecret, runDir, port } = facts;
 	return {
 		...(config.demo ? { DEMO: "1" } : {}),

@@ -8,7 +8,7 @@ import { createDatabase, type Database } from "../db/database.ts";
 import { embeddedExists, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
 import { isConnectionCut } from "../db/outage.ts";
-import { isIgnored } from "./end-signals.ts";
+import { isSignalIgnored } from "./end-signals.ts";
 
 export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
@@ -41,7 +41,7 @@ export async function withDatabaseUrl<Result>(
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
 	if (url !== undefined) return work(url);
 	if (!embeddedExists(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
-	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
+	const signals = ENDING_SIGNALS.filter((signal) => !isSignalIgnored(signal));
 	// Without this a signal would skip the exit handler, which stops the database.
 	const exit = (signal: NodeJS.Signals) => process.exit(128 + constants.signals[signal]);
 	for (const signal of signals) process.on(signal, exit);

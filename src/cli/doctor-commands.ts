@@ -2,14 +2,14 @@ import { Fault } from "../base/fault.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { embeddedExists } from "../db/embedded.ts";
 import { findPostgresBinaries } from "../db/postgres-binaries.ts";
-import { reachableAddressOf } from "../planes/listening-address.ts";
+import { reachableUrl } from "../planes/listening-address.ts";
 import type { CommandContext, CommandRuns } from "./command.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
 import { checkAddress, checkDisk } from "./doctor/check-machine.ts";
 import { checkMail, checkPayments } from "./doctor/check-partners.ts";
 import { checkUpstreams } from "./doctor/check-upstreams.ts";
-import { CHECKS, type CheckName, type Finding, findingsOf } from "./doctor/finding.ts";
-import { printable } from "./shown.ts";
+import { CHECKS, type CheckName, createFindings, type Finding } from "./doctor/finding.ts";
+import { printable } from "./printable.ts";
 
 const HEALTH_DEADLINE_MS = 5_000;
 
@@ -23,7 +23,7 @@ export const doctorCommands: CommandRuns = {
 	async health({ config }, input) {
 		const path = input.flag("ready") ? "/readyz" : "/livez";
 		const { host, port } = config();
-		const url = `${reachableAddressOf(host, port)}${path}`;
+		const url = `${reachableUrl(host, port)}${path}`;
 		const response = await askHealth(url);
 		const text = (await response.text()).trim();
 		return {
@@ -35,7 +35,7 @@ export const doctorCommands: CommandRuns = {
 };
 
 async function examine(context: CommandContext): Promise<readonly Finding[]> {
-	const found = findingsOf("configuration");
+	const found = createFindings("configuration");
 	let config: Config;
 	try {
 		config = context.config();
@@ -63,7 +63,7 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 	try {
 		return await check();
 	} catch (error) {
-		const found = findingsOf(name);
+		const found = createFindings(name);
 		found.failed(error);
 		return found.list;
 	}
@@ -73,7 +73,7 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 async function onDatabase(context: CommandContext, config: Pick<Config, "databaseUrl" | "dataDir" | "workers">) {
 	if (config.databaseUrl !== null || embeddedExists(config.dataDir))
 		return context.withDatabaseUrl((url) => checkDatabase(config, url));
-	const found = findingsOf("database");
+	const found = createFindings("database");
 	await findPostgresBinaries();
 	found.note(`the first start creates an embedded PostgreSQL in ${config.dataDir}`);
 	return found.list;

@@ -16,7 +16,7 @@ export function onEndSignal(
 	end: (signal: EndSignal) => void,
 	{ atOnce = () => {}, isChild = false }: { atOnce?: () => void; isChild?: boolean } = {},
 ): void {
-	const terminals = isChild || isIgnored("SIGHUP") ? [] : [0, 1, 2].filter((fd) => isatty(fd));
+	const terminals = isChild || isSignalIgnored("SIGHUP") ? [] : [0, 1, 2].filter((fd) => isatty(fd));
 	let firstAtMs: number | undefined;
 	function begin(signal: EndSignal): void {
 		firstAtMs = performance.now();
@@ -38,7 +38,7 @@ export function onEndSignal(
 }
 
 /** True if the process was started with the signal ignored, as by `nohup`. A listener would remove that. Linux only. */
-export function isIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
+export function isSignalIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
 	try {
 		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
 		return ((BigInt(`0x${ignored}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n;

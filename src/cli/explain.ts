@@ -17,7 +17,7 @@ const SYSTEM_CODES: Readonly<Record<string, string>> = {
 };
 
 /** An error for the terminal. Only a bug shows its stack. */
-export function explain(error: unknown) {
+export function explainError(error: unknown) {
 	const failed = (code: string, message: string) => ({ code, message, exitCode: EXIT_FAILED });
 	if (error instanceof UsageError) return { code: "usage", message: error.message, exitCode: EXIT_USAGE };
 	if (error instanceof Fault) {

@@ -4,7 +4,7 @@ import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
 import { DatabaseTimeout } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, Output } from "./command.ts";
-import { durationMsOf } from "./setting-options.ts";
+import { parseDurationMs } from "./setting-options.ts";
 
 /** Longer than the longest lease (ten minutes): by then every instance has applied the change or is fenced. */
 const DEADLINE_MS = 660_000;
@@ -12,7 +12,7 @@ const DEADLINE_MS = 660_000;
 const ACT_MS_MAX = 10_000;
 
 /** Runs `act` for the id in the first argument, then waits until all instances have applied the change. */
-export function actInForce(
+export function actAndFence(
 	{ withDatabase }: CommandContext,
 	input: CommandInput,
 	act: (statements: Statements, id: string) => Promise<AppendedEntry & { readonly id: string }>,
@@ -21,14 +21,14 @@ export function actInForce(
 	return withDatabase(async ({ statements, liveness }) => {
 		const acting = act(statements, input.argument(0));
 		const { id, ...entry } = await withDeadline(systemClock, acting, ACT_MS_MAX, late);
-		return inForceOutput({ liveness }, { id, ...more }, entry, input);
+		return fenceOutput({ liveness }, { id, ...more }, entry, input);
 	});
 }
 
 const late = () => new DatabaseTimeout("the database did not answer in time: it may wait for a standby");
 
 /** Waits until every live instance has applied the entry. Exit code 1 if one has not, but not with `--no-wait`. */
-export async function inForceOutput(
+export async function fenceOutput(
 	deps: { liveness: Statements },
 	subject: { readonly id: string } & Readonly<Record<string, unknown>>,
 	entry: AppendedEntry,
@@ -36,7 +36,7 @@ export async function inForceOutput(
 ): Promise<Output & { readonly json: object }> {
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
-	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);
+	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : parseDurationMs("timeout", timeout);
 	const everywhere = await waitForAllInstances({ ...deps, clock: systemClock }, entry, deadlineMs);
 	const { effective, elapsedMs, effectiveByMs, pending, known } = everywhere;
 	const base = { ...subject, effective, elapsed_ms: elapsedMs };

@@ -8,15 +8,15 @@ import { createDigest } from "../keys/secret.ts";
 import { loadOrCreatePepper } from "../secrets.ts";
 import { namedAccount } from "./account-commands.ts";
 import { type CommandContext, type CommandRuns, UsageError } from "./command.ts";
-import { actInForce, inForceOutput } from "./fence-output.ts";
+import { actAndFence, fenceOutput } from "./fence-output.ts";
 import {
 	capText,
-	changesOf,
-	durationMsOf,
-	keySettingsOf,
 	limitsJson,
 	modelsText,
-	pageOf,
+	parseChanges,
+	parseDurationMs,
+	parseKeySettings,
+	parsePage,
 	secretText,
 } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
@@ -25,7 +25,7 @@ const GRACE_DEFAULT = "1h";
 
 export const keyCommands: CommandRuns = {
 	async "key create"(context, input) {
-		const settings = { ...keySettingsOf(input), name: input.required("name"), readsOnly: input.flag("reads-only") };
+		const settings = { ...parseKeySettings(input), name: input.required("name"), readsOnly: input.flag("reads-only") };
 		if (settings.readsOnly && settings.capNanoUsd)
 			throw new UsageError("a key with --reads-only cannot have --cap-usd");
 		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
@@ -33,12 +33,12 @@ export const keyCommands: CommandRuns = {
 		const made = await context.withDatabase(({ statements }) =>
 			createKey(keyMaker(context, statements), input.required("account"), settings),
 		);
-		return madeKey(made);
+		return formatNewKey(made);
 	},
 	async "key list"({ withDatabase }, input) {
 		const page = await withDatabase(async ({ statements }) => {
 			const { id } = await namedAccount(statements, input.required("account"));
-			return listKeys(statements, id, pageOf(input));
+			return listKeys(statements, id, parsePage(input));
 		});
 		const columns = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "PROJECT", "MODELS", "EXPIRES"];
 		return listOutput(page, keyJson, columns, {
@@ -49,10 +49,10 @@ export const keyCommands: CommandRuns = {
 			MODELS: modelsText,
 		});
 	},
-	"key revoke": (context, input) => actInForce(context, input, (statements, id) => revokeKey(statements, { id })),
+	"key revoke": (context, input) => actAndFence(context, input, (statements, id) => revokeKey(statements, { id })),
 	async "key rotate"(context, input) {
 		const id = input.argument(0);
-		const graceMs = durationMsOf("grace", input.option("grace") ?? GRACE_DEFAULT);
+		const graceMs = parseDurationMs("grace", input.option("grace") ?? GRACE_DEFAULT);
 		const token = input.option("token") ?? crypto.randomUUID();
 		return context.withDatabase(async ({ statements, liveness }) => {
 			const made = await rotateKey(keyMaker(context, statements), { id }, graceMs, token).catch((error: unknown) => {
@@ -63,8 +63,8 @@ export const keyCommands: CommandRuns = {
 			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
 			// Before the wait: the old key may have ended already, and an interruption would lose the new secret.
 			context.note(`${id} is replaced by ${made.id}. After an interruption, ${again}`);
-			const inForce = await inForceOutput({ liveness }, { id }, made, input);
-			const shown = madeKey(made);
+			const inForce = await fenceOutput({ liveness }, { id }, made, input);
+			const shown = formatNewKey(made);
 			return {
 				...inForce,
 				...shown,
@@ -75,12 +75,12 @@ export const keyCommands: CommandRuns = {
 		});
 	},
 	async "key update"(context, input) {
-		const changes = changesOf(input, keySettingsOf(input));
-		return actInForce(context, input, (statements, id) => updateKey(statements, { id }, changes));
+		const changes = parseChanges(input, parseKeySettings(input));
+		return actAndFence(context, input, (statements, id) => updateKey(statements, { id }, changes));
 	},
 };
 
-export function madeKey({ id, secret }: { id: string; secret: string }, kind = "key") {
+export function formatNewKey({ id, secret }: { id: string; secret: string }, kind = "key") {
 	return {
 		json: { id, secret },
 		text: `created ${kind} ${id}\n\n  ${secret}\n\nThe secret is shown only once.`,

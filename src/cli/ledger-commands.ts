@@ -5,12 +5,12 @@ import { type Journal, journalCsv, journalLines, listJournals, readJournal } fro
 import { exactUsd } from "../console/statement/statement-csv.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { checkArchives, checkPath } from "../ledger/archive-check.ts";
-import { type ArchivePlace, openArchive } from "../ledger/archive-place.ts";
+import { type ArchiveStorage, openArchive } from "../ledger/archive-place.ts";
 import { reconcile } from "../ledger/reconciler.ts";
 import { listSeals } from "../ledger/seals.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
-import { pageOf } from "./setting-options.ts";
+import { parsePage } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const ledgerCommands: CommandRuns = {
@@ -20,7 +20,7 @@ export const ledgerCommands: CommandRuns = {
 		return { json: { ok: result.ok, checks: result.checks }, text: lines.join("\n"), exitCode: result.ok ? 0 : 1 };
 	},
 	async "ledger seals"({ withDatabase }, input) {
-		const page = await withDatabase(({ statements }) => listSeals(statements, pageOf(input)));
+		const page = await withDatabase(({ statements }) => listSeals(statements, parsePage(input)));
 		return listOutput(page, sealJson, ["DAY", "REQUESTS", "CHARGED", "ENTRIES", "VERIFIED", "SEAL"], {
 			VERIFIED: (day) => day.problem ?? isoOrNull(day.verifiedAtMs) ?? "not yet",
 		});
@@ -90,7 +90,7 @@ const sealJson = (day: Awaited<ReturnType<typeof listSeals>>["items"][number]) =
 });
 
 /** The configured archive. Fault `invalid_request` without ARCHIVE. */
-function ownArchive({ retention }: Pick<Config, "retention">): ArchivePlace {
+function ownArchive({ retention }: Pick<Config, "retention">): ArchiveStorage {
 	if (retention.archive === null) throw new Fault("invalid_request", "Give a folder, or set ARCHIVE.");
 	return openArchive(retention.archive);
 }

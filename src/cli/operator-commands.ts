@@ -8,10 +8,10 @@ import {
 	revokeManagementKey,
 } from "../keys/management-key-admin.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
-import { addressOf } from "../planes/listening-address.ts";
+import { listeningUrl } from "../planes/listening-address.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
-import { keyMaker, madeKey } from "./key-commands.ts";
-import { dateMsOf, namesOf, pageOf, secretText } from "./setting-options.ts";
+import { formatNewKey, keyMaker } from "./key-commands.ts";
+import { parseDateMs, parseNames, parsePage, secretText } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 const BY_COMMAND: Maker = { id: COMMAND_LINE, ip: null };
@@ -22,7 +22,7 @@ export const operatorCommands: CommandRuns = {
 		const email = input.required("email");
 		const { id, token } = await withDatabase(({ statements }) => createOperator(statements, email));
 		const { publicUrl, host, port } = config();
-		const origin = publicUrl ?? addressOf(host, port);
+		const origin = publicUrl ?? listeningUrl(host, port);
 		const link = token === null ? null : `${origin}/reset?token=${token}`;
 		const text = link === null ? `${email} is an operator` : `${email} is an operator. Set the password at\n${link}`;
 		return { json: { id, link }, text };
@@ -43,20 +43,20 @@ export const operatorCommands: CommandRuns = {
 	async "management-key create"(context, input) {
 		const scopes = input.required("scopes");
 		const expires = input.option("expires");
-		const expiresAtMs = expires === undefined ? null : dateMsOf("expires", expires);
+		const expiresAtMs = expires === undefined ? null : parseDateMs("expires", expires);
 		if (expiresAtMs !== null && expiresAtMs <= Date.now()) throw new UsageError("--expires is in the past");
 		const wanted = {
 			name: input.required("name"),
-			scopes: scopes === "all" ? MANAGEMENT_SCOPES : namesOf("scopes", scopes),
+			scopes: scopes === "all" ? MANAGEMENT_SCOPES : parseNames("scopes", scopes),
 			expiresAtMs,
 		};
 		const made = await context.withDatabase(({ statements }) =>
 			createManagementKey(keyMaker(context, statements), wanted, BY_COMMAND),
 		);
-		return madeKey(made, "management key");
+		return formatNewKey(made, "management key");
 	},
 	async "management-key list"({ withDatabase }, input) {
-		const page = await withDatabase(({ statements }) => listManagementKeys(statements, pageOf(input)));
+		const page = await withDatabase(({ statements }) => listManagementKeys(statements, parsePage(input)));
 		const columns = ["ID", "NAME", "SECRET", "STATE", "SCOPES", "MADE BY", "EXPIRES", "LAST USED"];
 		return listOutput(page, managementKeyJson, columns, {
 			SECRET: secretText,

@@ -13,13 +13,13 @@ import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
 import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
-import { actInForce, inForceOutput } from "./fence-output.ts";
-import { capText, changesOf, limitsJson, limitsOf, modelsText, pageOf } from "./setting-options.ts";
+import { actAndFence, fenceOutput } from "./fence-output.ts";
+import { capText, limitsJson, modelsText, parseChanges, parseLimits, parsePage } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const projectCommands: CommandRuns = {
 	async "project create"({ withDatabase }, input) {
-		const settings = { ...limitsOf(input), name: input.required("name") };
+		const settings = { ...parseLimits(input), name: input.required("name") };
 		const { id } = await withDatabase(({ statements }) =>
 			createProject(statements, input.required("account"), settings),
 		);
@@ -28,7 +28,7 @@ export const projectCommands: CommandRuns = {
 	async "project list"({ withDatabase }, input) {
 		const page = await withDatabase(async ({ statements }) => {
 			const { id } = await namedAccount(statements, input.required("account"));
-			return listProjects(statements, id, pageOf(input));
+			return listProjects(statements, id, parsePage(input));
 		});
 		return listOutput(page, projectJson, ["ID", "NAME", "STATE", "KEYS", "SPENT", "CAP", "MODELS"], {
 			CAP: capText,
@@ -36,11 +36,11 @@ export const projectCommands: CommandRuns = {
 		});
 	},
 	async "project update"(context, input) {
-		const changes = changesOf(input, limitsOf(input));
-		return actInForce(context, input, (statements, id) => updateProject(statements, { id }, changes));
+		const changes = parseChanges(input, parseLimits(input));
+		return actAndFence(context, input, (statements, id) => updateProject(statements, { id }, changes));
 	},
 	"project archive": (context, input) =>
-		actInForce(context, input, (statements, id) => archiveProject(statements, { id })),
+		actAndFence(context, input, (statements, id) => archiveProject(statements, { id })),
 	async "project member list"({ withDatabase }, input) {
 		const members = await withDatabase(async ({ statements }) => {
 			const { id } = await getProject(statements, { id: input.argument(0) });
@@ -67,7 +67,7 @@ export const projectCommands: CommandRuns = {
 			const { ids, entry } =
 				keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : { ids: [], entry: null };
 			const about = { id: projectId, user: userId, revoked: ids };
-			if (entry !== null) return inForceOutput({ liveness }, about, entry, input);
+			if (entry !== null) return fenceOutput({ liveness }, about, entry, input);
 			return { json: about, text: `${userId} is no longer a member of ${projectId}` };
 		});
 	},

@@ -4,8 +4,8 @@ import type { Config } from "../config.ts";
 import type { Command, CommandContext, Output } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 import { type SessionDeps, withDatabase, withDatabaseUrl } from "./database-session.ts";
-import { EXIT_FAILED, EXIT_USAGE, explain } from "./explain.ts";
-import { printable, printableJson, printableLines } from "./shown.ts";
+import { EXIT_FAILED, EXIT_USAGE, explainError } from "./explain.ts";
+import { printable, printableJson, printableLines } from "./printable.ts";
 
 export interface RunDeps {
 	readonly commands: readonly Command[];
@@ -42,7 +42,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		say("file", `the output could not be written (${problem.code})${done}${lost}`);
 		return exitCode || EXIT_FAILED;
 	} catch (error) {
-		const { code, message, exitCode } = explain(error);
+		const { code, message, exitCode } = explainError(error);
 		say(code, message);
 		if (exitCode === EXIT_USAGE && !json) deps.err("`tollgate help` lists the commands and their options.\n");
 		return exitCode;

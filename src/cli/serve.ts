@@ -3,7 +3,7 @@ import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import { checkHost } from "../planes/listening-address.ts";
 import { onEndSignal } from "./end-signals.ts";
-import { explain } from "./explain.ts";
+import { explainError } from "./explain.ts";
 import type { ReadyMessage } from "./worker-process.ts";
 
 export interface ServeDeps {
@@ -34,7 +34,7 @@ interface Served {
 
 export const RETIRE = "retire";
 /** Message of the supervisor to its children when the log level changes. */
-export const levelWord = (level: LogLevel): string => `log ${level}`;
+export const logLevelMessage = (level: LogLevel): string => `log ${level}`;
 /** Messages of the supervisor to a console: the gateways are draining, or have ended. */
 export const GATEWAYS_LEAVING = "gateways leaving";
 export const GATEWAYS_GONE = "gateways gone";
@@ -120,7 +120,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 			stop(0);
 		});
 		process.on("message", (message) => {
-			const level = LOG_LEVELS.find((one) => message === levelWord(one));
+			const level = LOG_LEVELS.find((one) => message === logLevelMessage(one));
 			if (level !== undefined) {
 				deps.logSwitch.set(level);
 				noteLevel(deps, level);
@@ -133,7 +133,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		});
 	} catch (error) {
 		if (leaving.signal.aborted && error === leaving.signal.reason) return exitCode;
-		deps.err(`error: ${explain(error).message}\n`);
+		deps.err(`error: ${explainError(error).message}\n`);
 		return 1;
 	}
 	if (stopping) void finish(served);

@@ -1,4 +1,4 @@
-import { isoOrNull, msOfIso } from "../base/iso-date.ts";
+import { isoOrNull, parseIsoMs } from "../base/iso-date.ts";
 import type { Page } from "../db/page.ts";
 import type { AccountChanges } from "../keys/account-admin.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
@@ -11,7 +11,7 @@ import { type CommandInput, UsageError } from "./command.ts";
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
 /** An amount in dollars, such as "100" or "0.25", exact to nine decimals. */
-export function usdOf(option: string, text: string): NanoUsd {
+export function parseUsdOption(option: string, text: string): NanoUsd {
 	const amount = parseUsd(text);
 	if (amount === undefined)
 		throw new UsageError(`--${option} must be an amount in USD such as 100 or 0.25, not ${shown(text)}`);
@@ -19,7 +19,7 @@ export function usdOf(option: string, text: string): NanoUsd {
 }
 
 /** Parses a duration: "45s", "30m", "1h", "2d" or "0". */
-export function durationMsOf(option: string, text: string): number {
+export function parseDurationMs(option: string, text: string): number {
 	const match = /^(\d{1,9})([smhd])$/.exec(text);
 	const seconds = text === "0" ? 0 : Number(match?.[1]) * (SECONDS_OF_UNIT[match?.[2] ?? ""] ?? Number.NaN);
 	if (Number.isNaN(seconds))
@@ -28,8 +28,8 @@ export function durationMsOf(option: string, text: string): number {
 }
 
 /** "2027-01-31" (its start in UTC), or a time with a zone such as "2027-01-31T12:00:00Z". */
-export function dateMsOf(option: string, text: string): number {
-	const ms = msOfIso(text);
+export function parseDateMs(option: string, text: string): number {
+	const ms = parseIsoMs(text);
 	if (ms === undefined)
 		throw new UsageError(`--${option} must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z, not ${shown(text)}`);
 	return ms;
@@ -41,7 +41,7 @@ function wholeOf(option: string, text: string): number {
 }
 
 /** The words of "a,b". Refuses an empty list, which is probably an unset variable and would mean all models. */
-export function namesOf(option: string, text: string): string[] {
+export function parseNames(option: string, text: string): string[] {
 	const names = text
 		.split(",")
 		.map((name) => name.trim())
@@ -51,7 +51,7 @@ export function namesOf(option: string, text: string): string[] {
 }
 
 /** Page requested by the options of a list command. */
-export function pageOf(input: CommandInput): Page {
+export function parsePage(input: CommandInput): Page {
 	const limit = input.option("limit");
 	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };
 }
@@ -76,31 +76,31 @@ const reader =
 const given = (settings: Record<string, unknown>): object =>
 	Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 
-export function limitsOf(input: CommandInput): ProjectSettings {
+export function parseLimits(input: CommandInput): ProjectSettings {
 	const read = reader(input);
 	return given({
-		capNanoUsd: read("cap-usd", "none", usdOf),
+		capNanoUsd: read("cap-usd", "none", parseUsdOption),
 		capPeriod: input.option("cap-period") as CapPeriod | undefined,
-		models: read("models", "all", namesOf),
+		models: read("models", "all", parseNames),
 		requestsPerMinute: read("requests-per-minute", "none", wholeOf),
 		concurrencyMax: read("concurrency", "none", wholeOf),
 		tokensPerMinute: read("tokens-per-minute", "none", wholeOf),
 	});
 }
 
-export function keySettingsOf(input: CommandInput): KeySettings {
+export function parseKeySettings(input: CommandInput): KeySettings {
 	const read = reader(input);
 	const own = {
-		expiresAtMs: read("expires", "never", dateMsOf),
+		expiresAtMs: read("expires", "never", parseDateMs),
 		projectId: read("project", "none", (_, text) => text),
 	};
-	return { ...limitsOf(input), ...given(own) };
+	return { ...parseLimits(input), ...given(own) };
 }
 
 /** Changes of an account besides its name. */
-export function accountTermsOf(input: CommandInput): AccountChanges {
+export function parseAccountTerms(input: CommandInput): AccountChanges {
 	const read = reader(input);
-	const tags = read("tags", "none", namesOf);
+	const tags = read("tags", "none", parseNames);
 	return given({
 		timeZone: input.option("time-zone"),
 		tags: tags === null ? [] : tags,
@@ -109,7 +109,7 @@ export function accountTermsOf(input: CommandInput): AccountChanges {
 }
 
 /** Changed settings and name. UsageError if nothing changes. */
-export function changesOf<Settings extends object>(input: CommandInput, settings: Settings) {
+export function parseChanges<Settings extends object>(input: CommandInput, settings: Settings) {
 	const changes = { ...settings, ...given({ name: input.option("name") }) } as Settings & { readonly name?: string };
 	if (Object.keys(changes).length === 0) throw new UsageError("give at least one setting to change");
 	return changes;

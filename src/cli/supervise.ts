@@ -3,15 +3,15 @@ import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
-import { checkHost, claimPort, reachableAddressOf } from "../planes/listening-address.ts";
+import { checkHost, claimPort, reachableUrl } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
-import { assertReleased, openDatabase } from "../planes/open-database.ts";
+import { openDatabase, releaseOrThrow } from "../planes/open-database.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
-import { type ChildFacts, consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
+import { type ChildSettings, consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
 import { type EndSignal, onEndSignal } from "./end-signals.ts";
-import { explain } from "./explain.ts";
-import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
+import { explainError } from "./explain.ts";
+import { GATEWAYS_GONE, GATEWAYS_LEAVING, logLevelMessage, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
 import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
 /** Command and environment for starting this program as a child. */
@@ -52,7 +52,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		found = await prepare(deps, config, leaving.signal);
 	} catch (error) {
 		if (leaving.signal.aborted && error === leaving.signal.reason) return 0;
-		deps.err(`error: ${explain(error).message}\n`);
+		deps.err(`error: ${explainError(error).message}\n`);
 		return 1;
 	}
 	const { facts } = found;
@@ -104,7 +104,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	process.on("SIGUSR1", () => {
 		const level = deps.logSwitch.toggleDebug();
 		noteLevel(deps, level);
-		for (const one of slots) one.tell(levelWord(level));
+		for (const one of slots) one.tell(logLevelMessage(level));
 	});
 	for (const gateway of gateways) {
 		gateway.ready.then(
@@ -140,7 +140,7 @@ async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 }
 
 interface Prepared {
-	readonly facts: ChildFacts;
+	readonly facts: ChildSettings;
 	/** True if this start created the pepper of key digests. */
 	readonly newPepper: boolean;
 	/** False if the embedded database is still running afterwards. */
@@ -169,7 +169,7 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 			removeSockets,
 		};
 	} catch (error) {
-		await assertReleased(release);
+		await releaseOrThrow(release);
 		throw error;
 	}
 }
@@ -178,21 +178,21 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
 	try {
 		// Loaded here, because other starts do not need it.
-		const { commandFor, greetDemo } = await import("../demo/demo.ts");
+		const { shellCommand, greetDemo } = await import("../demo/demo.ts");
 		await greetDemo(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
 			{
-				url: reachableAddressOf(config.host, facts.port),
+				url: reachableUrl(config.host, facts.port),
 				keyPepper: facts.secrets.keyPepper,
 				newPepper,
 				serviceName: config.serviceName,
-				command: commandFor(config, deps.program),
+				command: shellCommand(config, deps.program),
 				publicUrl: config.publicUrl,
 			},
 			demo as DemoDescription,
 		);
 	} catch (error) {
-		deps.err(`error: ${explain(error).message}\n`);
+		deps.err(`error: ${explainError(error).message}\n`);
 	}
 }
 

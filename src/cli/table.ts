@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
-import { printable } from "./shown.ts";
+import { printable } from "./printable.ts";
 
 /** Rows as aligned columns below a header; src/README.md says why no library does this. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,14 +1,14 @@
 import { systemClock } from "../base/clock.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import { silentLog } from "../base/log.ts";
-import { adjust, checkAdjustment } from "../billing/adjustments.ts";
+import { bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
 import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
 import { createTransactional } from "../db/transactional.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
-import { pageOf, usdOf } from "./setting-options.ts";
+import { parsePage, parseUsdOption } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 /** Origin of the entry in the books. */
@@ -18,7 +18,7 @@ export const TOP_UP_STATES: readonly TopUpState[] = ["pending", "confirmed", "re
 
 export const topUpCommands: CommandRuns = {
 	async "topup create"({ withDatabase }, input) {
-		const amountNanoUsd = usdOf("usd", input.required("usd"));
+		const amountNanoUsd = parseUsdOption("usd", input.required("usd"));
 		const topUp = {
 			accountId: input.required("account"),
 			amountNanoUsd,
@@ -29,7 +29,7 @@ export const topUpCommands: CommandRuns = {
 		return { json: { id, status: state }, text: `top-up ${id} is ${state}` };
 	},
 	async "promotion create"({ withDatabase, config }, input) {
-		const amount = usdOf("usd", input.required("usd"));
+		const amount = parseUsdOption("usd", input.required("usd"));
 		const promotion = { lastDay: input.option("last-day") ?? null };
 		const [reason, idempotencyKey] = [input.required("reason"), `${ACTOR}:${input.required("reference")}`];
 		checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "last-day" }, systemClock.wallMs());
@@ -37,7 +37,7 @@ export const topUpCommands: CommandRuns = {
 			const { id: accountId } = await namedAccount(statements, input.required("account"));
 			const asked = { accountId, amount, promotion, reason, idempotencyKey, operatorId: ACTOR, ip: null };
 			const client = createTransactional({ clock: systemClock, log: silentLog }, { ...TRANSACTION, url });
-			return adjust(client.tx, asked, config().topUpSecondLook).finally(() => client.end());
+			return bookAdjustment(client.tx, asked, config().topUpSecondLook).finally(() => client.end());
 		});
 		return { json: { id, status: state }, text: `promotional credit ${id} is ${state}` };
 	},
@@ -62,7 +62,7 @@ export const topUpCommands: CommandRuns = {
 			throw new UsageError(`--status must be one of ${TOP_UP_STATES.join(", ")}`);
 		const page = await withDatabase(async ({ statements }) => {
 			const whose = account === undefined ? {} : { accountId: (await namedAccount(statements, account)).id };
-			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, pageOf(input));
+			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, parsePage(input));
 		});
 		return listOutput(page, topUpJson, ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"]);
 	},

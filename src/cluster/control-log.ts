@@ -25,7 +25,7 @@ export interface AppendedRow {
 	readonly at_micros: string;
 }
 
-export function appendedOf({ seq, at_micros }: AppendedRow): AppendedEntry {
+export function toEntry({ seq, at_micros }: AppendedRow): AppendedEntry {
 	return { seq: Number(seq), atMicros: Number(at_micros) };
 }
 
@@ -55,7 +55,7 @@ interface EntryRow extends AppendedRow {
 }
 
 const entryOf = (row: EntryRow): ControlEntry => ({
-	...appendedOf(row),
+	...toEntry(row),
 	kind: row.kind,
 	subject: row.subject,
 	payload: row.payload,

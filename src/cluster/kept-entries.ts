@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } fr
 import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { isDatabaseAway } from "../db/outage.ts";
+import { isDatabaseDown } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { type ControlEntry, readLastHour } from "./control-log.ts";
 
@@ -67,7 +67,7 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 				const [row] = await statements<{ outcome: "redone" | "lost" | null }>`
 					select act_lost(${seq}, ${atMicros}, ${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as outcome`.catch(
 					(error: unknown) => {
-						if (isDatabaseAway(error)) throw error;
+						if (isDatabaseDown(error)) throw error;
 						log.error("the database lost an act: repeat it", { kind, subject, error });
 						return [];
 					},

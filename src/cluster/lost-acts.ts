@@ -19,11 +19,11 @@ export async function readLostActs(statements: Query): Promise<readonly LostAct[
 
 type Query = <Row>(strings: TemplateStringsArray, ...values: readonly number[]) => Promise<readonly Row[]>;
 
-export const isLost = ({ outcome }: LostAct): boolean => outcome === "lost";
+export const mustBeRepeated = ({ outcome }: LostAct): boolean => outcome === "lost";
 
 /** Says what an operator must repeat; undefined if nothing. */
 export function lostActsProblem(acts: readonly LostAct[]): string | undefined {
-	const lost = acts.filter(isLost);
+	const lost = acts.filter(mustBeRepeated);
 	if (lost.length === 0) return undefined;
 	const named = lost.slice(0, NAMED).map(({ kind, subject }) => `${kind} ${subject}`);
 	const more = lost.length > NAMED ? ` and ${lost.length - NAMED} more` : "";

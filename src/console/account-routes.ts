@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import type { Parts } from "./console-deps.ts";
-import { OF_ACCOUNT } from "./page-query.ts";
+import { ACCOUNT_QUERY } from "./page-query.ts";
 
 /** Routes of the selected account. Each handler gets `member`, who has the right that `ROUTE_RULES` names for it. */
 export function accountRoutes<const Prefix extends string = "">(
@@ -9,6 +9,6 @@ export function accountRoutes<const Prefix extends string = "">(
 	prefix?: Prefix,
 ) {
 	return new Elysia<Prefix>({ name, prefix: prefix as Prefix })
-		.guard(OF_ACCOUNT)
+		.guard(ACCOUNT_QUERY)
 		.resolve(({ request }) => ({ member: sessions.account(request) }));
 }

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { languageOf } from "../base/language.ts";
+import { requestLanguage } from "../base/language.ts";
 import { assertStorable } from "../base/stored-text.ts";
 import { batchRoutes } from "./batches/batch-routes.ts";
 import { companyRoutes } from "./company/company-routes.ts";
@@ -30,7 +30,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.onError(({ error, code, request }) =>
 			consoleErrorResponse(faultOfElysia(error, code), parts.sessions.of(request).requestId, {
 				log: parts.log,
-				language: languageOf(request.headers),
+				language: requestLanguage(request.headers),
 			}),
 		)
 		.onTransform(({ request, route, params, body }) => {

@@ -5,7 +5,7 @@ import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { readBytes } from "../gateway/body/bytes-body.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { networkOf } from "../keys/failed-attempts.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import { ConsoleError } from "./console-error.ts";
 
 const MB = 1024 * 1024;
@@ -55,7 +55,7 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 		{ owner, bytesMax }: BodyOrigin,
 		work: (bytes: Uint8Array<ArrayBuffer>) => Answer | Promise<Answer>,
 	): Promise<Answer> {
-		const hold = owner === null ? ofNetworks.hold(networkOf(connection.address)) : ofAccounts.hold(owner);
+		const hold = owner === null ? ofNetworks.hold(addressNetwork(connection.address)) : ofAccounts.hold(owner);
 		try {
 			const deadlineMs = bytesMax <= SMALL_BYTES ? SMALL_BODY_MS_MAX : LARGE_BODY_MS_MAX;
 			return await work(await readBytes(connection, bytesMax, bodyReads, hold, deadlineMs));

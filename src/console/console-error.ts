@@ -2,8 +2,8 @@ import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
 import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import type { TextId } from "../base/translate.ts";
-import { isDatabaseAway } from "../db/outage.ts";
-import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
+import { isDatabaseDown } from "../db/outage.ts";
+import { errorBody, faultStatus, toFault } from "../gateway/error-body.ts";
 
 /** Expected failure of the console. Without a German translation of the text the call does not compile. */
 export class ConsoleError extends Fault {
@@ -22,11 +22,11 @@ export function consoleErrorResponse(
 	const body = { error: { ...errorBody(fault, language).error, request_id: requestId } };
 	const headers: Record<string, string> = { "content-type": "application/json" };
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
-	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
+	return new Response(JSON.stringify(body), { status: faultStatus(fault), headers });
 }
 
 export function loggedFault(error: unknown, requestId: string, log: Log): Fault {
-	const fault = !(error instanceof Fault) && isDatabaseAway(error) ? databaseAway(error) : faultOf(error);
+	const fault = !(error instanceof Fault) && isDatabaseDown(error) ? databaseAway(error) : toFault(error);
 	if (fault.code === "service_unavailable" && fault.cause !== undefined)
 		log.info("a console request was refused", { request: requestId, error: fault.cause });
 	if (fault.code === "internal_error") log.error("a console request failed", { request: requestId, error });

@@ -1,24 +1,24 @@
 import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
-import { isLanguage, languageOf } from "../base/language.ts";
+import { isLanguage, requestLanguage } from "../base/language.ts";
 import { type CardPayments, EVENT_BYTES_MAX } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { networkOf } from "../keys/failed-attempts.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import { BATCH_INPUT_BYTES_MAX, batchFileId, downloadBatchFile, startBatch } from "./batches/batch-gateway.ts";
 import type { ConsoleApi } from "./console-api.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
 import { sessionRequired } from "./console-session.ts";
-import { gzipped } from "./pages/pack.ts";
+import { gzipped } from "./pages/gzip.ts";
 import { CHAT_BYTES_MAX, playgroundChat } from "./playground.ts";
-import { secure } from "./security-headers.ts";
-import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
+import { securityHeaders } from "./security-headers.ts";
+import { ADDRESS_HEADER, rethrowAnswerError, rethrowExpected } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
-import { type Membership, membershipsOf, type Viewer, viewedAccount } from "./viewer.ts";
+import { type Membership, readMemberships, type Viewer, viewedAccount } from "./viewer.ts";
 
 /** Longest session of a company sign-in. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
@@ -45,17 +45,17 @@ export function createConsoleRouter(
 		(handler: Handler) =>
 		async ({ request }: { request: Request }): Promise<Response> => {
 			const { requestId } = newRequestId();
-			const language = languageOf(request.headers);
+			const language = requestLanguage(request.headers);
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {
-				return secure(await gzipped(request, await handler(connectionOf(request), requestId)), options);
+				return securityHeaders(await gzipped(request, await handler(connectionOf(request), requestId)), options);
 			} catch (error) {
-				return secure(consoleErrorResponse(error, requestId, { log, language }), options);
+				return securityHeaders(consoleErrorResponse(error, requestId, { log, language }), options);
 			}
 		};
 
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
-		checkChange(request, originsOf(config, origin()), bytesMax);
+		checkChange(request, consoleOrigins(config, origin()), bytesMax);
 
 	const unsigned = (handler: Handler, bytesMax = BODY_BYTES_MAX) =>
 		answered((connection, requestId) =>
@@ -67,7 +67,7 @@ export function createConsoleRouter(
 		answered(async (connection, requestId) => {
 			const { request, address } = connection;
 			checked(request, bytesMax);
-			const { viewer, cookies } = await door.read(networkOf(address), () => viewerOf(parts, connection));
+			const { viewer, cookies } = await door.read(addressNetwork(address), () => viewerOf(parts, connection));
 			const membership = await membershipFor(parts, viewer, new URL(request.url).searchParams.get("account"));
 			const isRead = request.method === "GET" || request.method === "HEAD";
 			if (membership?.viewing && !isRead)
@@ -104,8 +104,8 @@ export function createConsoleRouter(
 			unsigned(async (connection) => {
 				const { request } = connection;
 				checked(request);
-				const answer = await passOnAnswer(await parts.auth().handler(withAddress(connection)));
-				return translateSignIn(languageOf(request.headers), answer);
+				const answer = await rethrowAnswerError(await parts.auth().handler(withAddress(connection)));
+				return translateSignIn(requestLanguage(request.headers), answer);
 			}),
 			bare,
 		)
@@ -113,7 +113,7 @@ export function createConsoleRouter(
 			"/api/console/public/*",
 			unsigned((connection, requestId) => {
 				checked(connection.request);
-				const findViewer = () => door.read(networkOf(connection.address), () => viewerOrNull(parts, connection));
+				const findViewer = () => door.read(addressNetwork(connection.address), () => viewerOrNull(parts, connection));
 				sessions.open(connection.request, { requestId, connection, viewer: null, membership: null, findViewer });
 				return api.handle(connection.request);
 			}),
@@ -157,7 +157,7 @@ async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection:
 		.auth()
 		.api.getSession({ headers: connection.request.headers, returnHeaders: true })
 		.catch((error: unknown) => {
-			passOn(error, parts.log);
+			rethrowExpected(error, parts.log);
 			throw error;
 		});
 	const present = found.response;
@@ -177,7 +177,7 @@ async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection:
 			language: isLanguage(user.language) ? user.language : null,
 			company: revision !== null,
 			operator: user.operator === true && revision === null,
-			memberships: await membershipsOf(parts.statements, user, revision),
+			memberships: await readMemberships(parts.statements, user, revision),
 		},
 		cookies: found.headers?.getSetCookie() ?? [],
 	};
@@ -216,7 +216,7 @@ function withAddress({ request, address }: Connection): Request {
 }
 
 /** Origins of the console's own pages. Without PUBLIC_URL they include the names of this machine. */
-export function originsOf(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
+export function consoleOrigins(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
 	if (config.publicUrl !== null) return [config.publicUrl];
 	const { port, protocol } = new URL(origin);
 	return [origin, ...["localhost", "127.0.0.1"].map((host) => `${protocol}//${host}${port === "" ? "" : `:${port}`}`)];

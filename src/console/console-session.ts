@@ -4,7 +4,7 @@ import type { Connection } from "../gateway/connection.ts";
 import { auditNote } from "../ops/audit.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { Actor } from "./keys/fence-view.ts";
-import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
+import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeForRole } from "./members/roles.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
 export const AUTHENTICATED_FOR_MS = 15 * 60_000;
@@ -21,7 +21,7 @@ export interface ConsoleSession {
 }
 
 /** A member with the required right, for all of the account's objects or only the member's own. */
-export interface Allowed extends Actor {
+export interface PermittedMember extends Actor {
 	readonly viewer: Viewer;
 	readonly accountId: string;
 	readonly role: Membership["role"];
@@ -38,7 +38,7 @@ export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
  */
 export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }) {
 	const sessions = new WeakMap<Request, ConsoleSession>();
-	const allowed = new WeakMap<Request, Allowed>();
+	const allowed = new WeakMap<Request, PermittedMember>();
 
 	function of(request: Request): ConsoleSession {
 		const visit = sessions.get(request);
@@ -64,13 +64,13 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 	 * Checks the right. Faults not_found if the request has no account; forbidden; account_suspended for a change, unless
 	 * a suspended account may make it.
 	 */
-	function allow(request: Request, right: Right, suspendedMay = false): Allowed {
+	function allow(request: Request, right: Right, suspendedMay = false): PermittedMember {
 		const who = viewer(request);
 		const { membership } = of(request);
 		if (membership === null) throw new ConsoleError("not_found", "You are not a member of any account.");
 		const { accountId, role, closed, state } = membership;
 		if (closed) throw new ConsoleError("forbidden", "This account requires its company's sign-in.");
-		const scope = scopeOf(role, right);
+		const scope = scopeForRole(role, right);
 		if (scope === undefined)
 			throw new ConsoleError("forbidden", "Your role in this account ({role}) cannot {right}.", {
 				values: { role: ROLE_LABELS[role], right: RIGHTS[right].says },
@@ -86,7 +86,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		return found;
 	}
 
-	function account(request: Request): Allowed {
+	function account(request: Request): PermittedMember {
 		const found = allowed.get(request);
 		assert(found !== undefined, "a right is asked for before the account's things");
 		return found;

@@ -19,7 +19,7 @@ import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts, Parts } from "./console-deps.ts";
 import { createConsoleDoor } from "./console-door.ts";
 import { createConsoleFigures } from "./console-figures.ts";
-import { createConsoleRouter, originsOf } from "./console-router.ts";
+import { consoleOrigins, createConsoleRouter } from "./console-router.ts";
 import { createConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { createFence } from "./keys/fence-view.ts";
@@ -64,7 +64,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 			{ tx, statements, log, mailer },
 			{
 				...{ config, serviceName: brand.serviceName, terms: brand.shown.terms, secret: consoleSecret },
-				...{ origin: origin(), origins: originsOf(config, origin()) },
+				...{ origin: origin(), origins: consoleOrigins(config, origin()) },
 			},
 		);
 		return madeAuth;

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
-import { isNotConnected } from "../base/passed-body.ts";
+import { isConnectFailure } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { signInternalToken } from "../keys/internal-token.ts";
 import type { KeyDigest } from "../keys/secret.ts";
@@ -26,14 +26,14 @@ export interface GatewayClient {
 	send(request: RequestAs): Promise<Response>;
 }
 
-export interface GatewayPlace {
+export interface GatewayAddress {
 	/** `http://host:port`; the host is ignored with a Unix socket. */
 	readonly url: string;
 	readonly unix?: string;
 }
 
 export function createGatewayClient(
-	deps: { clock: Clock; log: Log; places: () => readonly GatewayPlace[] },
+	deps: { clock: Clock; log: Log; places: () => readonly GatewayAddress[] },
 	options: { secret: string },
 ): GatewayClient {
 	const { clock, log } = deps;
@@ -57,7 +57,7 @@ export function createGatewayClient(
 				} catch (error) {
 					if (request.signal.aborted) throw error;
 					// A gateway that accepted the request and then died may have served it: no other gateway gets it.
-					if (!isNotConnected(error))
+					if (!isConnectFailure(error))
 						throw new ConsoleError(
 							"service_unavailable",
 							"The gateway stopped before it responded. The request log shows what was charged.",

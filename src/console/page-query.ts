@@ -3,7 +3,7 @@ import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { ConsoleError } from "./console-error.ts";
 
 /** Query of routes that concern an account, which the console's router reads. */
-export const OF_ACCOUNT = {
+export const ACCOUNT_QUERY = {
 	schema: "standalone",
 	query: t.Object({ account: t.Optional(t.String({ maxLength: 64 })) }),
 } as const;
@@ -17,7 +17,7 @@ export const USD = t.String({ minLength: 1, maxLength: 32 });
 export const REASON = t.String({ minLength: 3, maxLength: 500 });
 
 /** Parses decimal dollars; a sign only with `signed`. Fault invalid_request, naming `param`. */
-export function amountOf(text: string, param: string, signed = false): NanoUsd {
+export function parseAmount(text: string, param: string, signed = false): NanoUsd {
 	const negative = signed && text.startsWith("-");
 	const amount = parseUsd(negative ? text.slice(1) : text);
 	if (amount === undefined)

@@ -1,5 +1,5 @@
-import { languageOf } from "../base/language.ts";
-import { passedBody } from "../base/passed-body.ts";
+import { requestLanguage } from "../base/language.ts";
+import { forwardBody } from "../base/passed-body.ts";
 import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { Parts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
@@ -37,7 +37,7 @@ export async function playgroundChat(
 			accept: request.headers.get("accept") ?? "*/*",
 			body,
 			address: connection.address,
-			language: languageOf(request.headers),
+			language: requestLanguage(request.headers),
 			signal: leave.signal,
 		});
 	});
@@ -52,6 +52,6 @@ export async function playgroundChat(
 	}
 	if (answer.body === null) over();
 	else connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	const events = answer.body && passedBody(answer.body, over);
+	const events = answer.body && forwardBody(answer.body, over);
 	return new Response(events, { status: answer.status, headers });
 }

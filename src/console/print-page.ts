@@ -30,25 +30,25 @@ const POLICY = printPolicy(`sha256-${new Bun.CryptoHasher("sha256").update(STYLE
 export function printPage(language: Language, title: string, body: string): Response {
 	const html = `<!doctype html>
 <html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title><style>${STYLE}</style></head>
+<title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
 <body><main>${body}</main></body></html>`;
 	const headers = { "content-type": "text/html; charset=utf-8", "content-language": language };
 	return new Response(html, { headers: { ...headers, "content-security-policy": POLICY } });
 }
 
-export function factsTable(rows: readonly (readonly [name: string, value: string])[], strong?: string): string {
+export function detailsTable(rows: readonly (readonly [name: string, value: string])[], strong?: string): string {
 	const lines = rows.map(([name, value]) => {
 		const amount = name === strong ? ' class="amount"' : "";
-		return `<tr><th scope="row">${escaped(name)}</th><td${amount}>${isolated(value)}</td></tr>`;
+		return `<tr><th scope="row">${escapeHtml(name)}</th><td${amount}>${isolatedHtml(value)}</td></tr>`;
 	});
 	return `<table class="facts"><tbody>${lines.join("\n")}</tbody></table>`;
 }
 
 /** Puts a text into an element of its own, so that right-to-left text does not change what is next to it. */
-export function isolated(text: string): string {
-	return `<bdi>${escaped(text)}</bdi>`;
+export function isolatedHtml(text: string): string {
+	return `<bdi>${escapeHtml(text)}</bdi>`;
 }
 
-export function escaped(text: string): string {
+export function escapeHtml(text: string): string {
 	return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

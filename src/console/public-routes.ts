@@ -72,7 +72,7 @@ export function publicRoutes(
 						id: card.id,
 						version: card.version,
 						storedAtMs: card.storedS * 1000,
-						rates: ratesOf(card),
+						rates: publicRates(card),
 					})),
 				};
 			},
@@ -110,7 +110,7 @@ function modelView(model: DeployedModel, deployed: DeploymentsView) {
 		parameters: [...model.parameters],
 		inputModalities: [...model.inputModalities],
 		outputModalities: [...model.outputModalities],
-		rates: ratesOf(model.rateCard),
+		rates: publicRates(model.rateCard),
 		rateCard: model.rateCard.id,
 		/** First day (UTC) on which the model is no longer served. */
 		retiresOn: model.retiresOn ?? null,
@@ -120,6 +120,6 @@ function modelView(model: DeployedModel, deployed: DeploymentsView) {
 }
 
 /** Copies the rates without the card's name. */
-export function ratesOf({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
+export function publicRates({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
 	return { input, cachedInput, output, request, image, audioSecond, search };
 }

@@ -16,7 +16,7 @@ export function printPolicy(hash: string): string {
 }
 
 /** Sets the security headers of a response; those that it has stay. */
-export function secure(response: Response, options: { requestId: string; isHttps: boolean; policy?: string }) {
+export function securityHeaders(response: Response, options: { requestId: string; isHttps: boolean; policy?: string }) {
 	const { headers } = response;
 	const add = (name: string, value: string) => {
 		if (!headers.has(name)) headers.set(name, value);

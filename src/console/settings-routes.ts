@@ -5,7 +5,7 @@ import type { Statements } from "../db/statements.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
-import { OF_ACCOUNT } from "./page-query.ts";
+import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
@@ -14,7 +14,7 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-settings" })
-		.guard(OF_ACCOUNT)
+		.guard(ACCOUNT_QUERY)
 		.get("/me", ({ request }) => meOf(parts, request))
 		.post(
 			"/terms",

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Language } from "../base/language.ts";
 import type { Statements } from "../db/statements.ts";
-import { viewOf } from "../db/view-of.ts";
+import { toView } from "../db/view-of.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
 import type { Role } from "./members/roles.ts";
 import { isPersonName } from "./sign-in/person-name.ts";
@@ -38,7 +38,7 @@ export interface Viewer {
  * Accounts of a person with a verified address. The first visit creates one, or gives the person an account that an
  * operator created for this address and that has no owner.
  */
-export async function membershipsOf(
+export async function readMemberships(
 	statements: Statements,
 	user: { readonly id: string; readonly name: string; readonly email: string; readonly emailVerified: boolean },
 	revision: string | null,
@@ -60,7 +60,7 @@ async function read(statements: Statements, userId: string, revision: string | n
 				as closed
 		from member m join account a on a.id = m.account_id left join company_sign_in c on c.account_id = m.account_id
 		where m.user_id = ${userId} and (${revision}::text is null or c.revision = ${revision}::text) order by m.joined_at, m.account_id`;
-	return rows.map(viewOf<Membership & { readonly signedIn: boolean }>);
+	return rows.map(toView<Membership & { readonly signedIn: boolean }>);
 }
 
 async function settle(statements: Statements, user: { id: string; name: string; email: string }): Promise<void> {
@@ -89,6 +89,6 @@ export async function viewedAccount(
 		select a.id as account_id, a.name, a.email, a.state, a.time_zone from account a
 		where a.id = ${id} and audit_viewing(${operatorId}, a.id)`;
 	if (row === undefined) return null;
-	const account = viewOf<Omit<Membership, "role" | "closed" | "viewing">>(row);
+	const account = toView<Omit<Membership, "role" | "closed" | "viewing">>(row);
 	return { ...account, role: "viewer", closed: false, viewing: true };
 }

@@ -3,7 +3,7 @@ export type { Accents } from "./brand/palette.ts";
 export type { ShownBrand } from "./brand/shown-brand.ts";
 export type { ConsoleApi } from "./console-api.ts";
 export {
-	may,
+	can,
 	RIGHTS,
 	type Right,
 	ROLE_LABELS,

@@ -63,7 +63,7 @@ class Problem extends Error {}
 /** Says what is wrong with the URL and how to write it; undefined if it is fine. `url` must be parsable. */
 export function addressProblem(url: string): string | undefined {
 	try {
-		const { sslRootCert } = addressOf(url);
+		const { sslRootCert } = parseAddress(url);
 		if (sslRootCert !== undefined && sslRootCert !== "system") accessSync(sslRootCert, constants.R_OK);
 		return undefined;
 	} catch (error) {
@@ -72,7 +72,7 @@ export function addressProblem(url: string): string | undefined {
 }
 
 /** Parses a URL that `addressProblem` accepts. */
-export function addressOf(url: string): Address {
+export function parseAddress(url: string): Address {
 	const { hostname, port, pathname, hash, username, password, searchParams } = new URL(url);
 	if (!isDecodable(hostname) || !isDecodable(pathname))
 		throw new Problem("has a % in its host or its database that begins no sign: write it as %25");

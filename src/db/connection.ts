@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { connectionEnded, isConnectionLost, isOfServer } from "./outage.ts";
+import { connectionEndedError, isConnectionLost, isServerError } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 import type { ServerHistory } from "./server-history.ts";
 
@@ -102,7 +102,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		try {
 			const client = await opened.link.ready;
 			await history?.check((text) => client.unsafe(text));
-			if (opening !== opened) throw connectionEnded();
+			if (opening !== opened) throw connectionEndedError();
 		} catch (error) {
 			if (opening === opened) opening = undefined;
 			drop(opened);
@@ -120,7 +120,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 	return {
 		/** Runs one piece of work at a time. */
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T> {
-			if (ended) throw connectionEnded();
+			if (ended) throw connectionEndedError();
 			cancelRest();
 			const used = await usable();
 			used.rows = 0;
@@ -160,5 +160,5 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
  */
 function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	const isInTransaction = (error as { code?: unknown }).code === FAILED_TRANSACTION;
-	return isConnectionLost(error) || isInTransaction || (rows > 0 && isOfServer(error));
+	return isConnectionLost(error) || isInTransaction || (rows > 0 && isServerError(error));
 }

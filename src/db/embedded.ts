@@ -20,7 +20,7 @@ import {
 	START_DEADLINE_MS,
 	startUnlessRunning,
 } from "./postgres-start.ts";
-import { findPostmaster, isRunning, type Postmaster } from "./postmaster.ts";
+import { findPostmaster, isServerRunning, type Postmaster } from "./postmaster.ts";
 import { changeOwner, serverOwner } from "./server-owner.ts";
 
 const CHECK_MS = 1_000;
@@ -206,7 +206,7 @@ async function leave(log: Log, home: PostgresHome, { user, lockMsMax }: { user: 
 		const postmaster = askToEnd(home, user);
 		if (postmaster === undefined) return true;
 		const giveUpAt = performance.now() + STOP_DEADLINE_MS;
-		while (isRunning(postmaster, home.cluster)) {
+		while (isServerRunning(postmaster, home.cluster)) {
 			if (performance.now() > giveUpAt) {
 				log.warn("the embedded PostgreSQL did not stop in time: leaving it running", { pid: postmaster.pid });
 				return false;

@@ -21,7 +21,7 @@ import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
-import { pathNames, pathText, quoted, setPath, withSetting } from "./session-settings.ts";
+import { formatSearchPath, quoteName, searchPathNames, setSearchPath, withSetting } from "./session-settings.ts";
 
 /** Files in the order of their creation: a function may use those of earlier files. */
 const FILES: readonly string[] = [
@@ -64,7 +64,7 @@ export async function createFunctions(client: postgres.Sql, version: string, set
 	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
 			await transaction.unsafe(`create schema ${FUNCTION_SET}`);
-			await setPath(transaction, withFunctions(await searchPath(transaction)), true);
+			await setSearchPath(transaction, withFunctions(await searchPath(transaction)), true);
 			for (const file of FILES) await transaction.unsafe(file);
 		}
 		await transaction`
@@ -80,7 +80,7 @@ export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 	if (row === undefined || row.may) return;
 	throw new Fault(
 		"service_unavailable",
-		`This version's functions need a schema of their own: \`grant create on database ${quoted(row.database)} to ${quoted(row.role)}\`.`,
+		`This version's functions need a schema of their own: \`grant create on database ${quoteName(row.database)} to ${quoteName(row.role)}\`.`,
 	);
 }
 
@@ -107,18 +107,18 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 }
 
 /** URL whose connections search this version's functions first. `client` is connected to `url`. */
-export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
+export async function withFunctionSet(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
 
-/** Whether the URL was made by `urlWithFunctions` of this version. */
-export function isPrepared(url: string): boolean {
+/** Whether the URL was made by `withFunctionSet` of this version. */
+export function hasFunctionSet(url: string): boolean {
 	return url.includes(`search_path=${FUNCTION_SET}`);
 }
 
 /** Removes the functions' schema from the search path, so that no tables are created there. */
 export async function removeFromPath(client: postgres.Sql): Promise<void> {
-	await setPath(client, await searchPath(client));
+	await setSearchPath(client, await searchPath(client));
 }
 
 /** Checks that this role may use the schema and call all of its functions. */
@@ -135,13 +135,13 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	].flat();
 	throw new Fault(
 		"service_unavailable",
-		`This version's functions are another role's: ${lacking.map((what) => `\`grant ${what} ${FUNCTION_SET} to ${quoted(row.role)}\``).join(", ")}.`,
+		`This version's functions are another role's: ${lacking.map((what) => `\`grant ${what} ${FUNCTION_SET} to ${quoteName(row.role)}\``).join(", ")}.`,
 	);
 }
 
 /** Search path of the connection, without functions' schemas. */
 async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
-	return pathText((await pathNames(client)).filter((name) => !ANY_SET.test(name)));
+	return formatSearchPath((await searchPathNames(client)).filter((name) => !ANY_SET.test(name)));
 }
 
 function withFunctions(path: string): string {

@@ -9,7 +9,7 @@ import {
 	dropFunctions,
 	hasFunctions,
 	removeFromPath,
-	urlWithFunctions,
+	withFunctionSet,
 } from "./function-set.ts";
 import { inTransaction } from "./in-transaction.ts";
 import { type Migration, migrations } from "./migrations/list.ts";
@@ -56,7 +56,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the migrations, because functions use the tables.
 		await createFunctions(client, VERSION);
-		const prepared = await urlWithFunctions(client, required);
+		const prepared = await withFunctionSet(client, required);
 		await withClient(prepared, checkMayCall);
 		return { applied: missing.map(({ name }) => name), url: prepared };
 	});
@@ -99,7 +99,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 		refuseOthers(known, migrations);
 		if (!migrations.every(({ name }) => known.has(name))) return undefined;
 		await checkMayCall(client);
-		return urlWithFunctions(client, required);
+		return withFunctionSet(client, required);
 	});
 }
 

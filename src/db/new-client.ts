@@ -4,10 +4,10 @@ import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import postgres from "postgres";
 import { sleep, systemClock, withDeadline } from "../base/clock.ts";
 import { libc } from "../base/libc.ts";
-import { type Address, addressOf, type Host } from "./address.ts";
+import { type Address, type Host, parseAddress } from "./address.ts";
 import { cancelSession } from "./cancel-session.ts";
 import type { Connect, OpenClient } from "./connection.ts";
-import { connectionEnded, isOfServer, noResponse, WrongServer } from "./outage.ts";
+import { connectionEndedError, isServerError, noResponseError, WrongServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
 /** Time in which a closed client may tell the server so. */
@@ -41,7 +41,7 @@ interface Attempt {
  * the one that answered last. If there are several hosts it skips standbys.
  */
 export function connectTo(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
-	const address = addressOf(url);
+	const address = parseAddress(url);
 	const attempts = address.hosts.flatMap((place) => attemptsAt(address, place));
 	const { application_name: ownName = "tollgate", ...others } = settings;
 	const connection = { application_name: address.applicationName ?? String(ownName) };
@@ -50,7 +50,7 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 	let first = 0;
 
 	async function greet(query: PromiseLike<postgres.Row[]>): Promise<void> {
-		const [row] = await withDeadline(systemClock, query, 2_000 * connectS, noResponse);
+		const [row] = await withDeadline(systemClock, query, 2_000 * connectS, noResponseError);
 		if (row?.standby === true) throw new WrongServer("the database's address leads to a standby, which only reads");
 	}
 
@@ -82,7 +82,7 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 				}
 			}
 			// A host that does not answer may be the primary, so its error counts more than that of a standby.
-			throw errors.find(isOfServer) ?? errors.find((error) => !(error instanceof WrongServer)) ?? errors[0];
+			throw errors.find(isServerError) ?? errors.find((error) => !(error instanceof WrongServer)) ?? errors[0];
 		}
 		const ready = open();
 		// Callers that wait get the error; without callers it must not end the process.
@@ -190,7 +190,7 @@ function newClient(
 		async socket() {
 			const pauseMs = backoff.pauseMs();
 			if (pauseMs > 0) await sleep(systemClock, pauseMs);
-			if (ended) throw connectionEnded();
+			if (ended) throw connectionEndedError();
 			backoff.made();
 			const made = new Socket();
 			socket = made;

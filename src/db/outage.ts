@@ -19,7 +19,7 @@ export class WrongServer extends Error {
 }
 
 /** Error for a connection that was accepted but not answered. */
-export function noResponse(): Error {
+export function noResponseError(): Error {
 	const message =
 		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";
 	return Object.assign(new Error(message), { code: "SILENT" });
@@ -66,8 +66,8 @@ const CUT_CODES: ReadonlySet<unknown> = new Set([
 const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006|26000|42P05)$/;
 
 /** Whether an error means that the database is unavailable for now, not that it refused the statement. */
-export function isDatabaseAway(error: unknown): boolean {
-	return someCause(error, (cause) => {
+export function isDatabaseDown(error: unknown): boolean {
+	return hasCause(error, (cause) => {
 		const isUnanswered = [DatabaseTimeout, DatabaseBusy, AnswerLost, WrongServer].some((kind) => cause instanceof kind);
 		if (isUnanswered || endsConnection(cause)) return true;
 		const { code } = cause as { code?: unknown };
@@ -76,11 +76,11 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 export function isConnectionLost(error: unknown): boolean {
-	return someCause(error, endsConnection);
+	return hasCause(error, endsConnection);
 }
 
-export function isOfServer(error: unknown): boolean {
-	return someCause(error, (cause) => "severity" in cause);
+export function isServerError(error: unknown): boolean {
+	return hasCause(error, (cause) => "severity" in cause);
 }
 
 /** True if an established connection broke, so that the statement may have taken effect. */
@@ -89,7 +89,7 @@ export function isConnectionCut(error: unknown): boolean {
 }
 
 /** Error of a client that was used after its end. */
-export function connectionEnded(): Error {
+export function connectionEndedError(): Error {
 	return Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
 }
 
@@ -100,7 +100,7 @@ function endsConnection(error: Error): boolean {
 }
 
 /** True if `is` accepts the error or one of its causes. */
-export function someCause(error: unknown, is: (cause: Error) => boolean): boolean {
+export function hasCause(error: unknown, is: (cause: Error) => boolean): boolean {
 	let cause = error;
 	for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
 		if (is(cause)) return true;

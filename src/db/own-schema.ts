@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
-import { pathNames, pathText, quoted, setPath } from "./session-settings.ts";
+import { formatSearchPath, quoteName, searchPathNames, setSearchPath } from "./session-settings.ts";
 
 interface Place {
 	readonly database: string;
@@ -18,7 +18,7 @@ export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 	if (standby) throw refused("The database is a standby, which takes no writes: point DATABASE_URL at the primary.");
 	if (readOnly === "on")
 		throw refused(
-			`Transactions are read-only: \`alter role ${quoted(role)} in database ${quoted(database)} set default_transaction_read_only = off\`.`,
+			`Transactions are read-only: \`alter role ${quoteName(role)} in database ${quoteName(database)} set default_transaction_read_only = off\`.`,
 		);
 	if (encoding !== "UTF8") throw refused(`The database's encoding is ${encoding}: create it again with encoding UTF8.`);
 }
@@ -33,13 +33,13 @@ export async function findOwnSchema(client: postgres.Sql): Promise<string | unde
 	>`
 		select nspname as schema, has_schema_privilege(n.oid, 'USAGE') as "mayUse", has_table_privilege(c.oid, 'SELECT') as "mayRead",
 			row_security_active(c.oid) and not exists (select from pg_policy where polrelid = c.oid) as "isHidden", current_user as role
-		from json_array_elements_text(${JSON.stringify(await pathNames(client))}::text::json) with ordinality path(name, at)
+		from json_array_elements_text(${JSON.stringify(await searchPathNames(client))}::text::json) with ordinality path(name, at)
 			join pg_namespace n on nspname = case name when '$user' then current_user else name end
 			join pg_class c on relnamespace = n.oid and relname = 'schema_migration'
 		where ${isOurs(client)}
 		order by at limit 1`;
 	if (found === undefined) return undefined;
-	const [schema, role] = [quoted(found.schema), quoted(found.role)];
+	const [schema, role] = [quoteName(found.schema), quoteName(found.role)];
 	const lacking = [
 		found.mayUse ? [] : [`\`grant usage on schema ${schema} to ${role}\``],
 		found.mayRead ? [] : [`\`grant all on all tables in schema ${schema} to ${role}\` and the same on all sequences`],
@@ -66,12 +66,12 @@ export async function schemaForTables(client: postgres.Sql): Promise<string> {
 		where schema !~ '^pg_' and schema <> 'information_schema' order by at limit 1`;
 	const { database, role } = await look(client);
 	const setPathTo = (to: string) =>
-		`\`alter role ${quoted(role)} in database ${quoted(database)} set search_path = ${to}\``;
+		`\`alter role ${quoteName(role)} in database ${quoteName(database)} set search_path = ${to}\``;
 	if (first === undefined)
 		throw refused(`No schema of the search_path is there, or may be used: make one, or ${setPathTo("public")}.`);
 	if (first.elsewhere !== null)
 		throw refused(
-			`There are tables in the schema ${quoted(first.elsewhere)}, which is not on the search_path: ${setPathTo(quoted(first.elsewhere))}; or, for other tables than those, ${setPathTo(quoted(first.schema))}.`,
+			`There are tables in the schema ${quoteName(first.elsewhere)}, which is not on the search_path: ${setPathTo(quoteName(first.elsewhere))}; or, for other tables than those, ${setPathTo(quoteName(first.schema))}.`,
 		);
 	return first.schema;
 }
@@ -83,8 +83,8 @@ function isOurs(client: postgres.Sql) {
 
 /** Puts this schema first in the path, so that tables of other schemas do not hide its own. */
 export async function putSchemaFirst(client: postgres.Sql, schema: string): Promise<void> {
-	const others = (await pathNames(client)).filter((name) => name !== schema);
-	await setPath(client, pathText([schema, ...others]));
+	const others = (await searchPathNames(client)).filter((name) => name !== schema);
+	await setSearchPath(client, formatSearchPath([schema, ...others]));
 }
 
 async function look(client: postgres.Sql): Promise<Place> {
@@ -110,6 +110,6 @@ export async function checkMayMakeTables(client: postgres.Sql, schema: string): 
 		select has_schema_privilege(oid, 'CREATE') as "mayMake", current_user as role from pg_namespace where nspname = ${schema}`;
 	if (row === undefined || row.mayMake) return;
 	throw refused(
-		`The schema must be brought up to date, and this role may not: \`grant create on schema ${quoted(schema)} to ${quoted(row.role)}\`, or have its owner run \`tollgate migrate\`.`,
+		`The schema must be brought up to date, and this role may not: \`grant create on schema ${quoteName(schema)} to ${quoteName(row.role)}\`, or have its owner run \`tollgate migrate\`.`,
 	);
 }

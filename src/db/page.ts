@@ -26,10 +26,10 @@ export function pageBounds(page: Page): { shown: number; asked: number; after: s
 
 export const idOf = ({ id }: { readonly id: string }): string => id;
 
-export const listed = <Row extends { readonly id: string }>(rows: readonly Row[], shown: number): Listed<Row> =>
-	listedBy(rows, shown, idOf);
+export const toPageById = <Row extends { readonly id: string }>(rows: readonly Row[], shown: number): Listed<Row> =>
+	toPage(rows, shown, idOf);
 
-export function listedBy<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
+export function toPage<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
 	const items = rows.slice(0, shown);
 	const last = items.at(-1);
 	return { items, next: rows.length > shown && last !== undefined ? cursorOf(last) : null };
@@ -42,5 +42,5 @@ export async function pageFrom<Row>(
 	cursorOf: (row: Row) => string,
 ) {
 	const { shown, ...bounds } = pageBounds(page);
-	return listedBy(await read(bounds), shown, cursorOf);
+	return toPage(await read(bounds), shown, cursorOf);
 }

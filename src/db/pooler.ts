@@ -2,7 +2,7 @@ import type postgres from "postgres";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { withClient } from "./new-client.ts";
-import { noResponse } from "./outage.ts";
+import { noResponseError } from "./outage.ts";
 
 /** Runs a statement in one of two sessions and returns its rows. */
 export type Session = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
@@ -49,5 +49,5 @@ async function sessionProblem(client: postgres.Sql, url: string): Promise<string
 }
 
 function inTime<T>(answer: PromiseLike<T>): Promise<T> {
-	return withDeadline(systemClock, answer, ANSWER_MS_MAX, noResponse);
+	return withDeadline(systemClock, answer, ANSWER_MS_MAX, noResponseError);
 }

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { waitForFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
-import { exitOf, spawnPostgres } from "./postgres-process.ts";
+import { spawnPostgres, waitForExit } from "./postgres-process.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 const LOCK_DEADLINE_MS = 60_000;
@@ -74,7 +74,7 @@ async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<s
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
 		stdio: ["ignore", "pipe", "pipe"],
 	});
-	const { code, output } = await exitOf(probe);
+	const { code, output } = await waitForExit(probe);
 	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
 }
 

@@ -34,7 +34,7 @@ export function relativePath(folder: string): string {
 }
 
 /** Kills `child` if this process calls `process.exit` during `work`; it would otherwise continue without a parent. */
-export async function killedOnExit<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {
+export async function killOnExit<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {
 	const end = () => void child()?.kill("SIGINT");
 	process.on("exit", end);
 	try {
@@ -45,7 +45,7 @@ export async function killedOnExit<Result>(child: () => ChildProcess | undefined
 }
 
 /** Resolves when the process has ended, with the text from its pipes as `output`. Never rejects. */
-export function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
+export function waitForExit(child: ChildProcess): Promise<{ code: number | null; output: string }> {
 	return new Promise((resolve) => {
 		let output = "";
 		for (const pipe of [child.stdout, child.stderr]) {

@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
-import { exitOf, killedOnExit, relativePath, spawnPostgres } from "./postgres-process.ts";
+import { killOnExit, relativePath, spawnPostgres, waitForExit } from "./postgres-process.ts";
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
 import { changeOwner, type ServerOwner } from "./server-owner.ts";
 
@@ -52,9 +52,9 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		const child = spawnPostgres({ ...home, folder: unfinished }, "initdb", flags, {
 			stdio: ["ignore", "ignore", "pipe"],
 		});
-		const { code, output } = await killedOnExit(
+		const { code, output } = await killOnExit(
 			() => child,
-			() => exitOf(child),
+			() => waitForExit(child),
 		);
 		if (code !== 0) throw notStarted("The embedded PostgreSQL could not be initialised", output);
 		fs.renameSync(unfinished, home.cluster);
@@ -80,7 +80,7 @@ export async function startUnlessRunning(
 		newest = attempt.child;
 		return attempt;
 	};
-	return killedOnExit(
+	return killOnExit(
 		() => newest,
 		() => untilReady(home, options, spawnAt),
 	);

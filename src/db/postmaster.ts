@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { isAlive } from "../base/process-alive.ts";
+import { isProcessAlive } from "../base/process-alive.ts";
 
 /** A running PostgreSQL server, as described by `postmaster.pid` and the system. */
 export interface Postmaster {
@@ -27,7 +27,7 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
-	if (file === undefined || !isAlive(file.pid) || servesCluster(file.pid, cluster)) return;
+	if (file === undefined || !isProcessAlive(file.pid) || servesCluster(file.pid, cluster)) return;
 	if (isUnreaped(file.pid) && hasSurvivors(cluster)) return;
 	rmSync(join(cluster, "postmaster.pid"), { force: true });
 }
@@ -55,7 +55,7 @@ function worksIn(cluster: string, pid: string): boolean {
 	}
 }
 
-export function isRunning({ pid }: Postmaster, cluster: string): boolean {
+export function isServerRunning({ pid }: Postmaster, cluster: string): boolean {
 	return servesCluster(pid, cluster);
 }
 

@@ -49,7 +49,7 @@ async function show(client: postgres.Sql): Promise<readonly (string | null)[]> {
 }
 
 /** Schemas in the connection's search_path, even missing ones, with the role's name for `$user`. */
-export async function pathNames(client: postgres.Sql | postgres.TransactionSql): Promise<readonly string[]> {
+export async function searchPathNames(client: postgres.Sql | postgres.TransactionSql): Promise<readonly string[]> {
 	const [row] = await client<{ path: string }[]>`select current_setting('search_path') as path`;
 	// A quoted name may contain a comma.
 	const names = (row?.path ?? "").match(/"(?:[^"]|"")*"|[^\s,]+/g) ?? [];
@@ -59,16 +59,16 @@ export async function pathNames(client: postgres.Sql | postgres.TransactionSql):
 /** Converts an unquoted name to lower case, as PostgreSQL does. */
 const lower = (name: string) => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-export function pathText(names: readonly string[]): string {
-	return names.map((name) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : quoted(name))).join(", ");
+export function formatSearchPath(names: readonly string[]): string {
+	return names.map((name) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : quoteName(name))).join(", ");
 }
 
 /** Quotes the name of a role, schema or database for SQL. */
-export function quoted(name: string): string {
+export function quoteName(name: string): string {
 	return `"${name.replaceAll('"', '""')}"`;
 }
 
-export async function setPath(client: postgres.Sql | postgres.TransactionSql, path: string, isLocal = false) {
+export async function setSearchPath(client: postgres.Sql | postgres.TransactionSql, path: string, isLocal = false) {
 	await client`select set_config('search_path', ${path}, ${isLocal})`;
 }
 

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { TextValues } from "../base/translate.ts";
-import { someCause } from "./outage.ts";
+import { hasCause } from "./outage.ts";
 
 /** SQLSTATEs that functions in `db/functions` raise. The message is a text's id, the detail its values as JSON. */
 const NOT_FOUND = "TG002";
@@ -14,7 +14,7 @@ const UNSTORABLE = new Set(["22021", "22P05"]);
 
 /** True if a statement failed because of a client's text; the service's own texts can all be stored. */
 export function isUnstorableText(error: unknown): boolean {
-	return someCause(error, (cause) => UNSTORABLE.has(String((cause as { code?: unknown }).code)));
+	return hasCause(error, (cause) => UNSTORABLE.has(String((cause as { code?: unknown }).code)));
 }
 
 /** Converts an expected SQL error to a Fault and rethrows others. `taken`: the Fault's text for a unique violation. */

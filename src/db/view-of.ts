@@ -1,4 +1,4 @@
-export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = number, Row = Table["$inferSelect"]> = {
+export type RowView<Table extends { readonly $inferSelect: object }, Amount = number, Row = Table["$inferSelect"]> = {
 	readonly [Name in keyof Row & string as Row[Name] extends Date | null
 		? `${Name}Ms`
 		: Name]: Row[Name] extends Date | null
@@ -12,7 +12,7 @@ export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = num
  * Converts a row: names to camel case, times to Unix milliseconds (`created_at` as `createdAtMs`), amounts
  * (`…_nano_usd`) to numbers. Amounts above 2^53 are rounded: use `nanoUsd` before moving money by one.
  */
-export function viewOf<View>(row: object): View {
+export function toView<View>(row: object): View {
 	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
 		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 		// Needed because Drizzle returns times as texts.

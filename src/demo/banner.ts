@@ -1,7 +1,7 @@
 /** Text of the first run: address, key, and two examples that work when pasted. */
 import type { DemoDescription } from "./demo-models.ts";
 
-export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleModel" | "portsAsked"> {
+export interface BannerData extends Pick<DemoDescription, "models" | "exampleModel" | "portsAsked"> {
 	/** `http://127.0.0.1:8080` */
 	readonly url: string;
 	readonly accountId: string;
@@ -23,7 +23,7 @@ const MODELS_SHOWN_MAX = 8;
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 
 /** The whole text, with the last line end. `colour` is only for a terminal. */
-export function formatBanner(facts: BannerFacts, options: { colour: boolean }): string {
+export function formatBanner(facts: BannerData, options: { colour: boolean }): string {
 	const bold = (text: string) => (options.colour ? `\x1b[1m${text}\x1b[0m` : text);
 	return [
 		"",
@@ -50,14 +50,14 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 	].join("\n");
 }
 
-function curlLine(facts: BannerFacts): string {
+function curlLine(facts: BannerData): string {
 	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
 	const key = facts.secret ?? `$${KEY_VARIABLE}`;
 	// Double quotes, in which the shell expands the variable.
 	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
-function sdkSnippet(facts: BannerFacts): string {
+function sdkSnippet(facts: BannerData): string {
 	const key = facts.secret === undefined ? `process.env.${KEY_VARIABLE}` : JSON.stringify(facts.secret);
 	return [
 		'import OpenAI from "openai";',
@@ -71,7 +71,7 @@ function sdkSnippet(facts: BannerFacts): string {
 	].join("\n");
 }
 
-function modelLines(facts: BannerFacts): string[] {
+function modelLines(facts: BannerData): string[] {
 	const shown = facts.models.slice(0, MODELS_SHOWN_MAX).map(({ id, origin }) => `${id} (${origin})`);
 	const more = facts.models.length - shown.length;
 	if (more > 0) shown.push(`and ${more} more: GET /v1/models`);
@@ -84,7 +84,7 @@ function modelLines(facts: BannerFacts): string[] {
 	return lines;
 }
 
-function keyLines(facts: BannerFacts, bold: (text: string) => string): string[] {
+function keyLines(facts: BannerData, bold: (text: string) => string): string[] {
 	if (facts.secret !== undefined) {
 		return [`  API key  ${bold(facts.secret)}`, "           Store it now: it is shown only once."];
 	}
@@ -99,7 +99,7 @@ function keyLines(facts: BannerFacts, bold: (text: string) => string): string[] 
 	];
 }
 
-function consoleLines({ url, doors }: BannerFacts, bold: (text: string) => string): string[] {
+function consoleLines({ url, doors }: BannerData, bold: (text: string) => string): string[] {
 	const head = `  ${bold("Open the console:")}`;
 	if (doors === undefined) return [`${head} ${url}/sign-in`];
 	return [

@@ -12,7 +12,7 @@ import { createKey, type KeyMakerDeps, type KeyRecord, listKeys } from "../keys/
 import { createDigest, shownParts } from "../keys/secret.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import { type BannerFacts, formatBanner, shellQuoted } from "./banner.ts";
+import { type BannerData, formatBanner, shellQuoted } from "./banner.ts";
 import { DEMO_DATA } from "./demo-customers.ts";
 import { ensureDemoHistory } from "./demo-history.ts";
 import type { DemoDescription } from "./demo-models.ts";
@@ -75,7 +75,7 @@ async function greet(
 	const account = await ensureDemoAccount(keyMaker, options);
 	await ensureDemoHistory({ ...keyMaker, clock }, { accountId: account.id, models: description.chatModels });
 	const balance = await accountBalance(statements, account.id);
-	const facts: BannerFacts = {
+	const facts: BannerData = {
 		url,
 		models: description.models,
 		exampleModel: description.exampleModel,
@@ -93,7 +93,7 @@ async function greet(
 }
 
 /** Creates sign-in links for this machine. None with PUBLIC_URL, because a session belongs to one origin. */
-async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerFacts["doors"]> {
+async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerData["doors"]> {
 	if (publicUrl !== null) return undefined;
 	await ensureDemoPeople(statements);
 	const link = async (email: string, page: LinkPage) =>
@@ -109,7 +109,7 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
  * Shell command for this server, with DATA_DIR unless it is the default. From source it starts the runtime by `npx`,
  * because nothing else may be installed.
  */
-export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
+export function shellCommand(config: Pick<Config, "dataDir" | "env">, program: string): string {
 	// The parent of the demo's own data directory, `DATA_DIR/demo`.
 	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
 }

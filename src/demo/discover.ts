@@ -5,8 +5,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { DialectName, ModelSpec } from "../catalog/model.ts";
-import { demoModelSpec, detailsOf, type FoundModel } from "./found-model.ts";
-import { type JsonRecord, type LocalServer, localServer, recordsOf } from "./local-server.ts";
+import { demoModelSpec, type FoundModel, readModelDetails } from "./found-model.ts";
+import { asRecords, type JsonRecord, type LocalServer, localServer } from "./local-server.ts";
 
 /** Default ports of vLLM and llama.cpp, llama.cpp, Ollama, LM Studio, SGLang. */
 export const USUAL_PORTS: readonly number[] = [8000, 8080, 11434, 1234, 30000];
@@ -47,10 +47,10 @@ export async function discover(
 
 async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 	const list = await server.getJson("/v1/models");
-	const entries = recordsOf(list?.body.data).filter(({ id }) => typeof id === "string" && id !== "");
+	const entries = asRecords(list?.body.data).filter(({ id }) => typeof id === "string" && id !== "");
 	const first = entries[0];
 	if (list === undefined || first === undefined) return undefined;
-	const { dialect, product } = await familyOf(server, list.serverHeader, first);
+	const { dialect, product } = await detectDialect(server, list.serverHeader, first);
 	const shown = entries.slice(0, MODELS_PER_SERVER_MAX);
 	const models = await Promise.all(shown.map((entry) => describe(server, dialect, product, entry)));
 	return { origin: server.origin, dialect, product, models };
@@ -60,7 +60,7 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
  * The dialect of a server, by an entry of its model list. Ollama is tested late: it is recognized only by its version
  * endpoint, which other servers may have too.
  */
-export async function familyOf(
+export async function detectDialect(
 	server: LocalServer,
 	serverHeader: string,
 	entry: JsonRecord,
@@ -83,7 +83,7 @@ async function describe(
 	entry: JsonRecord,
 ): Promise<FoundModel> {
 	const served = String(entry.id);
-	const details = await detailsOf(server, product, entry);
+	const details = await readModelDetails(server, product, entry);
 	return {
 		id: modelId(served),
 		name: modelId(served),

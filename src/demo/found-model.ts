@@ -1,8 +1,8 @@
 import { assert } from "../base/assert.ts";
 import type { ChatMode, DialectName, Modality, ModelKind, ModelSpec } from "../catalog/model.ts";
-import { OUTPUT_OF } from "../catalog/model-section.ts";
+import { OUTPUT_MODALITIES } from "../catalog/model-section.ts";
 import { type PicoUsdPerUnit, parseRatePerMillion, ZERO_USD } from "../money/nano-usd.ts";
-import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-server.ts";
+import { asRecord, asRecords, type JsonRecord, type LocalServer } from "./local-server.ts";
 
 export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
 
@@ -21,8 +21,8 @@ interface Said {
 }
 
 /** Details of a server's model. vLLM and SGLang give them in the list, others at separate endpoints. */
-export async function detailsOf(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
-	const listed = tokens(entry.max_model_len) ?? tokens(recordOf(entry.meta).n_ctx_train);
+export async function readModelDetails(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
+	const listed = tokens(entry.max_model_len) ?? tokens(asRecord(entry.meta).n_ctx_train);
 	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
 	const contextLength = said.contextLength ?? listed ?? CONTEXT_LENGTH_UNKNOWN;
 	const embedding = said.embedding ?? EMBEDDING_NAME.test(String(entry.id));
@@ -44,7 +44,7 @@ async function askServer(server: LocalServer, product: string, model: string): P
 /** `model_info` has the length under a name with the architecture, such as `llama.context_length`. */
 async function askOllama(server: LocalServer, model: string): Promise<Said> {
 	const shown = (await server.postJson("/api/show", { model }))?.body ?? {};
-	const info = recordOf(shown.model_info);
+	const info = asRecord(shown.model_info);
 	const name = Object.keys(info).find((key) => key.endsWith(".context_length"));
 	const capabilities = Array.isArray(shown.capabilities) ? shown.capabilities : undefined;
 	return {
@@ -55,7 +55,7 @@ async function askOllama(server: LocalServer, model: string): Promise<Said> {
 }
 
 async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
-	const list = recordsOf((await server.getJson("/api/v0/models"))?.body.data);
+	const list = asRecords((await server.getJson("/api/v0/models"))?.body.data);
 	const entry = list.find(({ id }) => id === model) ?? {};
 	return {
 		contextLength: tokens(entry.loaded_context_length) ?? tokens(entry.max_context_length),
@@ -67,10 +67,10 @@ async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
 /** The context length with which the server was started. It may be smaller than the model's. */
 async function askLlamaCpp(server: LocalServer): Promise<Said> {
 	const props = (await server.getJson("/props"))?.body ?? {};
-	const settings = recordOf(props.default_generation_settings);
+	const settings = asRecord(props.default_generation_settings);
 	return {
 		contextLength: tokens(settings.n_ctx) ?? tokens(props.n_ctx),
-		images: recordOf(props.modalities).vision === true,
+		images: asRecord(props.modalities).vision === true,
 	};
 }
 
@@ -115,7 +115,7 @@ export function demoModelSpec(found: FoundModel): ModelSpec {
 		kind,
 		modes: new Set(kind === "chat" ? found.modes : []),
 		inputModalities: new Set<Modality>(found.images === true ? ["text", "image"] : ["text"]),
-		outputModalities: new Set([OUTPUT_OF[kind]]),
+		outputModalities: new Set([OUTPUT_MODALITIES[kind]]),
 		imageUrls: "data_only",
 		contextLength,
 		maxOutputTokens: kind === "chat" ? Math.min(found.maxOutputTokens, contextLength) : 0,

@@ -57,12 +57,12 @@ export function localServer(
 	};
 }
 
-export function recordOf(value: unknown): JsonRecord {
+export function asRecord(value: unknown): JsonRecord {
 	return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {};
 }
 
-export function recordsOf(value: unknown): JsonRecord[] {
-	return Array.isArray(value) ? value.map(recordOf) : [];
+export function asRecords(value: unknown): JsonRecord[] {
+	return Array.isArray(value) ? value.map(asRecord) : [];
 }
 
 /** The body as text; undefined if it is longer than any list of models. */

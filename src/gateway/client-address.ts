@@ -59,7 +59,7 @@ export function isLoopback(address: string): boolean {
 export const PASSED_ON_HEADER = "x-tollgate-passed-on";
 
 /** True if a proxy, trusted or not, passed the request on. `address` is the client's as far as known. */
-export function isPassedOn(headers: Headers, address: string): boolean {
+export function cameThroughProxy(headers: Headers, address: string): boolean {
 	const forwardedFor = headers.get("x-forwarded-for");
 	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
 	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));

@@ -22,7 +22,6 @@ const errors = <Code extends FaultCode>(status: number, ...codes: readonly Code[
 };
 interface ErrorKind {
 	readonly status: number;
-	/** OpenAI's error type. */
 	readonly type: string;
 }
 
@@ -70,29 +69,28 @@ function amountsOf(shortage: CreditShortage) {
 	};
 }
 
-export function statusOf(fault: Fault): number {
+export function faultStatus(fault: Fault): number {
 	return ERRORS[fault.code].status;
 }
 
 /** True if a retry is useless. A 503 without `retry-after` means that the model is not offered. */
-export function isFinal(fault: Fault): boolean {
+export function isRetryUseless(fault: Fault): boolean {
 	if (fault.retryAfterS !== undefined) return false;
-	return fault.isFinal || FINAL.has(statusOf(fault)) || fault.code === "service_unavailable";
+	return fault.isFinal || FINAL.has(faultStatus(fault)) || fault.code === "service_unavailable";
 }
 
-/** The complete error response. */
 export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
 	const { status } = ERRORS[fault.code];
 	const headers = jsonHeaders(requestId);
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
-	else if (isFinal(fault)) headers["x-should-retry"] = "false";
+	else if (isRetryUseless(fault)) headers["x-should-retry"] = "false";
 	if (status === 415 && fault.param === CODING_HEADER) headers["accept-encoding"] = "identity";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
 
 /** Converts any thrown value to a Fault. Its public text contains no text of an upstream. */
-export function faultOf(error: unknown): Fault {
+export function toFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
 	if (isUnstorableText(error))

@@ -13,7 +13,7 @@ import type { UnaryCall } from "../upstream/call/unary.ts";
 import type { TextReply } from "../upstream/chat/chat-answer.ts";
 import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
-import { type Bill, billOf, type OutputSize, usageRecord } from "./bill/bill.ts";
+import { type Bill, type OutputSize, priceTokens, usageRecord } from "./bill/bill.ts";
 import { type JsonBody, jsonReader } from "./body/json-body.ts";
 import type { Exchange } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
@@ -69,7 +69,8 @@ export function generatedText<
 		whole: {
 			call: ({ model, input }, context) => own.whole(model, context, input),
 			over: ({ prompt }) => prompt.letGo(),
-			bill: ({ input, admitted }, reply) => billOf(admitted.request, input.measure, reply.usage, reply.outputBytes, 0),
+			bill: ({ input, admitted }, reply) =>
+				priceTokens(admitted.request, input.measure, reply.usage, reply.outputBytes, 0),
 			write: (exchange, reply, bill) => ({
 				id: answerId(exchange),
 				object: object.whole,
@@ -121,7 +122,7 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
 		const { bytes, chunks, tokensLikely, isBroken } = output;
 		const likely = isBroken ? Math.min(chunks, tokensLikely ?? chunks) : tokensLikely;
-		return billOf(this.#request, this.#measure, usage, bytes, chunks, likely);
+		return priceTokens(this.#request, this.#measure, usage, bytes, chunks, likely);
 	}
 
 	/** Bytes bound uncounted tokens, since a token has at least one byte. */

@@ -3,12 +3,12 @@ import { type ObjectOptions, type Static, type TProperties, type TSchema, Type }
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
-import { isEssential } from "../catalog/request-fields.ts";
+import { isEssentialField } from "../catalog/request-fields.ts";
 import { bodyProblem } from "./body/body-problem.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "./exact-numbers.ts";
 
 /** A field that may be absent or null, which mean the same. */
-export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+export const nullish = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
 
@@ -16,31 +16,31 @@ export const openObject = <T extends TProperties>(members: T) => Type.Object(mem
 export const requestBody = <T extends TProperties>(fields: T) =>
 	openObject({ model: Type.String({ minLength: 1, description: "ID of a model: see GET /v1/models." }), ...fields });
 
-export const shortText = (maxLength: number) => optional(Type.String({ maxLength }));
+export const shortText = (maxLength: number) => nullish(Type.String({ maxLength }));
 
 /** Matches any name. TypeBox's default for records skips names that contain a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
 /** A map with values of one kind. `additionalProperties` would allocate a scope per check. */
-export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
+export const mapSchema = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
 const BIASES_MAX = 1_024;
 
 export const GENERATION_FIELDS = {
-	stream: optional(Type.Boolean()),
-	stream_options: optional(openObject({ include_usage: optional(Type.Boolean()) })),
-	max_tokens: optional(Type.Integer({ minimum: 1 })),
-	max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
-	n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-	temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-	top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-	frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-	presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-	seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 64 })),
-	stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
-	logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }), { maxProperties: BIASES_MAX })),
-	user: optional(Type.String()),
+	stream: nullish(Type.Boolean()),
+	stream_options: nullish(openObject({ include_usage: nullish(Type.Boolean()) })),
+	max_tokens: nullish(Type.Integer({ minimum: 1 })),
+	max_completion_tokens: nullish(Type.Integer({ minimum: 1 })),
+	n: nullish(Type.Integer({ minimum: 1, maximum: 128 })),
+	temperature: nullish(Type.Number({ minimum: 0, maximum: 2 })),
+	top_p: nullish(Type.Number({ minimum: 0, maximum: 1 })),
+	frequency_penalty: nullish(Type.Number({ minimum: -2, maximum: 2 })),
+	presence_penalty: nullish(Type.Number({ minimum: -2, maximum: 2 })),
+	seed: nullish(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 64 })),
+	stop: nullish(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
+	logit_bias: nullish(mapSchema(Type.Number({ minimum: -100, maximum: 100 }), { maxProperties: BIASES_MAX })),
+	user: nullish(Type.String()),
 };
 
 const LISTS = ["stop", "tools", "functions"] as const;
@@ -61,7 +61,7 @@ export function removeEmpty(body: Record<string, unknown>): void {
 }
 
 /** Reads the model's name before anything else. Fault invalid_request. */
-export function modelNameOf(body: Readonly<Record<string, unknown>>): string {
+export function readModelName(body: Readonly<Record<string, unknown>>): string {
 	if (typeof body.model !== "string" || body.model === "")
 		throw new Fault("invalid_request", "`model` must be the ID of a model: see GET /v1/models.", { param: "model" });
 	return body.model;
@@ -91,7 +91,7 @@ const NO_FIELDS: readonly string[] = [];
  * Returns the optional fields that the model supports, and the names of other fields. `own`: fields that the endpoint
  * reads itself; they are supported unless listed in `unsupported`. Fault unsupported_parameter.
  */
-export function honouredFields(
+export function supportedFields(
 	body: Readonly<Record<string, unknown>>,
 	model: Model,
 	own: ReadonlySet<string>,
@@ -123,14 +123,14 @@ function assertNoneRefused(ignored: readonly string[], body: Readonly<Record<str
 }
 
 function isRefused({ unsupportedParameters, kind }: Model, name: string, value: unknown): boolean {
-	if (unsupportedParameters === "reject_essential") return isEssential(kind, name, value);
+	if (unsupportedParameters === "reject_essential") return isEssentialField(kind, name, value);
 	return unsupportedParameters === "reject";
 }
 
 const CHOICES: readonly string[] = ["n"];
 
 /** Names of `n` and the output limits that the model does not support. */
-export function unsupportedOf({ n }: { n?: number | null }, model: Model): readonly string[] {
+export function unsupportedLimits({ n }: { n?: number | null }, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }

@@ -9,7 +9,7 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
 import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
-import { errorResponse, faultOf } from "./error-body.ts";
+import { errorResponse, toFault } from "./error-body.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
 import { INFERENCE_ENDPOINTS } from "./inference.ts";
 import { creditsAnswer, keyAnswer } from "./lookups/key-lookup.ts";
@@ -138,7 +138,7 @@ export function notFound(request: Request): Response {
 }
 
 /** For the outermost `onError`: an error response without the text of the error, which is a bug's. */
-export function escapedError(error: unknown, code: string | number): Response {
+export function uncaughtErrorResponse(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);
 	if (code === "PARSE" || code === "VALIDATION")
@@ -146,7 +146,7 @@ export function escapedError(error: unknown, code: string | number): Response {
 			new Fault("invalid_request", "The request is malformed. Compare it with /openapi.json."),
 			requestId,
 		);
-	return errorResponse(faultOf(error), requestId);
+	return errorResponse(toFault(error), requestId);
 }
 
 /** Paths of other services' interfaces, and what to use here instead. The first match counts. */

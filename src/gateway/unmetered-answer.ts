@@ -3,7 +3,7 @@ import { newRequestId } from "../base/id.ts";
 import type { KeyUse } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Connection } from "./connection.ts";
-import { errorResponse, faultOf } from "./error-body.ts";
+import { errorResponse, toFault } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
 
@@ -46,7 +46,7 @@ export function createUnmetered(
 			if (said instanceof Response) return said;
 			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
 		} catch (error) {
-			const fault = faultOf(error);
+			const fault = toFault(error);
 			deps.telemetry.stats.refuse(fault.code);
 			// Logs bugs here: otherwise only the client would see them.
 			if (fault.code === "internal_error")

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { creditLostRequests, deleteLostRequests } from "../batch/lost-requests.ts";
+import { deleteLostRequests, refundLostRequests } from "../batch/lost-requests.ts";
 import { endPromotions } from "../billing/adjustments.ts";
 import { markAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
@@ -17,7 +17,7 @@ import { deleteRefusals } from "../console/log/refused-log.ts";
 import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
 import { sampleService } from "../console/operator/service-figures.ts";
 import { deleteOldCounts } from "../console/rate-counter.ts";
-import { deleteUnproved, forgetSessions } from "../console/sign-in/auth-sign-up.ts";
+import { deleteOldSessions, deleteUnproved } from "../console/sign-in/auth-sign-up.ts";
 import { closeJournals } from "../console/statement/journal.ts";
 import { foldUsage, rollUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
@@ -126,7 +126,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(FORGET_MS, "proofs of companies' domains", () => recheckDomains(statements));
 	every(FORGET_MS, "old rate counters", () => deleteOldCounts(statements));
 	every(FORGET_MS, "unverified sign-ups", () => deleteUnproved(statements, clock.wallMs()));
-	every(FORGET_MS, "old sessions", () => forgetSessions(statements, clock.wallMs()));
+	every(FORGET_MS, "old sessions", () => deleteOldSessions(statements, clock.wallMs()));
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(statements));
 	every(LOOK_MS, "alerts of accounts", () => findAlerts(statements));
 	every(EXPIRING_MS, "alerts of expiring keys", () => notifyExpiring(statements));
@@ -139,7 +139,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 		deleteOldManagementClaims(statements, clock.wallMs()),
 	);
 	every(COLLECT_MS, "lost requests of batches", async () =>
-		deps.figures.lostWork(await creditLostRequests(statements, log)),
+		deps.figures.lostWork(await refundLostRequests(statements, log)),
 	);
 	every(COLLECT_MS, "ended promotional credit", () => endPromotions(statements));
 	every(FORGET_MS, "old lost requests", () => deleteLostRequests(statements));

@@ -3,9 +3,9 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { isMailAddress } from "../base/mail-address.ts";
 import { TAG } from "../catalog/account-limits.ts";
-import { type AppendedEntry, appendedOf } from "../cluster/control-log.ts";
+import { type AppendedEntry, toEntry } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
-import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
+import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
@@ -106,7 +106,7 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 	const rows = await statements<AccountRow>`
 		select a.*, account_etag(a) as etag from account a
 		where ${after}::text is null or id < ${after}::text order by id desc limit ${asked}`;
-	return listed(rows.map(recordOf), shown);
+	return toPageById(rows.map(recordOf), shown);
 }
 
 /** Suspends an account: once instances have applied the entry, only running requests continue. Fault `not_found`. */
@@ -151,7 +151,7 @@ export async function updateAccount(
 			select account_update(${id}, ${JSON.stringify({ name, state, timeZone, tags, tokensPerMinute })}::text::jsonb, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
 				audit_note(${auditNotesJson(...acts)}::text::jsonb, ${id}, ${id})`;
 		const { seq, at_micros } = onlyRow(rows);
-		return { id, entry: seq === null ? null : appendedOf({ seq, at_micros }) };
+		return { id, entry: seq === null ? null : toEntry({ seq, at_micros }) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}

@@ -52,26 +52,26 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 		/** Counts a failure. After too many, throws `rate_limit_exceeded` instead of the caller's error. */
 		count(address: string) {
 			const nowMs = deps.clock.monotonicMs();
-			const window = windowOf(networkOf(address), nowMs);
+			const window = windowOf(addressNetwork(address), nowMs);
 			window.failures += 1;
 			if (window.failures > options.perMinuteMax()) throw tooMany(window, nowMs);
 		},
 		/** Failures that the address may still have in its present window. */
 		left(address: string) {
 			const nowMs = deps.clock.monotonicMs();
-			const known = windows.get(networkOf(address));
+			const known = windows.get(addressNetwork(address));
 			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax();
 			return Math.max(0, options.perMinuteMax() - known.failures);
 		},
 		/** The fault for an address with too many failures. */
 		tooMany(address: string) {
 			const nowMs = deps.clock.monotonicMs();
-			return tooMany(windowOf(networkOf(address), nowMs), nowMs);
+			return tooMany(windowOf(addressNetwork(address), nowMs), nowMs);
 		},
 		/** Allows an address one attempt a second despite failures: 0 if now, else milliseconds until the next. */
 		takeTrickle(address: string) {
 			const nowMs = deps.clock.monotonicMs();
-			const window = windowOf(networkOf(address), nowMs);
+			const window = windowOf(addressNetwork(address), nowMs);
 			if (nowMs < window.trickleAtMs) return window.trickleAtMs - nowMs;
 			window.trickleAtMs = nowMs + TRICKLE_MS;
 			return 0;
@@ -81,7 +81,7 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 }
 
 /** An IPv4 address, or the /64 network of an IPv6 address, since one customer usually has a whole /64. */
-export function networkOf(address: string): string {
+export function addressNetwork(address: string): string {
 	const bare = address.split("%")[0] ?? "";
 	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);
 	if (mapped?.[1] !== undefined) return mapped[1];
@@ -95,8 +95,8 @@ export function networkOf(address: string): string {
 }
 
 /** The /24 or /48 network of an address: all of its addresses may belong to one owner. */
-export function siteOf(address: string): string {
-	const network = networkOf(address);
+export function addressSite(address: string): string {
+	const network = addressNetwork(address);
 	return network
 		.split(network.includes(":") ? ":" : ".")
 		.slice(0, 3)

@@ -1,15 +1,15 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { type AppendedEntry, type AppendedRow, appendedOf } from "../cluster/control-log.ts";
-import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
+import { type AppendedEntry, type AppendedRow, toEntry } from "../cluster/control-log.ts";
+import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
-import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
+import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-record.ts";
 import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
@@ -137,7 +137,7 @@ export async function revokeKey(
 		select control_append('key', k.id, k.fields) as seq, control_at() as at_micros,
 			audit_note(${auditNotesJson(act)}::text::jsonb, k.id, k.account_id) from k`;
 	if (row === undefined) throw new Fault("not_found", "There is no key {id}.", { values: { id: key.id } });
-	return { id: key.id, ...appendedOf(row) };
+	return { id: key.id, ...toEntry(row) };
 }
 
 /**
@@ -170,7 +170,7 @@ export async function rotateKey(
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
 				left join api_key o on o.id = ${key.id}`;
 		assert(row !== undefined, "a rotation says which key it made");
-		return { id: row.id, secret, ...appendedOf(row) };
+		return { id: row.id, secret, ...toEntry(row) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}
@@ -196,7 +196,7 @@ export async function updateKey(
 				${match === null ? null : JSON.stringify(match)}::text::jsonb, ${activeMost}::integer) as seq, control_at() as at_micros,
 				audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, (select k.account_id from api_key k where k.id = ${key.id}))`;
 		assert(row !== undefined, "a change of a key says its entry");
-		return { id: key.id, ...appendedOf(row) };
+		return { id: key.id, ...toEntry(row) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}
@@ -236,7 +236,7 @@ export async function listKeys(
 			and (${personId}::text is null or key_is_of(k, ${personId}::text))
 			and (${projectId}::text is null or k.project_id = ${projectId}::text)
 		order by k.id desc limit ${asked}`;
-	return listed(rows.map(recordOf), shown);
+	return toPageById(rows.map(recordOf), shown);
 }
 
 interface KeyRow extends LimitedRow {
@@ -266,7 +266,7 @@ function recordOf(row: KeyRow): KeyRecord {
 		prefix: row.prefix,
 		lastFour: row.last_four,
 		state: row.state,
-		...limitedOf(row),
+		...toLimitedRecord(row),
 		expiresAtMs: row.expires_at?.getTime() ?? null,
 		readsOnly: row.reads_only,
 		projectId: row.project_id,

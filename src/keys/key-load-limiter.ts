@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { createFairQueue } from "../base/fair-pool.ts";
 import { Fault } from "../base/fault.ts";
 import { invalidApiKey } from "./bearer.ts";
-import { type FailedAttempts, networkOf, siteOf } from "./failed-attempts.ts";
+import { addressNetwork, addressSite, type FailedAttempts } from "./failed-attempts.ts";
 import type { KeyEntry } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
@@ -79,7 +79,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 	}
 
 	async function ask(digest: Digest, address: string): Promise<Entry> {
-		const leave = await queries.enter(siteOf(address));
+		const leave = await queries.enter(addressSite(address));
 		let keepMs = 0;
 		try {
 			const entry = await keyring.load(digest);
@@ -125,7 +125,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 
 	return {
 		find(digest, address) {
-			const network = networkOf(address);
+			const network = addressNetwork(address);
 			const name = `${network} ${digest}`;
 			const first = asked.get(name);
 			if (first !== undefined) return findToo(first, address);

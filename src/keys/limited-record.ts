@@ -33,7 +33,7 @@ export interface LimitedRow {
 	tokens_per_minute: number | null;
 }
 
-export function limitedOf(row: LimitedRow): LimitedRecord {
+export function toLimitedRecord(row: LimitedRow): LimitedRecord {
 	return {
 		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
 		capPeriod: row.cap_period,

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
+import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
@@ -116,7 +116,7 @@ export async function listManagementKeys(
 		select k.*, u.email, k.made_by = ${COMMAND_LINE} or coalesce(u.operator, false) as backed, clock_timestamp() as now
 		from management_key k left join console_user u on u.id = k.made_by
 		where ${after}::text is null or k.id < ${after}::text order by k.id desc limit ${asked}`;
-	return listed(rows.map(recordOf), shown);
+	return toPageById(rows.map(recordOf), shown);
 }
 
 /** Finds a key, in any state, by digest or id; null if there is none. */

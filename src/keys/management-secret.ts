@@ -1,4 +1,4 @@
-import { type Digest, type Secret, secretsOf } from "./secret.ts";
+import { createSecretFormat, type Digest, type Secret } from "./secret.ts";
 
 /** A management key's text, with correct form and checksum. A type of its own, so that no API key is passed. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
@@ -12,7 +12,7 @@ export const {
 	derive: derivedManagementSecret,
 	parse: parseManagementSecret,
 	shown: shownOfManagementSecret,
-} = secretsOf<ManagementSecret>("tgm");
+} = createSecretFormat<ManagementSecret>("tgm");
 
 /** Digest with the pepper, as for API keys. The hashed text contains a space, so no API key has the same digest. */
 export function managementDigest(digest: Digest, secret: ManagementSecret): ManagementKeyDigest {

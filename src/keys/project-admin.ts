@@ -1,14 +1,14 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { type AppendedEntry, type AppendedRow, appendedOf } from "../cluster/control-log.ts";
-import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
+import { type AppendedEntry, type AppendedRow, toEntry } from "../cluster/control-log.ts";
+import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
-import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
+import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-record.ts";
 
 /** Settings of a project, which keys have too. */
 export type ProjectSettings = Pick<
@@ -94,7 +94,7 @@ async function patchProject(
 				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
 				audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, (select p.account_id from project p where p.id = ${id}))`;
 		assert(row !== undefined, "a change of a project says its entry");
-		return { id, ...appendedOf(row) };
+		return { id, ...toEntry(row) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}
@@ -130,7 +130,7 @@ export async function listProjects(
 			and (${memberId}::text is null or exists (
 				select 1 from project_member m where m.project_id = p.id and m.user_id = ${memberId}::text))
 		order by p.id desc limit ${asked}`;
-	return listed(rows.map(recordOf), shown);
+	return toPageById(rows.map(recordOf), shown);
 }
 
 interface ProjectRow extends LimitedRow {
@@ -150,7 +150,7 @@ function recordOf(row: ProjectRow): ProjectRecord {
 		accountId: row.account_id,
 		name: row.name,
 		state: row.state,
-		...limitedOf(row),
+		...toLimitedRecord(row),
 		keys: Number(row.keys),
 		createdAtMs: row.created_at.getTime(),
 		archivedAtMs: row.archived_at?.getTime() ?? null,

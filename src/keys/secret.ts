@@ -21,7 +21,7 @@ const SHOWN_CHARS = 4;
  * Functions for one kind of secret: `<kind>_<service>_`, 40 random Base62 characters, and their CRC-32 in 6 Base62
  * characters, by which secret scanners recognize it.
  */
-export function secretsOf<Text extends string>(kind: string) {
+export function createSecretFormat<Text extends string>(kind: string) {
 	const beginning = `${kind}_`;
 	// At most three parts: the runtime joins up to three in one allocation.
 	const prefixOf = (serviceName: string) => `${beginning}${serviceName}_`;
@@ -59,7 +59,7 @@ export const {
 	derive: derivedSecret,
 	parse: parseSecret,
 	shown: shownParts,
-} = secretsOf<Secret>("sk");
+} = createSecretFormat<Secret>("sk");
 
 function withChecksum(body: string): string {
 	return body + checksum(body);

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
-import { type ArchivePlace, openArchive } from "./archive-place.ts";
+import { type ArchiveStorage, openArchive } from "./archive-place.ts";
 
 /** Day, kind and seals stated in an archive file, and the result of checking its rows. */
 export interface CheckedArchive {
@@ -111,7 +111,7 @@ export async function checkPath(path: string): Promise<CheckedArchive[]> {
  * Checks all files in the order of their days. Also checks the chain: no day is missing, and each seal contains the
  * seal of the day before.
  */
-export async function checkArchives(place: ArchivePlace): Promise<CheckedArchive[]> {
+export async function checkArchives(place: ArchiveStorage): Promise<CheckedArchive[]> {
 	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));
 	const checked: CheckedArchive[] = [];
 	for (const name of names) {

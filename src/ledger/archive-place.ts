@@ -9,7 +9,7 @@ import { openBucket, type S3Bucket } from "../files/bucket.ts";
 export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3Bucket; readonly prefix: string };
 
 /** Files of an archive by name; a file is never overwritten. */
-export interface ArchivePlace {
+export interface ArchiveStorage {
 	readonly name: string;
 	names(): Promise<readonly string[]>;
 	has(name: string): Promise<boolean>;
@@ -30,11 +30,11 @@ const WORK_FOLDER = "tollgate-archive-";
 const PART_KEPT_MS = 86_400_000;
 
 /** Opens the archive. `signal` aborts calls to a bucket that does not respond. */
-export function openArchive(address: ArchiveAddress, signal?: AbortSignal, clock: Clock = systemClock): ArchivePlace {
+export function openArchive(address: ArchiveAddress, signal?: AbortSignal, clock: Clock = systemClock): ArchiveStorage {
 	return "folder" in address ? inFolder(address.folder, clock) : inBucket(address, { signal, clock });
 }
 
-function inFolder(folder: string, clock: Clock): ArchivePlace {
+function inFolder(folder: string, clock: Clock): ArchiveStorage {
 	const pathOf = (name: string) => join(folder, name);
 	return {
 		name: folder,
@@ -61,7 +61,7 @@ function inFolder(folder: string, clock: Clock): ArchivePlace {
 function inBucket(
 	address: { readonly bucket: S3Bucket; readonly prefix: string },
 	deps: { readonly clock: Clock; readonly signal: AbortSignal | undefined },
-): ArchivePlace {
+): ArchiveStorage {
 	const { prefix } = address;
 	const bucket = openBucket(deps, address.bucket, DEADLINE_MS);
 	const parts = new Map<string, WorkFolder>();

@@ -3,7 +3,7 @@ import type { Statements } from "../db/statements.ts";
 import { checkArchive } from "./archive-check.ts";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, parquetSchema, rowOfValues, valuesOfRow } from "./archive-columns.ts";
-import type { ArchivePlace } from "./archive-place.ts";
+import type { ArchiveStorage } from "./archive-place.ts";
 
 /** Rows per page, each written as one row group. */
 const PAGE_ROWS = 5_000;
@@ -39,7 +39,7 @@ export interface ArchiveOptions {
  */
 export async function archiveDays(
 	statements: Statements,
-	place: ArchivePlace,
+	place: ArchiveStorage,
 	{ own, onDay = () => {}, signal }: ArchiveOptions,
 ): Promise<string[]> {
 	const written: string[] = [];
@@ -95,7 +95,7 @@ interface FileToWrite {
 	readonly signal: AbortSignal | undefined;
 }
 
-async function writeFile(statements: Statements, place: ArchivePlace, file: FileToWrite): Promise<void> {
+async function writeFile(statements: Statements, place: ArchiveStorage, file: FileToWrite): Promise<void> {
 	const { day, kind, name, signal } = file;
 	const { fileWriter, ParquetWriter } = await import("hyparquet-writer");
 	const part = await place.part(name);

@@ -16,7 +16,7 @@ import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
 
 /** Returns an epoch's start and end by the database's clock. Start and number together identify an epoch. */
-export type TimesOf = (
+export type ReadEpochTimes = (
 	epoch: JournalOwner,
 ) => Promise<{ readonly began?: string | undefined; readonly ended?: string | undefined }>;
 
@@ -29,7 +29,7 @@ export interface EpochParts {
 	heartbeats: HeartbeatStore;
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
-	timesOf: TimesOf;
+	timesOf: ReadEpochTimes;
 	/** Journals whose settlements are all in Postgres, kept in case a failover loses commits. */
 	kept: KeptJournals;
 	counts?: LedgerCounts;

@@ -17,7 +17,7 @@ import { type JournalOwner, openJournalHome } from "./journal-home.ts";
 import { openKeptJournals } from "./kept-journals.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
 import { createLeftJournals } from "./left-journals.ts";
-import { type OwnerState, ownerStateOf, untilSilent } from "./lost-journal.ts";
+import { type OwnerState, untilSilent, waitForOwnerState } from "./lost-journal.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 
 export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
@@ -190,7 +190,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		// Epochs of this process need no wait.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
 		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
-		return ownerStateOf({ untilSilent: silent, journals: parts.journals }, id);
+		return waitForOwnerState({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
 	/** Replaces an epoch whose journal's folder was removed, because a crash could not be replayed. */

@@ -17,7 +17,7 @@ import {
 	writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { canMap, createMappedFile, PIECE_BYTES } from "./mapped-file.ts";
+import { createMappedFile, PIECE_BYTES, supportsMapping } from "./mapped-file.ts";
 
 /** Storage of one epoch's journal, which is a folder; in memory in the simulation. */
 export interface JournalDisk {
@@ -77,7 +77,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		mkdirSync(path, { recursive: true, mode: 0o700 });
 		putReserveBy(reserve);
 	}
-	const maps = options.create && options.maps !== false && canMap(statfsSync(path).type);
+	const maps = options.create && options.maps !== false && supportsMapping(statfsSync(path).type);
 	/** Identity of each segment's file. */
 	const segments = new Map<string, string | undefined>();
 	return {

@@ -48,7 +48,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 }
 
 /** Yields a segment's settlements up to the first damaged record. */
-export function* settlementsIn(bytes: Uint8Array): Generator<SettledEvent> {
+export function* readSettlements(bytes: Uint8Array): Generator<SettledEvent> {
 	for (const { kind, body } of readRecords(bytes)) if (kind === RecordKind.settle) yield JSON.parse(body);
 }
 

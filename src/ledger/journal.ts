@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { SettledEvent } from "./event.ts";
 import { DiskFull, isSystemError, type JournalDisk, type JournalFile, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
-import { settlementsIn } from "./journal-reader.ts";
+import { readSettlements } from "./journal-reader.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
 import { createCarrySync, createJournalSync } from "./journal-sync.ts";
 
@@ -262,7 +262,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 				for (const name of disk.list()) {
 					const bytes = disk.read(name);
 					const without = waiting();
-					for (const event of settlementsIn(bytes)) if (!without.has(event.id)) yield event;
+					for (const event of readSettlements(bytes)) if (!without.has(event.id)) yield event;
 				}
 			} finally {
 				readings -= 1;

@@ -11,14 +11,14 @@ import { createJournalCompactor } from "./journal-compactor.ts";
 import { isSystemError } from "./journal-disk.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import { type Outcome, type Progress, settledEvent } from "./outcome.ts";
-import { take } from "./slice.ts";
+import { holdCredit } from "./slice.ts";
 import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import { createUnacknowledged } from "./unacknowledged.ts";
 import type { Writer } from "./writer.ts";
 
 export type Hold = HoldOf<Ledger>;
 
-export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
+export type DrawRequest = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
 /**
  * The credit of one epoch. Reservations are synchronous: from slices in memory, after a record in the journal. Each is
@@ -32,7 +32,7 @@ export interface Ledger {
 	 */
 	reserve(admitted: AdmittedEvent): Hold | undefined;
 	/** Gets the credit that `reserve` lacked. Null: try again; otherwise the first budget with too little. */
-	draw(request: Drawing, amount: NanoUsd): Promise<Shortage | null>;
+	draw(request: DrawRequest, amount: NanoUsd): Promise<Shortage | null>;
 	/** Records in the journal, before a part of the answer is sent, the bound of what the client will have received. */
 	progress(hold: Hold, progress: Progress): void;
 	/** Ends a hold. On return the journal has the settlement. */
@@ -106,8 +106,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	/** Reserves the cost above the bound from free credit of all budgets. Returns the uncovered part. */
 	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
 		const excess = subUsd(cost, hold.reserved);
-		const covered = minUsd(excess, freeOf(hold));
-		for (const slice of [hold.account, hold.key, ...hold.further]) take(slice, covered);
+		const covered = minUsd(excess, freeCredit(hold));
+		for (const slice of [hold.account, hold.key, ...hold.further]) holdCredit(slice, covered);
 		hold.reserved = addUsd(hold.reserved, covered);
 		log.warn("a request cost more than its bound", {
 			request: hold.admitted.id,
@@ -181,9 +181,9 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const what = problem();
 			if (what !== undefined) throw unavailable(what);
 			const segment = admitToJournal(journal, admitted);
-			take(account, amount);
-			take(key, amount);
-			for (const slice of further) take(slice, amount);
+			holdCredit(account, amount);
+			holdCredit(key, amount);
+			for (const slice of further) holdCredit(slice, amount);
 			compactJournal();
 			const isAwaited = mode === "remote";
 			const lowering = slices.lowerings();
@@ -298,7 +298,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 }
 
 /** Free credit on this instance: the least of all budgets of the hold. */
-export function freeOf({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
+export function freeCredit({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
 	let free = minUsd(account.free, key.free);
 	for (const slice of further) free = minUsd(free, slice.free);
 	return free;

@@ -1,5 +1,5 @@
 import type { HeartbeatStore } from "../cluster/heartbeat.ts";
-import type { TimesOf } from "./epoch.ts";
+import type { ReadEpochTimes } from "./epoch.ts";
 import {
 	type FoundJournal,
 	type JournalClaim,
@@ -10,7 +10,7 @@ import {
 import type { KeptJournals } from "./kept-journals.ts";
 import { type LedgerCounts, tellingNew } from "./ledger-counts.ts";
 import type { OwnerState } from "./lost-journal.ts";
-import { type HandInDeps, RecordsRefused, replay } from "./recovery.ts";
+import { type HandInDeps, RecordsRefused, replayJournal } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** Journals replayed at once, each with a segment in memory. */
@@ -26,7 +26,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	instanceId: string;
 	/** Waits until it is known whether the instance that wrote a journal still runs; the journal may be a copy. */
 	standingOf: (owner: JournalOwner) => Promise<OwnerState>;
-	timesOf: TimesOf;
+	timesOf: ReadEpochTimes;
 	heartbeats: Pick<HeartbeatStore, "position">;
 	kept: KeptJournals;
 	counts?: LedgerCounts;
@@ -114,7 +114,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 				if (isKept && deps.counts) deps.counts.sentAgain += count;
 			});
 			const { server } = await deps.heartbeats.position();
-			const counts = await replay({ ...deps, store, stepAside, refused: [] }, claim.disk);
+			const counts = await replayJournal({ ...deps, store, stepAside, refused: [] }, claim.disk);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was replayed", { ...named, ...counts });
 			const { ended } = await deps.timesOf(inBooks);
 			if ((await deps.heartbeats.position()).server !== server) throw new Error("the database moved to another server");

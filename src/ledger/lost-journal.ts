@@ -131,7 +131,7 @@ interface StandingDeps {
  * needs proof: an epoch without a journal on this machine must renew its lease twice, because an epoch that has just
  * joined may have no journal yet.
  */
-export async function ownerStateOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
+export async function waitForOwnerState({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
 	const seen = new Set<number>();
 	for (;;) {
 		const running = await runningOf(untilSilent(id));

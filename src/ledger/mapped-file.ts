@@ -10,7 +10,7 @@ const SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994]);
  * True if storing to an already written page always succeeds. On copy-on-write file systems (btrfs, ZFS) and network
  * file systems a full disk would raise a signal that ends the process.
  */
-export function canMap(systemType: number): boolean {
+export function supportsMapping(systemType: number): boolean {
 	return SYSTEMS.has(systemType >>> 0);
 }
 

@@ -21,7 +21,7 @@ export function createBooksHistory(statements: Statements) {
 				insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
 				returning id, at, ok, by, checks`;
 			if (row === undefined) throw new Error("an inserted row is returned");
-			return booksRunOf(row);
+			return parseBooksRun(row);
 		},
 		/** Newest check of the last `withinMs`, by any instance. */
 		async newest(withinMs: number): Promise<BooksRun | undefined> {
@@ -30,7 +30,7 @@ export function createBooksHistory(statements: Statements) {
 				select id, at, ok, by, checks from reconciliation_run
 				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
 				order by id desc limit 1`;
-			return row === undefined ? undefined : booksRunOf(row);
+			return row === undefined ? undefined : parseBooksRun(row);
 		},
 	};
 }
@@ -43,7 +43,7 @@ export async function lastBooksCheck(statements: Statements): Promise<{ ok: bool
 	return row;
 }
 
-export function booksRunOf(row: BooksRow): BooksRun {
+export function parseBooksRun(row: BooksRow): BooksRun {
 	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
 }
 

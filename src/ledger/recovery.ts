@@ -1,10 +1,10 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { isDatabaseAway } from "../db/outage.ts";
+import { isDatabaseDown } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { readJournal } from "./journal-reader.ts";
-import { isHeld, settleLate } from "./settling.ts";
+import { settleLate, waitsForRow } from "./settling.ts";
 import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 const BATCH_REQUESTS = 500;
@@ -37,7 +37,7 @@ export interface HandInDeps {
  * Writes a journal to Postgres while reading it, then closes the epoch. Each step may be repeated after a crash. Memory
  * holds one segment, one batch, the requests that were running, and up to `HELD_MAX` settlements that wait.
  */
-export async function replay(
+export async function replayJournal(
 	deps: HandInDeps,
 	disk: JournalDisk,
 ): Promise<{ settled: number; recovered: number; damagedBytes: number }> {
@@ -96,11 +96,11 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 	const waiting = await untilDone(deps, async () => {
 		try {
 			const { late, busy } = await store.flush([...left], "[]");
-			if (!late) return [...left].filter((one) => isHeld(one, busy));
+			if (!late) return [...left].filter((one) => waitsForRow(one, busy));
 			return await settleLate(store, [...left], (one) => left.delete(one));
 		} catch (error) {
 			const isExceeded = error instanceof LeaseExceeded;
-			if (!isExceeded && (isDatabaseAway(error) || deps.isStopping())) throw error;
+			if (!isExceeded && (isDatabaseDown(error) || deps.isStopping())) throw error;
 			if (batch.length > 1) return undefined;
 			if (!isExceeded) {
 				refusals += 1;

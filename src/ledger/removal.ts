@@ -1,12 +1,12 @@
 import type { Statements } from "../db/statements.ts";
-import { inSteps, type SealDeps, STEP_ROWS } from "./seals.ts";
+import { runSteps, type SealDeps, STEP_ROWS } from "./seals.ts";
 
 /**
  * Deletes settled requests of sealed days that ended more than `days` ago; with `archived`, only of archived days.
  * Works in bounded, resumable steps, one process at a time. Returns the number deleted.
  */
 export function removeUsage({ statements, clock }: SealDeps, days: number, archived: boolean): Promise<number> {
-	return inSteps(clock, async () => {
+	return runSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "idle" | "busy"; removed: string }>`
 			select state, removed from removal_usage(${days}::integer, ${archived}::boolean, ${STEP_ROWS}::integer)`;
 		return { count: Number(row?.removed ?? 0), more: row?.state === "more" };
@@ -20,7 +20,7 @@ interface RemovedRow {
 }
 
 const removeRows = ({ clock }: SealDeps, step: () => Promise<readonly RemovedRow[]>) =>
-	inSteps(clock, async () => {
+	runSteps(clock, async () => {
 		const [row] = await step();
 		return { count: Number(row?.removed ?? 0), more: Number(row?.seen ?? row?.removed ?? 0) === STEP_ROWS };
 	});

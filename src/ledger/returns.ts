@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { isDatabaseAway } from "../db/outage.ts";
+import { isDatabaseDown } from "../db/outage.ts";
 import type { LedgerStore, ReturnRequest } from "./store.ts";
 
 const RETURNS_A_STATEMENT = 1_000;
@@ -47,7 +47,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 				await sleep(clock, busyMs);
 				busyMs = Math.min(2 * busyMs, BUSY_RETRY_MS_MAX);
 			} catch (error) {
-				if (isDatabaseAway(error)) {
+				if (isDatabaseDown(error)) {
 					log.warn("no answer to returns of credit; retrying", { returns: left.length, error });
 					await sleep(clock, RETRY_MS);
 				} else if (left.length > 1) {

@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
+import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
-import { viewOf } from "../db/view-of.ts";
+import { toView } from "../db/view-of.ts";
 import { displaySumOfColumn, type NanoUsd } from "../money/nano-usd.ts";
 
 /** Rows per statement, which takes some tens of milliseconds. */
@@ -16,7 +16,7 @@ export interface SealDeps {
 }
 
 /** Repeats a bounded step until there is no more or the call's time is over. Returns the sum of the counts. */
-export async function inSteps(clock: Clock, step: () => Promise<{ count: number; more: boolean }>): Promise<number> {
+export async function runSteps(clock: Clock, step: () => Promise<{ count: number; more: boolean }>): Promise<number> {
 	const untilMs = clock.monotonicMs() + RUN_MS;
 	let sum = 0;
 	for (let more = true; more && clock.monotonicMs() < untilMs; ) {
@@ -29,7 +29,7 @@ export async function inSteps(clock: Clock, step: () => Promise<{ count: number;
 
 /** Seals past days in bounded, resumable steps, one process at a time. Returns the number of sealed days. */
 export function sealDays({ statements, clock }: SealDeps): Promise<number> {
-	return inSteps(clock, async () => {
+	return runSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "sealed" | "idle" | "busy" }>`
 			select state from books_seal(${STEP_ROWS}::integer)`;
 		const isSealed = row?.state === "sealed";
@@ -52,7 +52,7 @@ async function sealLeases(statements: Statements): Promise<void> {
  */
 export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
 	let left = rowsMax;
-	return inSteps(clock, async () => {
+	return runSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "rest" | "busy"; seen: string }>`
 			select state, seen from books_verify(${Math.min(STEP_ROWS, left)}::integer)`;
 		const count = Number(row?.seen ?? 0);
@@ -86,10 +86,10 @@ export async function listSeals(statements: Statements, page: Page): Promise<Lis
 			d.entry_rows::float8 as entries, encode(d.seal, 'hex') as seal, d.verified_at, d.problem
 		from sealed_day d where ${after}::text is null or d.day < ${after}::text::date order by d.day desc limit ${asked}`;
 	const days = rows.map(({ charged, ...row }) => ({
-		...viewOf<Omit<SealedDay, "charged">>(row),
+		...toView<Omit<SealedDay, "charged">>(row),
 		charged: displaySumOfColumn(charged),
 	}));
-	return listed(days, shown);
+	return toPageById(days, shown);
 }
 
 function isDay(text: string): boolean {

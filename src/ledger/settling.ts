@@ -3,7 +3,7 @@ import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { Settlements } from "./settled-columns.ts";
 import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
-export interface Settled {
+export interface SettleResult {
 	/** Indexes of settlements that were not recorded, because they need a locked row. */
 	readonly held: ReadonlySet<number>;
 	/** Number of settlements that exceeded their leases and were therefore settled like those of an ended epoch. */
@@ -17,7 +17,7 @@ export const NONE_HELD: ReadonlySet<number> = new Set();
  * charges unless the database lost a grant in a failover or restore. Settlements that do not fit are settled like those
  * of an ended epoch: from available credit, and the rest is written off.
  */
-export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
+export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<SettleResult> {
 	try {
 		const { late, busy } = await store.flush(batch, openJson);
 		if (late) {
@@ -26,7 +26,7 @@ export async function settleBatch(store: LedgerStore, batch: Settlements, openJs
 			const held = placesOf(events, (event) => waiting.has(event));
 			return { held, forgotten: 0 };
 		}
-		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => isHeld(event, busy));
+		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => waitsForRow(event, busy));
 		return { held, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;
@@ -34,7 +34,7 @@ export async function settleBatch(store: LedgerStore, batch: Settlements, openJs
 	}
 }
 
-async function settleEach(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
+async function settleEach(store: LedgerStore, batch: Settlements, openJson: string): Promise<SettleResult> {
 	if (openJson !== "[]") await store.flush([], openJson);
 	const held = new Set<number>();
 	let forgotten = 0;
@@ -44,7 +44,7 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 			throw error;
 		});
 		if (fits && !fits.late) {
-			if (isHeld(event, fits.busy)) held.add(place);
+			if (waitsForRow(event, fits.busy)) held.add(place);
 			continue;
 		}
 		if ((await settleLate(store, [event])).length > 0) held.add(place);
@@ -86,5 +86,5 @@ function placesOf(batch: Settlements, chosen: (event: SettledEvent) => boolean):
 	return new Set([...batch].flatMap((event, place) => (chosen(event) ? [place] : [])));
 }
 
-export const isHeld = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
+export const waitsForRow = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);

@@ -72,7 +72,7 @@ export function isContested(slice: Slice, nowMs: number): boolean {
 }
 
 /** Moves an amount from free to held. */
-export function take(slice: Slice, amount: NanoUsd): void {
+export function holdCredit(slice: Slice, amount: NanoUsd): void {
 	slice.free = subUsd(slice.free, amount);
 	slice.held = addUsd(slice.held, amount);
 }

@@ -55,7 +55,7 @@ export interface Recall {
 	readonly ticket: number;
 }
 
-export interface Flushed {
+export interface FlushResult {
 	/** True if the epoch's leases are being closed: nothing was recorded. */
 	readonly late: boolean;
 	/** Number of settlements that were new to Postgres. */
@@ -73,7 +73,7 @@ export interface LedgerStore {
 	/** Returns credit to the budgets. Resolves with the ops that were skipped because of a locked row. */
 	giveBack(requests: readonly ReturnRequest[]): Promise<ReadonlySet<string>>;
 	/** `openJson`: array of AdmittedEvent. Rejects with LeaseExceeded, which is final, if charges exceed the leases. */
-	flush(settled: Settlements, openJson: string): Promise<Flushed>;
+	flush(settled: Settlements, openJson: string): Promise<FlushResult>;
 	/**
 	 * Settles one SettledEvent (JSON) of an epoch whose leases are closed. Returns the cost written off; undefined if it
 	 * was settled before.

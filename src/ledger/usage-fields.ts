@@ -73,7 +73,7 @@ export const COUNT_NAMES = USAGE_FIELD_NAMES.filter((name) => usageField(name).c
 
 export type CountColumns = { readonly [Name in CountName as UsageFields[Name]["column"]]: number };
 
-export function countsOf(row: CountColumns): Readonly<Record<CountName, number>> {
+export function readCounts(row: CountColumns): Readonly<Record<CountName, number>> {
 	const columns: Readonly<Record<string, number>> = row;
 	return Object.fromEntries(COUNT_NAMES.map((name) => [name, columns[usageField(name).column]])) as Record<
 		CountName,

@@ -1,14 +1,14 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { SlotPool } from "../base/slot-pool.ts";
-import { DatabaseTimeout, isDatabaseAway } from "../db/outage.ts";
+import { DatabaseTimeout, isDatabaseDown } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import { createFlushSchedule } from "./flush-schedule.ts";
 import { tellingNew } from "./ledger-counts.ts";
 import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
 import { SettledColumns } from "./settled-columns.ts";
 import { createSettledQueue } from "./settled-queue.ts";
-import { NONE_HELD, type Settled, settleBatch } from "./settling.ts";
+import { NONE_HELD, type SettleResult, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A running request. Postgres gets its hold if it is still running at the next flush. */
@@ -141,7 +141,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		return settledNow.held;
 	}
 
-	function noteForgotten({ forgotten }: Settled): void {
+	function noteForgotten({ forgotten }: SettleResult): void {
 		if (forgotten > 0)
 			log.error("settlements exceed the database's grants; settling them as late", { settlements: forgotten });
 	}
@@ -179,7 +179,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	/** Logs an outage once, at its start. Logs each refusal, because it concerns a single record. */
 	function noteFailed(settlements: number, error: unknown): void {
-		const away = isDatabaseAway(error);
+		const away = isDatabaseDown(error);
 		if (away) {
 			log.debug("a flush failed; retrying", { settlements, error });
 			outage.began(settled.length(), error);

@@ -2,13 +2,13 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import {
-	advance,
-	countAt,
+	advanceWindow,
 	freeAtMs,
 	giveBackTokens,
 	type RateWindow,
 	type RequestWindow,
-	tokensOf,
+	slidingCount,
+	tokenWindow,
 	WINDOW_MS,
 	windowStart,
 	zeroAtMs,
@@ -103,7 +103,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			usage = { sinceMs, ...counts, rateShare: undefined, runningShare: undefined, tokensShare: undefined };
 			usages.set(keyId, usage);
 		}
-		advance(usage, nowMs, clock);
+		advanceWindow(usage, nowMs, clock);
 		return usage;
 	}
 
@@ -116,9 +116,9 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 				return;
 			}
 			const [keyId, usage] = value;
-			advance(usage, nowMs, clock);
+			advanceWindow(usage, nowMs, clock);
 			const isIdle = usage.running === 0 && !isDrawn(usage);
-			if (isIdle && (evenCounted || countAt(usage, nowMs) === 0)) forget(keyId, usage);
+			if (isIdle && (evenCounted || slidingCount(usage, nowMs) === 0)) forget(keyId, usage);
 		}
 	}
 
@@ -138,7 +138,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		const member = SHARE_OF[kind];
 		usage[member] ??= shares.obtain(keyId, kind, () => {
 			const nowMs = clock.monotonicMs();
-			advance(usage, nowMs, clock);
+			advanceWindow(usage, nowMs, clock);
 			return Math.ceil(countOf(usage, kind, nowMs));
 		});
 		shares.limitTo(usage[member], limit);
@@ -211,7 +211,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			usage.running -= 1;
 			const nowMs = clock.monotonicMs();
 			if (spare !== 0) {
-				advance(usage, nowMs, clock);
+				advanceWindow(usage, nowMs, clock);
 				giveBackTokens(usage, spare, enteredMs);
 			}
 			giveBackContested(usage.runningShare, nowMs);
@@ -252,10 +252,10 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 const isDrawn = ({ rateShare, runningShare, tokensShare }: Usage) =>
 	rateShare?.drawing !== undefined || runningShare?.drawing !== undefined || tokensShare?.drawing !== undefined;
 
-const windowOf = (usage: Usage, kind: WindowKind): RateWindow => (kind === "rate" ? usage : tokensOf(usage));
+const windowOf = (usage: Usage, kind: WindowKind): RateWindow => (kind === "rate" ? usage : tokenWindow(usage));
 
 const countOf = (usage: Usage, kind: LimitKind, nowMs: number) =>
-	kind === "running" ? usage.running : countAt(windowOf(usage, kind), nowMs);
+	kind === "running" ? usage.running : slidingCount(windowOf(usage, kind), nowMs);
 
 function refusal(
 	id: string,
@@ -294,7 +294,7 @@ function limitHolder(id: string): string {
 
 /** When a retry may succeed, as counts of this or other instances decay. Of the others only the rate is known. */
 function comeBackAtMs(window: RateWindow, limit: number, size: number, share: Share | undefined, nowMs: number) {
-	if (countAt(window, nowMs) > limit - size) return freeAtMs(window, limit, size);
+	if (slidingCount(window, nowMs) > limit - size) return freeAtMs(window, limit, size);
 	const paceMs = nowMs + (WINDOW_MS * size) / limit;
 	return share !== undefined && share.amount >= size ? Math.min(freeAtMs(window, share.amount, size), paceMs) : paceMs;
 }

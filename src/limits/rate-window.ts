@@ -13,7 +13,7 @@ export interface RequestWindow extends RateWindow {
 	tokensBefore: number;
 }
 
-export const tokensOf = ({ sinceMs, tokens, tokensBefore }: RequestWindow): RateWindow => ({
+export const tokenWindow = ({ sinceMs, tokens, tokensBefore }: RequestWindow): RateWindow => ({
 	sinceMs,
 	count: tokens,
 	countBefore: tokensBefore,
@@ -36,7 +36,7 @@ const APART_MS_MAX = 1_000;
  * Moves on to the window of `nowMs`, and realigns it if the wall clock was set. A window never starts in the future:
  * the older one would count too much.
  */
-export function advance(window: RequestWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
+export function advanceWindow(window: RequestWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
 	if (windows <= 0) return;
 	window.countBefore = windows === 1 ? window.count : 0;
@@ -50,12 +50,12 @@ export function advance(window: RequestWindow, nowMs: number, clock: Pick<Clock,
 	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 
-/** Requests or tokens that count now, a fraction. Call `advance` first. */
-export function countAt({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
+/** Requests or tokens that count now, a fraction. Call `advanceWindow` first. */
+export function slidingCount({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
-/** Takes tokens off the window in which they were counted at `countedMs`, if that still counts. Call `advance` first. */
+/** Takes tokens off the window in which they were counted at `countedMs`, if that still counts. Call `advanceWindow` first. */
 export function giveBackTokens(window: RequestWindow, amount: number, countedMs: number): void {
 	// After the clock was set, the amount may be in the other window.
 	if (countedMs >= window.sinceMs) window.tokens = Math.max(0, window.tokens - amount);

@@ -1,45 +1,45 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Parts } from "../console/console-deps.ts";
-import { balanceOf, promotionsOf } from "../console/credit/credit.ts";
+import { listPromotions, readBalance } from "../console/credit/credit.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../keys/account-admin.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
-import { claimed, inForceOf, limitsOf, listOf, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
+import { toAnswer } from "./management-answer.ts";
+import { claimId, listJson, type ManagementAnswer, type ManagementCall, readPage, toFence } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
-import { shown } from "./shown.ts";
 
 /** Operations on accounts. Creation works as on the command line, suspension as on operators' pages. */
 export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
-	const read = (id: string) => accountOf(statements, id);
+	const read = (id: string) => getAccount(statements, id);
 
 	return {
 		async listAccounts(call: ManagementCall): Promise<ManagementAnswer> {
 			const { email } = call.query;
 			if (email !== undefined) {
 				const found = await findAccount(statements, email);
-				return listOf(found === null || found.email !== email.toLowerCase() ? [] : [accountView(found)], null);
+				return listJson(found === null || found.email !== email.toLowerCase() ? [] : [accountView(found)], null);
 			}
-			const { items, next } = await listAccounts(statements, limitsOf(call));
-			return listOf(items.map(accountView), next);
+			const { items, next } = await listAccounts(statements, readPage(call));
+			return listJson(items.map(accountView), next);
 		},
 		readAccount: async (call: ManagementCall) => accountView(await read(call.id)),
 		async readCredit(call: ManagementCall): Promise<ManagementAnswer> {
 			const { id } = await read(call.id);
-			const promotions = await promotionsOf(statements, id);
+			const promotions = await listPromotions(statements, id);
 			const promotionalNanoUsd = promotions.reduce((sum, { leftNanoUsd }) => addUsd(sum, leftNanoUsd), ZERO_USD);
-			const record = { ...(await balanceOf(statements, id)), promotionalNanoUsd };
-			return shown(MANAGEMENT_ANSWERS.ManagementCredit, record, { account_id: id });
+			const record = { ...(await readBalance(statements, id)), promotionalNanoUsd };
+			return toAnswer(MANAGEMENT_ANSWERS.ManagementCredit, record, { account_id: id });
 		},
 		async createAccount(call: ManagementCall<"createAccount">): Promise<ManagementAnswer> {
 			const { email, name } = call.body;
 			const account = { email, ...(name === undefined ? {} : { name }), vouched: true };
 			checkNewAccount(account);
-			const planned = await claimed(parts, call, newId("acc"));
+			const planned = await claimId(parts, call, newId("acc"));
 			const act = call.noted("account.create", { email: email.trim().toLowerCase() });
 			const { id } = await createAccount(statements, account, planned, act);
 			return accountView(await read(id));
@@ -71,17 +71,17 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 			];
 			const { entry } = await updateAccount(statements, id, changes, call.match, acts);
 			const fence = entry === null ? null : await parts.fence(call, entry, ofState);
-			return { ...accountView(await read(id)), in_force: fence === null ? null : inForceOf(fence) };
+			return { ...accountView(await read(id)), in_force: fence === null ? null : toFence(fence) };
 		},
 	};
 }
 
 /** Reads an account by id. Fault not_found. */
-export async function accountOf(statements: Statements, id: string): Promise<AccountRecord> {
+export async function getAccount(statements: Statements, id: string): Promise<AccountRecord> {
 	// An e-mail address is no id; the list of accounts can be filtered by it.
 	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
 	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id } });
 	return account;
 }
 
-const accountView = (account: AccountRecord) => shown(MANAGEMENT_ANSWERS.ManagementAccount, account, {});
+const accountView = (account: AccountRecord) => toAnswer(MANAGEMENT_ANSWERS.ManagementAccount, account, {});

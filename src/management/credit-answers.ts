@@ -1,14 +1,14 @@
 import { Fault } from "../base/fault.ts";
-import { type AdjustmentState, adjust, checkAdjustment } from "../billing/adjustments.ts";
+import { type AdjustmentState, bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { type AdjustmentRow, listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
-import { amountOf } from "../console/page-query.ts";
+import { parseAmount } from "../console/page-query.ts";
 import { idOf, pageFrom } from "../db/page.ts";
 import { derivedHex } from "../keys/secret.ts";
-import { limitsOf, listOf, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
+import { toAnswer } from "./management-answer.ts";
+import { listJson, type ManagementAnswer, type ManagementCall, readPage } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
-import { shown } from "./shown.ts";
 
 /**
  * Credit adjustments. A key acts for the operator who created it, so its adjustments count as that operator's. It can
@@ -27,8 +27,8 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 		async listAdjustments(call: ManagementCall): Promise<ManagementAnswer> {
 			const state = (call.query.state ?? null) as AdjustmentState | null;
 			const filter = { state, accountId: call.query.account_id ?? null };
-			const { items, next } = await pageFrom(limitsOf(call), (page) => listAdjustments(statements, filter, page), idOf);
-			return listOf(items.map(adjustmentView), next);
+			const { items, next } = await pageFrom(readPage(call), (page) => listAdjustments(statements, filter, page), idOf);
+			return listJson(items.map(adjustmentView), next);
 		},
 		readAdjustment: (call: ManagementCall) => read(call.id),
 		async createAdjustment(call: ManagementCall<"createAdjustment">): Promise<ManagementAnswer> {
@@ -37,7 +37,7 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 				throw new Fault("invalid_request", "An adjustment needs the header `Idempotency-Key` or a `client_token`.", {
 					param: "client_token",
 				});
-			const amount = amountOf(usd, "amount_usd", true);
+			const amount = parseAmount(usd, "amount_usd", true);
 			if (kind !== "promotion" && lastDay !== null)
 				throw new Fault("invalid_request", "`last_day` is for promotional credit (`kind: promotion`).", {
 					param: "last_day",
@@ -46,7 +46,7 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 			checkAdjustment({ amount, promotion }, { amount: "amount_usd", lastDay: "last_day" }, clock.wallMs());
 			const { caller, connection } = call;
 			await refuseOwnAccount(statements, caller.madeBy, accountId);
-			const made = await adjust(
+			const made = await bookAdjustment(
 				tx,
 				{
 					accountId,
@@ -66,4 +66,4 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 }
 
 const adjustmentView = (row: AdjustmentRow) =>
-	shown(MANAGEMENT_ANSWERS.ManagementAdjustment, { ...row, createdAtMs: row.firstAtMs }, { asked_by: row.firstBy });
+	toAnswer(MANAGEMENT_ANSWERS.ManagementAdjustment, { ...row, createdAtMs: row.firstAtMs }, { asked_by: row.firstBy });

@@ -14,10 +14,10 @@ import {
 } from "../keys/key-admin.ts";
 import { checkSettings } from "../keys/key-settings.ts";
 import { derivedHex, derivedSecret, newSecret } from "../keys/secret.ts";
+import { toAnswer } from "./management-answer.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, detailOf, fenced, limitsOf, listOf, required, settingsOf } from "./management-call.ts";
+import { auditDetail, claimId, keySettings, listJson, queryParam, readPage, withFence } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
-import { shown } from "./shown.ts";
 
 /** Operations on any account's API keys, with the limits, fences and audit entries of the console. */
 export function keyAnswers(
@@ -32,7 +32,7 @@ export function keyAnswers(
 	 * call gets the same secret, although it is not stored.
 	 */
 	async function plan(call: ManagementCall): Promise<PlannedKey> {
-		const id = await claimed(parts, call, newId("key"));
+		const id = await claimId(parts, call, newId("key"));
 		if (call.token === null) return { id, secret: newSecret(keyMaker.serviceName) };
 		const hex = derivedHex(keyMaker.digest, "creation", call.caller.id, id, call.token);
 		return { id, secret: derivedSecret(keyMaker.serviceName, hex) };
@@ -44,36 +44,36 @@ export function keyAnswers(
 
 	return {
 		async listKeys(call: ManagementCall): Promise<ManagementAnswer> {
-			const { items, next } = await listKeys(statements, required(call, "account_id"), limitsOf(call));
-			return listOf(items.map(view), next);
+			const { items, next } = await listKeys(statements, queryParam(call, "account_id"), readPage(call));
+			return listJson(items.map(view), next);
 		},
 		readKey: async (call: ManagementCall) => view(await getKey(statements, { id: call.id })),
 		async createKey(call: ManagementCall<"createKey">): Promise<ManagementAnswer> {
 			const { account_id: accountId, name, reads_only: readsOnly = false, ...given } = call.body;
 			if (readsOnly && given.cap_usd)
 				throw new Fault("invalid_request", "A read-only key cannot have a cap.", { param: "cap_usd" });
-			const settings = { ...settingsOf(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
+			const settings = { ...keySettings(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 			checkSettings(settings);
 			const planned = await plan(call);
 			const isPast = typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs();
 			if (isPast && (await statements`select 1 from api_key where id = ${planned.id}`).length === 0)
 				throw new Fault("invalid_request", "`expires_at` is in the past.", { param: "expires_at" });
-			const act = call.noted("key.create", detailOf(call));
+			const act = call.noted("key.create", auditDetail(call));
 			const { id, secret } = await createKey(keyMaker, accountId, settings, planned, act);
 			return { ...view(await getKey(statements, { id })), secret: await secretFor(accountId, id, secret) };
 		},
 		async updateKey(call: ManagementCall<"updateKey">): Promise<ManagementAnswer> {
 			const { name, ...given } = call.body;
-			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
+			const changes = { ...keySettings(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "The body has no field to change.");
-			const act = call.noted("key.update", detailOf(call));
+			const act = call.noted("key.update", auditDetail(call));
 			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act, ACTIVE_KEYS_MAX);
-			return fenced(parts, call, { entry }, async () => view(await getKey(statements, { id })));
+			return withFence(parts, call, { entry }, async () => view(await getKey(statements, { id })));
 		},
 		async revokeKey(call: ManagementCall): Promise<ManagementAnswer> {
 			const act = call.noted("key.revoke");
 			const { id, ...entry } = await revokeKey(statements, { id: call.id }, act);
-			return fenced(parts, call, { entry, act }, async () => view(await getKey(statements, { id })));
+			return withFence(parts, call, { entry, act }, async () => view(await getKey(statements, { id })));
 		},
 		async rotateKey(call: ManagementCall<"rotateKey">): Promise<ManagementAnswer> {
 			const { grace_seconds: graceS } = call.body;
@@ -84,7 +84,7 @@ export function keyAnswers(
 					: derivedHex(keyMaker.digest, "rotation by", call.caller.id, call.token).slice(0, 64);
 			const act = call.noted("key.rotate", { graceMs: graceS * 1000 });
 			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX, act);
-			return fenced(parts, call, { entry: made }, async () => {
+			return withFence(parts, call, { entry: made }, async () => {
 				const key = view(await getKey(statements, { id: made.id }));
 				const secret = await secretFor(old.accountId, made.id, made.secret);
 				return { ...key, secret, replaces: old.id };
@@ -94,7 +94,7 @@ export function keyAnswers(
 }
 
 const keyView = (key: KeyRecord, nowMs: number) =>
-	shown(MANAGEMENT_ANSWERS.ManagementKey, key, {
+	toAnswer(MANAGEMENT_ANSWERS.ManagementKey, key, {
 		state: shownKeyState(key, nowMs),
 		models: key.models.length === 0 ? null : [...key.models],
 		concurrency: key.concurrencyMax,

@@ -1,16 +1,16 @@
 import { Fault } from "../base/fault.ts";
-import { isoOrNull, msOfIso } from "../base/iso-date.ts";
+import { isoOrNull, parseIsoMs } from "../base/iso-date.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import type { Parts } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
-import { amountOf } from "../console/page-query.ts";
+import { parseAmount } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import type { AuditNote } from "../ops/audit.ts";
-import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-routes.ts";
+import { toAnswer } from "./management-answer.ts";
+import type { ManagementQuery, ManagementRouteName, RouteBody } from "./management-routes.ts";
 import { InForce } from "./management-schemas.ts";
-import { shown } from "./shown.ts";
 
 /** A request whose key, scope, query and body were checked. */
 export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
@@ -18,7 +18,7 @@ export interface ManagementCall<Name extends ManagementRouteName = ManagementRou
 	/** `{id}` of the path; "" if it has none. */
 	readonly id: string;
 	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
-	readonly body: BodyOf<Name>;
+	readonly body: RouteBody<Name>;
 	/** Idempotency token of a creation; null: none. */
 	readonly token: string | null;
 	/** Entity tags of `If-Match`; null: any state. */
@@ -62,27 +62,27 @@ export function ifMatch(headers: Headers): readonly string[] | null {
  * Returns the id for a creation: `fresh`, or that of an earlier equal call with the same token, so that nothing is
  * created twice. Fault idempotency_mismatch.
  */
-export async function claimed({ keyMaker, clock }: Parts<"keyMaker" | "clock">, call: ManagementCall, fresh: string) {
+export async function claimId({ keyMaker, clock }: Parts<"keyMaker" | "clock">, call: ManagementCall, fresh: string) {
 	if (call.token === null) return fresh;
 	const { method, url } = call.connection.request;
-	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(detailOf(call)).sort()]);
+	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(auditDetail(call)).sort()]);
 	const { caller, token } = call;
 	return claimSubject(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
 }
 
 /** The body without its token: readers of the audit log must not be able to repeat the call. */
-export function detailOf(call: ManagementCall): Record<string, unknown> {
+export function auditDetail(call: ManagementCall): Record<string, unknown> {
 	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
 	return asked;
 }
 
 /** Converts fields to settings; an absent field and null differ. Fault invalid_request, naming the field. */
-export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySettings {
+export function keySettings(given: Omit<RouteBody<"updateKey">, "name">): KeySettings {
 	const { cap_usd: cap, cap_period: capPeriod, models, requests_per_minute: rate, concurrency } = given;
 	const { tokens_per_minute: tokensPerMinute } = given;
 	const { expires_at: expires, project_id: projectId } = given;
 	return {
-		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
+		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : parseAmount(cap, "cap_usd") }),
 		...(capPeriod === undefined ? {} : { capPeriod }),
 		...(models === undefined ? {} : { models }),
 		...(rate === undefined ? {} : { requestsPerMinute: rate }),
@@ -94,36 +94,36 @@ export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySetting
 }
 
 function momentOf(text: string, param: string): number {
-	const ms = msOfIso(text);
+	const ms = parseIsoMs(text);
 	if (ms === undefined)
 		throw new Fault("invalid_request", `\`${param}\` must be a time such as 2027-01-31T12:00:00Z.`, { param });
 	return ms;
 }
 
 /** Waits until all instances have applied a change, and adds the result to the response. */
-export async function fenced<Answer>(
+export async function withFence<Answer>(
 	{ fence }: Parts<"fence">,
 	call: ManagementCall,
 	{ entry, act }: { entry: AppendedEntry; act?: AuditNote },
 	answer: () => Promise<Answer>,
 ) {
-	const inForce = inForceOf(await fence(call, entry, act));
+	const inForce = toFence(await fence(call, entry, act));
 	return { ...(await answer()), in_force: inForce };
 }
 
-export const inForceOf = (fence: Fence) => shown(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
+export const toFence = (fence: Fence) => toAnswer(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
 
-export const limitsOf = ({ query: { limit, after } }: ManagementCall) => ({
+export const readPage = ({ query: { limit, after } }: ManagementCall) => ({
 	after,
 	limit: limit === undefined ? undefined : Number(limit),
 });
 
-export function listOf(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {
+export function listJson(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {
 	return { object: "list", data, next, has_more: next !== null };
 }
 
 /** Value of a query parameter. Fault invalid_request if it is missing. */
-export function required({ query }: ManagementCall, name: ManagementQuery): string {
+export function queryParam({ query }: ManagementCall, name: ManagementQuery): string {
 	const value = query[name];
 	if (value === undefined) throw new Fault("invalid_request", `\`${name}\` is missing.`, { param: name });
 	return value;

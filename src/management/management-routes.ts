@@ -169,7 +169,7 @@ export const MANAGEMENT_ROUTES = {
 } satisfies Readonly<Record<string, ManagementRoute>>;
 
 export type ManagementRouteName = keyof typeof MANAGEMENT_ROUTES;
-export type BodyOf<Name extends ManagementRouteName> = (typeof MANAGEMENT_ROUTES)[Name]["body"] extends infer Body
+export type RouteBody<Name extends ManagementRouteName> = (typeof MANAGEMENT_ROUTES)[Name]["body"] extends infer Body
 	? Body extends RequestName
 		? Static<(typeof MANAGEMENT_REQUESTS)[Body]>
 		: undefined

@@ -4,7 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import { createFairPool } from "../base/fair-pool.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
-import { msOfIso } from "../base/iso-date.ts";
+import { parseIsoMs } from "../base/iso-date.ts";
 import { assertStorable } from "../base/stored-text.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { loggedFault } from "../console/console-error.ts";
@@ -14,7 +14,7 @@ import type { Connection } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { jsonHeaders } from "../gateway/headers.ts";
 import { assertBody } from "../gateway/request-fields.ts";
-import { networkOf } from "../keys/failed-attempts.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import { auditNote } from "../ops/audit.ts";
 import { accountAnswers } from "./account-answers.ts";
 import { checkScope, createCallers } from "./caller.ts";
@@ -99,7 +99,7 @@ export function createManagement(
 
 	return async (connection) => {
 		const { requestId } = newRequestId();
-		const network = networkOf(connection.address);
+		const network = addressNetwork(connection.address);
 		try {
 			places.take(network);
 			return await answer(connection, requestId).finally(() => places.giveBack(network));
@@ -147,7 +147,7 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 			throw new Fault("invalid_request", "Unknown or repeated query parameter.", {
 				param: /^\w{1,64}$/.test(param) ? param : null,
 			});
-		const isNoDay = (name === "from" || name === "to") && msOfIso(value) === undefined;
+		const isNoDay = (name === "from" || name === "to") && parseIsoMs(value) === undefined;
 		const typed = name === "limit" && /^\d{1,9}$/.test(value) ? Number(value) : value;
 		if (isNoDay || !Value.Check(MANAGEMENT_QUERY[name], typed))
 			throw new Fault("invalid_request", `\`${name}\` has an invalid value.`, { param: name });

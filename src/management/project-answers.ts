@@ -12,11 +12,11 @@ import {
 import { checkSettings } from "../keys/key-settings.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
-import { accountOf } from "./account-answers.ts";
+import { getAccount } from "./account-answers.ts";
+import { toAnswer } from "./management-answer.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, detailOf, fenced, inForceOf, limitsOf, listOf, settingsOf } from "./management-call.ts";
+import { auditDetail, claimId, keySettings, listJson, readPage, toFence, withFence } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
-import { shown } from "./shown.ts";
 
 /** Operations on any account's projects, with the limits, fences and audit entries of the console. */
 export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
@@ -24,39 +24,39 @@ export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 
 	return {
 		async listProjects(call: ManagementCall): Promise<ManagementAnswer> {
-			const { id } = await accountOf(statements, call.id);
-			const { items, next } = await listProjects(statements, id, limitsOf(call));
-			return listOf(items.map(projectView), next);
+			const { id } = await getAccount(statements, call.id);
+			const { items, next } = await listProjects(statements, id, readPage(call));
+			return listJson(items.map(projectView), next);
 		},
 		readProject: async (call: ManagementCall) => projectView(await getProject(statements, { id: call.id })),
 		async createProject(call: ManagementCall<"createProject">): Promise<ManagementAnswer> {
 			const { name, client_token: _, ...given } = call.body;
-			const settings = { ...settingsOf(given), name };
+			const settings = { ...keySettings(given), name };
 			checkSettings(settings);
 			const { id: accountId } = call;
-			const planned = await claimed(parts, call, newId("proj"));
-			const act = call.noted("project.create", detailOf(call));
+			const planned = await claimId(parts, call, newId("proj"));
+			const act = call.noted("project.create", auditDetail(call));
 			const { id } = await createProject(statements, accountId, settings, planned, act);
 			return projectView(await getProject(statements, { id }));
 		},
 		async updateProject(call: ManagementCall<"updateProject">): Promise<ManagementAnswer> {
 			const { name, ...given } = call.body;
-			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
+			const changes = { ...keySettings(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "The body has no field to change.");
-			const act = call.noted("project.update", detailOf(call));
+			const act = call.noted("project.update", auditDetail(call));
 			const { id, ...entry } = await updateProject(statements, { id: call.id }, changes, call.match, act);
-			return fenced(parts, call, { entry }, async () => projectView(await getProject(statements, { id })));
+			return withFence(parts, call, { entry }, async () => projectView(await getProject(statements, { id })));
 		},
 		async archiveProject(call: ManagementCall): Promise<ManagementAnswer> {
 			const act = call.noted("project.archive");
 			const { id, ...entry } = await archiveProject(statements, { id: call.id }, null, act);
-			return fenced(parts, call, { entry, act }, async () => projectView(await getProject(statements, { id })));
+			return withFence(parts, call, { entry, act }, async () => projectView(await getProject(statements, { id })));
 		},
 	};
 }
 
 const projectView = (project: ProjectRecord) =>
-	shown(MANAGEMENT_ANSWERS.ManagementProject, project, {
+	toAnswer(MANAGEMENT_ANSWERS.ManagementProject, project, {
 		models: project.models.length === 0 ? null : [...project.models],
 		concurrency: project.concurrencyMax,
 	});
@@ -79,7 +79,7 @@ export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 			const { id } = await getProject(statements, { id: call.id });
 			const members = await listProjectMembers(statements, id);
 			const views = members.map((member) => memberView(id, member));
-			return listOf(views, null);
+			return listJson(views, null);
 		},
 		async addProjectMember(call: ManagementCall<"addProjectMember">): Promise<ManagementAnswer> {
 			const place = await placeOf(call, call.body);
@@ -105,11 +105,11 @@ export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 				user_id: userId,
 				removed: true,
 				revoked_keys: ended?.ids ?? [],
-				in_force: fence ? inForceOf(fence) : null,
+				in_force: fence ? toFence(fence) : null,
 			};
 		},
 	};
 }
 
 const memberView = (projectId: string, member: ProjectMemberView) =>
-	shown(MANAGEMENT_ANSWERS.ManagementProjectMember, member, { project_id: projectId });
+	toAnswer(MANAGEMENT_ANSWERS.ManagementProjectMember, member, { project_id: projectId });

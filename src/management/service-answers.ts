@@ -1,5 +1,5 @@
 import { isoOrNull } from "../base/iso-date.ts";
-import { pricingOf } from "../catalog/written-rates.ts";
+import { openRouterPricing } from "../catalog/written-rates.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { type Journal, journalLines, listJournals, readJournal } from "../console/statement/journal.ts";
 import { exactUsd } from "../console/statement/statement-csv.ts";
@@ -8,32 +8,32 @@ import { pageFrom } from "../db/page.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import { listServedCatalogs } from "../deployments/deployments.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
-import { limitsOf, listOf, type ManagementAnswer, type ManagementCall, required } from "./management-call.ts";
+import { toAnswer } from "./management-answer.ts";
+import { listJson, type ManagementAnswer, type ManagementCall, queryParam, readPage } from "./management-call.ts";
 import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-schemas.ts";
-import { shown } from "./shown.ts";
 
 /** Usage and deployments, read-only. */
 export function serviceAnswers({ statements, deployments }: Parts<"statements" | "deployments">) {
 	return {
 		async self({ caller }: ManagementCall): Promise<ManagementAnswer> {
-			return shown(MANAGEMENT_ANSWERS.ManagementSelf, caller, {});
+			return toAnswer(MANAGEMENT_ANSWERS.ManagementSelf, caller, {});
 		},
 		async listUsage(call: ManagementCall): Promise<ManagementAnswer> {
 			const { account_id, key_id, model } = call.query;
 			const filter = {
-				from: required(call, "from"),
-				to: required(call, "to"),
+				from: queryParam(call, "from"),
+				to: queryParam(call, "to"),
 				accountId: account_id ?? null,
 				keyId: key_id ?? null,
 				model: model ?? null,
 			};
 			const cursorOf = ({ cursor }: { cursor: string }) => cursor;
-			const { items, next } = await pageFrom(limitsOf(call), (page) => usageRows(statements, filter, page), cursorOf);
-			const days = items.map((row) => shown(UsageDay, row, {}));
-			return listOf(days, next);
+			const { items, next } = await pageFrom(readPage(call), (page) => usageRows(statements, filter, page), cursorOf);
+			const days = items.map((row) => toAnswer(UsageDay, row, {}));
+			return listJson(days, next);
 		},
 		async listJournals(): Promise<ManagementAnswer> {
-			return listOf((await listJournals(statements)).map(journalView), null);
+			return listJson((await listJournals(statements)).map(journalView), null);
 		},
 		async readJournal({ id }: ManagementCall): Promise<ManagementAnswer> {
 			const journal = await readJournal(statements, id);
@@ -69,11 +69,11 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 		async listModels(): Promise<ManagementAnswer> {
 			const { models, connected } = await deployments.current();
 			const views = models.map((model) => modelView(model, connected(model.id)));
-			return listOf(views, null);
+			return listJson(views, null);
 		},
 		async listDeployments(): Promise<ManagementAnswer> {
 			const { replicas } = await deployments.current();
-			return listOf(replicas.map(deploymentView), null);
+			return listJson(replicas.map(deploymentView), null);
 		},
 	};
 }
@@ -84,9 +84,9 @@ const journalView = ({ month, deferredNanoUsd, promotionalNanoUsd, closedAtMs }:
 });
 
 function modelView(model: DeployedModel, isConnected: boolean) {
-	return shown(Model, model, {
+	return toAnswer(Model, model, {
 		supported_parameters: [...model.parameters],
-		pricing: pricingOf([model.rateCard]),
+		pricing: openRouterPricing([model.rateCard]),
 		rate_card: model.rateCard.id,
 		expiration_date: model.retiresOn ?? null,
 		status: isConnected ? "connected" : "unavailable",
@@ -95,4 +95,4 @@ function modelView(model: DeployedModel, isConnected: boolean) {
 
 /** Without the servers' addresses, which only operators' pages show. */
 const deploymentView = (replica: ReplicaView) =>
-	shown(Deployment, replica, { id: replica.alias, model: replica.modelId });
+	toAnswer(Deployment, replica, { id: replica.alias, model: replica.modelId });

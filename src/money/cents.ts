@@ -8,13 +8,13 @@ export function isWholeCents(amount: NanoUsd): boolean {
 }
 
 /** Whole cents of an amount, rounded down. */
-export function centsOf(amount: NanoUsd): number {
+export function wholeCents(amount: NanoUsd): number {
 	return (amount - (amount % NANO_USD_PER_CENT)) / NANO_USD_PER_CENT;
 }
 
 /** Whole cents that cover an amount (0 or more), rounded up. */
 export function coveringCents(amount: NanoUsd): number {
-	return centsOf(amount) + (isWholeCents(amount) ? 0 : 1);
+	return wholeCents(amount) + (isWholeCents(amount) ? 0 : 1);
 }
 
 /** Amount of whole cents; asserts that it is in range. */

@@ -38,7 +38,7 @@ export interface AuditEntry {
 }
 
 /** Records an action. Await it before the response: without a record the action counts as failed. */
-export async function audit(statements: Statements, act: AuditAct): Promise<void> {
+export async function writeAudit(statements: Statements, act: AuditAct): Promise<void> {
 	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
 		values (${newId("aud")}, ${act.actor}, ${act.action}, ${act.subject}, ${act.accountId}, ${act.ip},

@@ -3,9 +3,9 @@ import { assert } from "../base/assert.ts";
 import { createCleanup } from "../base/cleanup.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { newRequestId } from "../base/id.ts";
-import { languageOf } from "../base/language.ts";
+import { requestLanguage } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
-import { turnFor } from "../base/time-slice.ts";
+import { waitForTurn } from "../base/time-slice.ts";
 import type { Config } from "../config.ts";
 import type { OwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
@@ -15,9 +15,9 @@ import { createKeyMail } from "../console/keys/key-mail.ts";
 import { createWebhookSender } from "../console/notices/webhook.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { escapedError, notFound } from "../gateway/routes.ts";
+import { notFound, uncaughtErrorResponse } from "../gateway/routes.ts";
 import { type JobOptions, startJobs } from "../jobs/jobs.ts";
-import { networkOf } from "../keys/failed-attempts.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import { createManagement } from "../management/management.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
@@ -76,7 +76,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const open = createOpenPages();
 	const bare = { parse: "none" } as const;
 	const router = new Elysia({ handler: { standardHostname: false } })
-		.onError(({ error, code }) => escapedError(error, code))
+		.onError(({ error, code }) => uncaughtErrorResponse(error, code))
 		.all(`${MANAGEMENT_PREFIX}*`, ({ request }) => management(connectionOf(request)), bare)
 		.use(people.router(connectionOf))
 		.all("/*", ({ request }) => page(connectionOf(request)), bare);
@@ -89,10 +89,13 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 			try {
 				const leave = open.enter(connection, refused.reject);
 				connections.set(request, connection);
-				await Promise.race([turnFor(networkOf(connection.address), REQUEST_MS), refused.promise]);
+				await Promise.race([waitForTurn(addressNetwork(connection.address), REQUEST_MS), refused.promise]);
 				return await Promise.race([router.handle(request), refused.promise]).finally(leave);
 			} catch (error) {
-				return consoleErrorResponse(error, newRequestId().requestId, { log, language: languageOf(request.headers) });
+				return consoleErrorResponse(error, newRequestId().requestId, {
+					log,
+					language: requestLanguage(request.headers),
+				});
 			}
 		},
 		/** For `/readyz`: a problem if the database does not answer, a warning if no gateway is live. */

@@ -1,13 +1,13 @@
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import { passedBody } from "../base/passed-body.ts";
-import { turnFor } from "../base/time-slice.ts";
-import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
+import { forwardBody } from "../base/passed-body.ts";
+import { waitForTurn } from "../base/time-slice.ts";
+import { cameThroughProxy, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/routes.ts";
-import { networkOf } from "../keys/failed-attempts.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import awayPage from "./console-away.html" with { type: "text" };
 import { createOpenPages } from "./open-pages.ts";
@@ -94,7 +94,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 	async function pass(connection: Connection): Promise<Response> {
 		const { request } = connection;
 		checkBody(request);
-		const turn = turnFor(networkOf(connection.address), PASS_MS);
+		const turn = waitForTurn(addressNetwork(connection.address), PASS_MS);
 		if (turn !== undefined) await turn;
 		const leave = new AbortController();
 		const onAbort = () => leave.abort();
@@ -117,7 +117,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 			connection.setIdleTimeout(SILENCE_S);
 			const headers = new Headers(response.headers);
 			for (const name of NOT_PASSED_BACK) headers.delete(name);
-			const body = response.body === null ? null : passedBody(response.body, end, leave.signal);
+			const body = response.body === null ? null : forwardBody(response.body, end, leave.signal);
 			if (body === null) end();
 			return new Response(body, { status: response.status, headers });
 		} catch (error) {
@@ -169,7 +169,7 @@ function headersFor({ request, address }: Connection): Headers {
 		if (!NOT_PASSED_ON.test(name) && !named.includes(name)) headers.append(name, value);
 	}
 	headers.set("x-forwarded-for", address);
-	if (isPassedOn(request.headers, address)) headers.set(PASSED_ON_HEADER, "yes");
+	if (cameThroughProxy(request.headers, address)) headers.set(PASSED_ON_HEADER, "yes");
 	return headers;
 }
 

@@ -94,7 +94,7 @@ function wait(listener: number): boolean {
 }
 
 /** Marks the response so that the runtime closes the connection; the client then reconnects elsewhere. */
-export async function closingAnswer(answer: Response | Promise<Response>): Promise<Response> {
+export async function withConnectionClose(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");
 	return response;

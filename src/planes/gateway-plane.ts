@@ -4,7 +4,7 @@ import { type Cleanup, createCleanup } from "../base/cleanup.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import { isLost } from "../cluster/lost-acts.ts";
+import { mustBeRepeated } from "../cluster/lost-acts.ts";
 import type { Config } from "../config.ts";
 import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
@@ -16,7 +16,7 @@ import { createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
-import { createInternalApi } from "../gateway/internal-door.ts";
+import { createInternalApi } from "../gateway/internal-api.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
@@ -35,7 +35,7 @@ import { createGatewayHealth, startGatewayWatches } from "./gateway-health.ts";
 import { createGatewayMetrics, settledFields } from "./gateway-metrics.ts";
 import { openBatches, openFiles, openKeyLimits, openKeys, openLease } from "./gateway-parts.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
-import { addressOf } from "./listening-address.ts";
+import { listeningUrl } from "./listening-address.ts";
 import { memoryPerWorker, openCatalog } from "./open-catalog.ts";
 import { metricsOfAll, type ProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
@@ -168,7 +168,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			replicas: () => upstreams.replicas(),
 			paymentFindings: () => payments.last(),
 			settlementsRefused: () => refused.last(),
-			actsLost: () => lostActs.last()?.filter(isLost).length,
+			actsLost: () => lostActs.last()?.filter(mustBeRepeated).length,
 			batchesRefused: () => batches.refused(),
 			diskReserves: () => room.reserves(),
 		},
@@ -213,7 +213,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	let stopping: Promise<void> | undefined;
 	return {
 		/** URL at which it listens: `http://host:port`. */
-		url: addressOf(config.host, server.port),
+		url: listeningUrl(config.host, server.port),
 		db,
 		catalog,
 		/** Catalogue of the first run, which is no file. */

@@ -5,16 +5,16 @@ import type { Config } from "../config.ts";
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { createCors } from "../gateway/cors.ts";
-import { isInternal } from "../gateway/internal-door.ts";
+import { hasInternalToken } from "../gateway/internal-api.ts";
 import type { EndpointDeps } from "../gateway/routes.ts";
-import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
+import { createGateway, notFound, uncaughtErrorResponse } from "../gateway/routes.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { type HealthReport, healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
-import { closingAnswer } from "./drain-listener.ts";
+import { withConnectionClose } from "./drain-listener.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
-import { serveAt } from "./run-dir.ts";
+import { listenAtSocket } from "./run-dir.ts";
 
 /** Address to listen at, and access to metrics. */
 export type ServerConfig = MetricsAccess & Pick<Config, "host" | "port" | "runDir" | "trustedProxies">;
@@ -72,7 +72,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	const passOn = ({ request }: { request: Request }) => proxy.handle(connectionOf(request));
 	const probes: Probes = { "/livez": () => new Response("ok\n"), "/readyz": () => healthResponse(deps.health()) };
 	const http = new Elysia({ handler: { standardHostname: false } })
-		.onError(({ error, code }) => escapedError(error, code))
+		.onError(({ error, code }) => uncaughtErrorResponse(error, code))
 		.get("/livez", probes["/livez"])
 		.get("/readyz", probes["/readyz"])
 		.get("/health", probes["/readyz"])
@@ -86,7 +86,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	const answerClient = createCors((request) => http.fetch(request), deps.cors);
 	const answer = (request: Request) =>
 		checkUrl(request) ??
-		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : answerClient(request));
+		(deps.internalOnPort && hasInternalToken(request) ? deps.internal(connectionOf(request)) : answerClient(request));
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,
@@ -95,8 +95,8 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		// Otherwise the runtime prints errors of streams to the terminal instead of the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,
-		fetch: (request) => (deps.endsConnections() ? closingAnswer(answer(request)) : answer(request)),
-		error: (error) => escapedError(error, "UNKNOWN"),
+		fetch: (request) => (deps.endsConnections() ? withConnectionClose(answer(request)) : answer(request)),
+		error: (error) => uncaughtErrorResponse(error, "UNKNOWN"),
 	});
 	return server;
 }
@@ -111,10 +111,10 @@ export function startInternalServer(
 		address: request.headers.get("x-forwarded-for") ?? "",
 		setIdleTimeout() {},
 	});
-	return serveAt(path, {
+	return listenAtSocket(path, {
 		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) =>
 			isMetricsRequest(request) ? metricsResponse(deps.metrics) : deps.internal(connectionOf(request)),
-		error: (error) => escapedError(error, "UNKNOWN"),
+		error: (error) => uncaughtErrorResponse(error, "UNKNOWN"),
 	});
 }

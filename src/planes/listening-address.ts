@@ -3,13 +3,13 @@ import { dns } from "bun";
 import { ConfigError } from "../config.ts";
 
 /** A listening address as a URL: `http://host:port`. */
-export function addressOf(host: string, port: number | undefined): string {
+export function listeningUrl(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 /** Address for connections from this machine: wildcards become loopback. */
-export function reachableAddressOf(host: string, port: number): string {
-	return addressOf({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
+export function reachableUrl(host: string, port: number): string {
+	return listeningUrl({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
 }
 
 /** Checks that the host's name resolves, as `listen` resolves it; `listen`'s own error would mislead. */

@@ -7,7 +7,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { type Catalog, createCatalog, createFixedCatalog, type FixedCatalog } from "../catalog/catalog.ts";
 import { checkCatalog } from "../catalog/file.ts";
-import { withinMemory } from "../catalog/service-limits.ts";
+import { withMemoryLimits } from "../catalog/service-limits.ts";
 import { watchCatalog } from "../catalog/watch.ts";
 import type { Problem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
@@ -24,14 +24,14 @@ export async function openCatalog(
 	if (path === null) {
 		const fixedCatalog = createFixedCatalog({ statements, clock, log });
 		if (!config.demo) await fixedCatalog.setModels([]);
-		return { catalog: withinMemory(fixedCatalog, { log, memoryBytes }), fixedCatalog };
+		return { catalog: withMemoryLimits(fixedCatalog, { log, memoryBytes }), fixedCatalog };
 	}
 	const catalog = createCatalog({ statements, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
 	const first = await catalog.reload();
 	if (!first.ok) throw wrongFile(path, first.problems);
 	const watch = watchCatalog({ clock, log, reload: () => catalog.reload(), isStale: catalog.isStale }, { path });
 	deps.cleanup.add(() => watch.stop());
-	return { catalog: withinMemory(catalog, { log, memoryBytes }), fixedCatalog: undefined };
+	return { catalog: withMemoryLimits(catalog, { log, memoryBytes }), fixedCatalog: undefined };
 }
 
 /** Memory of the machine or container that one gateway may use. */

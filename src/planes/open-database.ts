@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../db/embedded.ts";
-import { isPrepared } from "../db/function-set.ts";
+import { hasFunctionSet } from "../db/function-set.ts";
 import { migrate } from "../db/migrate.ts";
 
 export interface OpenDatabase {
@@ -24,7 +24,7 @@ export async function openDatabase(
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 ): Promise<OpenDatabase> {
 	// After an upgrade of the program its children are newer than the supervisor that prepared the URL.
-	if (config.databaseUrl !== null && config.runDir !== null && isPrepared(config.databaseUrl))
+	if (config.databaseUrl !== null && config.runDir !== null && hasFunctionSet(config.databaseUrl))
 		return { url: config.databaseUrl, release: async () => true };
 	const embedded =
 		config.databaseUrl === null ? await startEmbeddedPostgres(deps, { dataDir: config.dataDir }) : undefined;
@@ -34,7 +34,7 @@ export async function openDatabase(
 		const { url } = await (deps.leaving === undefined ? migrated : unlessAborted(deps.leaving, migrated));
 		return { url, release };
 	} catch (error) {
-		await assertReleased(release);
+		await releaseOrThrow(release);
 		throw error;
 	}
 }
@@ -49,7 +49,7 @@ export async function startOnDatabase<Served>(
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
 	const end = async () => {
 		await cleanup.run();
-		await assertReleased(release);
+		await releaseOrThrow(release);
 	};
 	try {
 		return await start({ cleanup, databaseUrl: url, end });
@@ -60,6 +60,6 @@ export async function startOnDatabase<Served>(
 }
 
 /** Throws if the server still runs, so that such a stop does not look clean. */
-export async function assertReleased(release: OpenDatabase["release"]): Promise<void> {
+export async function releaseOrThrow(release: OpenDatabase["release"]): Promise<void> {
 	if (!(await release())) throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 }

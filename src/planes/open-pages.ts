@@ -1,7 +1,7 @@
 import { createFairPool } from "../base/fair-pool.ts";
 import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { networkOf } from "../keys/failed-attempts.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 
 /** Most open requests to the console. Live pages hold a place for minutes. */
 const REQUESTS_MAX = 4_096;
@@ -19,7 +19,7 @@ export function createOpenPages() {
 		/** Takes a place. `end` is called if another network needs it. The returned function frees it. */
 		enter({ address }: Pick<Connection, "address">, end: (why: Fault) => void): () => void {
 			const sinceMs = performance.now();
-			return places.enter(networkOf(address), { pace: () => sinceMs, giveUp: end });
+			return places.enter(addressNetwork(address), { pace: () => sinceMs, giveUp: end });
 		},
 	};
 }

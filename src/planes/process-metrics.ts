@@ -39,7 +39,7 @@ export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "rol
 const gatewayName = (slot: number) => `gateway-${slot}`;
 
 /** Requests the metrics of all other processes of this `serve`, in parallel. */
-export function askOthers(
+export function fetchOtherMetrics(
 	config: Pick<Config, "workers" | "workerIndex">,
 	runDir: string,
 ): () => Promise<ProcessMetrics[]> {

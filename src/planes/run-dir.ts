@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Server } from "bun";
-import { isAlive } from "../base/process-alive.ts";
+import { isProcessAlive } from "../base/process-alive.ts";
 
 /** Longest path of this folder. A socket's path has at most 107 bytes, of which the names in it take up to 47. */
 const PLACE_BYTES_MAX = 60;
@@ -50,7 +50,7 @@ export function removeRunDir(runDir: string): void {
 }
 
 /** Serves at `path`. Replaces the socket of a dead process, or takes over from a live one by an atomic rename. */
-export function serveAt(
+export function listenAtSocket(
 	path: string,
 	options: {
 		fetch: (request: Request) => Response | Promise<Response>;
@@ -77,6 +77,6 @@ export function serveAt(
 function removeAbandoned(place: string): void {
 	for (const name of fs.readdirSync(place)) {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);
-		if (!Number.isNaN(pid) && (pid === process.pid || !isAlive(pid))) removeRunDir(join(place, name));
+		if (!Number.isNaN(pid) && (pid === process.pid || !isProcessAlive(pid))) removeRunDir(join(place, name));
 	}
 }

@@ -3,17 +3,17 @@ import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { readOwnBrand } from "../console/brand/shown-brand.ts";
-import { createGatewayClient, type GatewayPlace } from "../console/gateway-client.ts";
+import { createGatewayClient, type GatewayAddress } from "../console/gateway-client.ts";
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { escapedError } from "../gateway/routes.ts";
+import { uncaughtErrorResponse } from "../gateway/routes.ts";
 import { healthResponse, STOPPING } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 
 import { type ConsolePlane, createConsolePlane } from "./console-plane.ts";
-import { closingAnswer, drainListener } from "./drain-listener.ts";
-import { addressOf } from "./listening-address.ts";
+import { drainListener, withConnectionClose } from "./drain-listener.ts";
+import { listeningUrl } from "./listening-address.ts";
 import { startOnDatabase } from "./open-database.ts";
 import {
 	createProcessMetrics,
@@ -23,7 +23,7 @@ import {
 	metricsResponse,
 	workerLabel,
 } from "./process-metrics.ts";
-import { consoleSocket, gatewaySockets, serveAt } from "./run-dir.ts";
+import { consoleSocket, gatewaySockets, listenAtSocket } from "./run-dir.ts";
 
 /** Runs the console plane in a process of its own. Rejects once `leaving` aborts while it opens the database. */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
@@ -39,7 +39,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 				{ clock: systemClock, log, places: () => placesOf(config) },
 				{ secret: config.internalSecret ?? newInternalSecret() },
 			),
-			listeningAt: () => addressOf(config.host, runDir === null ? server.port : config.port),
+			listeningAt: () => listeningUrl(config.host, runDir === null ? server.port : config.port),
 		});
 		cleanup.add(() => plane.stop());
 		const metrics = createProcessMetrics({ cleanup }, plane.metrics, workerLabel(config));
@@ -66,7 +66,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			endsConnections: () => drainEndMs !== undefined,
 		});
 		return {
-			url: runDir === null ? addressOf(config.host, server.port) : undefined,
+			url: runDir === null ? listeningUrl(config.host, server.port) : undefined,
 			// A console has no catalogue to reload.
 			reload: async () => {},
 			sendAway({ successor }: { successor: boolean }) {
@@ -92,7 +92,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 	});
 }
 
-function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">): GatewayPlace[] {
+function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">): GatewayAddress[] {
 	if (runDir !== null) return gatewaySockets(runDir).map((unix) => ({ url: "http://gateway", unix }));
 	return gatewayUrl === null ? [] : [{ url: gatewayUrl }];
 }
@@ -143,8 +143,8 @@ function startConsoleServer(
 	}
 	const options = {
 		maxRequestBodySize: BODY_BYTES_MAX,
-		fetch: (request: Request) => (deps.endsConnections() ? closingAnswer(answer(request)) : answer(request)),
-		error: (error: Error) => escapedError(error, "UNKNOWN"),
+		fetch: (request: Request) => (deps.endsConnections() ? withConnectionClose(answer(request)) : answer(request)),
+		error: (error: Error) => uncaughtErrorResponse(error, "UNKNOWN"),
 	};
 	const server: Server<undefined> =
 		socket === undefined
@@ -155,6 +155,6 @@ function startConsoleServer(
 					idleTimeout: IDLE_TIMEOUT_S,
 					development: false,
 				})
-			: serveAt(socket, options);
+			: listenAtSocket(socket, options);
 	return server;
 }

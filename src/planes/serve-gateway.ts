@@ -5,7 +5,7 @@ import { createConsoleProxy, noConsole } from "./console-proxy.ts";
 import { createGatewayPlane, type GatewayPlane } from "./gateway-plane.ts";
 import { checkConfiguredFile } from "./open-catalog.ts";
 import { startOnDatabase } from "./open-database.ts";
-import { askOthers } from "./process-metrics.ts";
+import { fetchOtherMetrics } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
 /** Runs the gateway plane in a process of its own. Rejects once `leaving` aborts while it opens the database. */
@@ -19,7 +19,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 			secrets: loadOrCreateSecrets(config),
 			console:
 				config.runDir === null ? noConsole : createConsoleProxy({ log }, { socket: consoleSocket(config.runDir) }),
-			otherMetrics: config.runDir === null ? async () => [] : askOthers(config, config.runDir),
+			otherMetrics: config.runDir === null ? async () => [] : fetchOtherMetrics(config, config.runDir),
 			internalSecret: config.internalSecret ?? newInternalSecret(),
 			onDiskFailed: () => process.exit(1),
 		});

@@ -3,7 +3,7 @@ import { type TextId, type TextValues, translateDate, translateId } from "../bas
 import type { HistoryAnswer, UptimeDay, UptimeTrack } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
-import { dateOf, percentOf } from "./status-track.ts";
+import { isoDateOfDay, percentFloor } from "./status-track.ts";
 
 /** Texts of the page, in its reader's language. The JSON is always English. */
 export interface StatusTexts {
@@ -45,7 +45,7 @@ export function daysHtml(
 	const cells: string[] = [];
 	const troubles: string[] = [];
 	for (let place = 0; place < HISTORY_DAYS; place += 1) {
-		const date = dateOf(first + place);
+		const date = isoDateOfDay(first + place);
 		const day = byDate.get(date);
 		const kind = kindOf(day);
 		const said = dayText(text, date, day, date === to);
@@ -68,7 +68,7 @@ function dayText(text: StatusTexts, date: string, day: UptimeDay | undefined, is
 	const observed = observedOf(day);
 	if (day === undefined || observed === 0) return `${when}: ${text("no data")}`;
 	const lasting = (minutes: number) => ({ duration: minutesText(text, minutes) });
-	const parts = [text("{percent} % operational", { percent: fixed(percentOf(day.operational_minutes, observed)) })];
+	const parts = [text("{percent} % operational", { percent: fixed(percentFloor(day.operational_minutes, observed)) })];
 	if (day.degraded_minutes > 0) parts.push(text("{duration} degraded", lasting(day.degraded_minutes)));
 	if (day.down_minutes > 0) parts.push(text("{duration} down", lasting(day.down_minutes)));
 	if (!isToday && observed < MINUTES_PER_DAY)

@@ -72,7 +72,7 @@ export function createStatusHistory(deps: {
 			await store.add(batch);
 			waiting = waiting.filter((look) => !batch.includes(look));
 		}
-		const today = dayOf(clock.wallMs());
+		const today = daySinceEpoch(clock.wallMs());
 		await read(today);
 		if (cleanedDay === today) return;
 		await store.deleteBefore(today - RETENTION_DAYS);
@@ -81,7 +81,7 @@ export function createStatusHistory(deps: {
 
 	async function read(today: number): Promise<void> {
 		const oldest = today - HISTORY_DAYS + 1;
-		const readDay = view.readAtMs === undefined ? Number.NEGATIVE_INFINITY : dayOf(view.readAtMs);
+		const readDay = view.readAtMs === undefined ? Number.NEGATIVE_INFINITY : daySinceEpoch(view.readAtMs);
 		const rows = await store.read(Math.max(oldest, Math.min(readDay, today) - LATE_DAYS), today);
 		const subjects = new Map<string, Map<number, DayMinutes>>();
 		const daysOf = (subject: string) => {
@@ -109,6 +109,6 @@ export function createStatusHistory(deps: {
 }
 
 /** Days since 1970, UTC. */
-export function dayOf(wallMs: number): number {
+export function daySinceEpoch(wallMs: number): number {
 	return Math.floor(wallMs / (MINUTE_MS * MINUTES_PER_DAY));
 }

@@ -34,7 +34,7 @@ export function statusLevels(snapshot: CatalogSnapshot, replicas: readonly Repli
 		const level = admitting ? levelOf(takes.filter(Boolean).length, takes.length) : "down";
 		levels.set(modelSubject(model.id), level);
 		all.push(level);
-		for (const name of endpointsOf(model)) byEndpoint.set(name, [...(byEndpoint.get(name) ?? []), level]);
+		for (const name of modelEndpoints(model)) byEndpoint.set(name, [...(byEndpoint.get(name) ?? []), level]);
 	}
 	for (const [name, parts] of byEndpoint) levels.set(endpointSubject(name), together(parts));
 	if (!admitting) levels.set(SERVICE_SUBJECT, "down");
@@ -42,7 +42,7 @@ export function statusLevels(snapshot: CatalogSnapshot, replicas: readonly Repli
 	return levels;
 }
 
-export function endpointsOf(model: Pick<Model, "kind" | "modes">): readonly ServiceName[] {
+export function modelEndpoints(model: Pick<Model, "kind" | "modes">): readonly ServiceName[] {
 	switch (model.kind) {
 		case "chat":
 			return [...model.modes];

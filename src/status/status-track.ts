@@ -1,7 +1,7 @@
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { HistoryAnswer, UptimeDay, UptimeTrack } from "./status-answer.ts";
 import { HISTORY_DAYS, type HistoryView } from "./status-history.ts";
-import { endpointSubject, endpointsOf, modelSubject, SERVICE_SUBJECT } from "./status-levels.ts";
+import { endpointSubject, modelEndpoints, modelSubject, SERVICE_SUBJECT } from "./status-levels.ts";
 import type { DayMinutes } from "./status-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -11,11 +11,11 @@ export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, toda
 	const oldest = today - HISTORY_DAYS + 1;
 	const track = (subject: string) => trackOf(view.subjects.get(subject), oldest, today);
 	const models = [...snapshot.models.values()];
-	const offered = new Set(models.flatMap(endpointsOf));
+	const offered = new Set(models.flatMap(modelEndpoints));
 	return {
 		as_of: view.readAtMs === undefined ? null : new Date(view.readAtMs).toISOString(),
-		from: dateOf(oldest),
-		to: dateOf(today),
+		from: isoDateOfDay(oldest),
+		to: isoDateOfDay(today),
 		service: track(SERVICE_SUBJECT),
 		services: Object.fromEntries([...offered].map((name) => [name, track(endpointSubject(name))])),
 		models: models.map(({ id }) => ({ id, ...track(modelSubject(id)) })),
@@ -23,12 +23,12 @@ export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, toda
 }
 
 /** A date such as `2026-11-21`; `day` counts days since 1970. */
-export function dateOf(day: number): string {
+export function isoDateOfDay(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
 /** Percentage in hundredths, rounded down: 100 means all. */
-export function percentOf(part: number, whole: number): number {
+export function percentFloor(part: number, whole: number): number {
 	return Math.floor((part * 10_000) / whole) / 100;
 }
 
@@ -42,11 +42,11 @@ function trackOf(tallies: ReadonlyMap<number, DayMinutes> | undefined, oldest: n
 		up += tally.operational + tally.degraded;
 		observed += tally.operational + tally.degraded + tally.down;
 		days.push({
-			date: dateOf(day),
+			date: isoDateOfDay(day),
 			operational_minutes: tally.operational,
 			degraded_minutes: tally.degraded,
 			down_minutes: tally.down,
 		});
 	}
-	return { uptime_percent: observed === 0 ? null : percentOf(up, observed), days };
+	return { uptime_percent: observed === 0 ? null : percentFloor(up, observed), days };
 }

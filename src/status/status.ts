@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { newRequestId } from "../base/id.ts";
-import { languageOf } from "../base/language.ts";
+import { requestLanguage } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import type { Catalog } from "../catalog/catalog.ts";
@@ -9,7 +9,7 @@ import { visiblePart } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import type { ServiceState, StatusAnswer } from "./status-answer.ts";
-import { createStatusHistory, dayOf } from "./status-history.ts";
+import { createStatusHistory, daySinceEpoch } from "./status-history.ts";
 import { statusLevels } from "./status-levels.ts";
 import { STATUS_PAGE_POLICY, statusPage } from "./status-page.ts";
 import { createStatusStore } from "./status-store.ts";
@@ -61,7 +61,7 @@ export function createStatus(deps: {
 			const snapshot = shown();
 			const nowMs = clock.wallMs();
 			const present = presentStatus(snapshot, upstreams.connected, nowMs);
-			const answer = () => ({ ...present, history: historyAnswer(history.view(), snapshot, dayOf(nowMs)) });
+			const answer = () => ({ ...present, history: historyAnswer(history.view(), snapshot, daySinceEpoch(nowMs)) });
 			return statusResponse(request.headers, bodies(present), answer);
 		},
 		stop: history.stop,
@@ -94,7 +94,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 /** Sends JSON, or HTML if the client prefers that, as browsers do. */
 function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
 	const html = prefersHtml(asked.get("accept") ?? "");
-	const language = languageOf(asked);
+	const language = requestLanguage(asked);
 	const packed = /\bgzip\b/.test(asked.get("accept-encoding") ?? "");
 	const headers: Record<string, string> = {
 		"cache-control": "no-store",

@@ -4,14 +4,14 @@ import type { TraceHeaders } from "./trace-context.ts";
 /** Trace of a request. Its methods never throw, and get neither prompts nor answers. */
 export interface RequestTrace {
 	/** Starts the span of an attempt at a model, under the id of its settlement. */
-	admitted(attempt: AttemptFacts): void;
+	admitted(attempt: AttemptDetails): void;
 	/** Starts the span of a call to a model server. */
 	call(replica: string, dialect: string): CallTrace;
 	/** Records the response's status. A stream's events are still to come. */
 	answered(status: number): void;
 }
 
-export interface AttemptFacts {
+export interface AttemptDetails {
 	/** UUID of the settlement. */
 	readonly id: string;
 	/** The public request id. */
@@ -28,7 +28,7 @@ export interface CallTrace {
 }
 
 /** Facts about a settled attempt. */
-export interface SettledFacts {
+export interface SettledDetails {
 	/** UUID of the settlement. */
 	readonly id: string;
 	readonly ending: string;
@@ -45,7 +45,7 @@ export interface SettledFacts {
 export interface Traces {
 	/** Starts the trace of a request; undefined if the request is not traced. */
 	begin(request: Request, endpoint: string): RequestTrace | undefined;
-	settled(facts: SettledFacts): void;
+	settled(facts: SettledDetails): void;
 	/** Sends the remaining spans within a few seconds. */
 	stop(): Promise<void>;
 }

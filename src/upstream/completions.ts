@@ -2,16 +2,16 @@
 import { createTimeSlice, mapInTurns, type TimeSlice } from "../base/time-slice.ts";
 import type { Model } from "../catalog/model.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { failed, isError, unreadable } from "./call/failure.ts";
+import { isErrorBody, serverFailure, unreadableAnswer } from "./call/failure.ts";
 import type { StreamCall } from "./call/stream.ts";
 import type { StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";
-import { aboutOf } from "./chat/answer-fields.ts";
+import { readOtherFields } from "./chat/answer-fields.ts";
 import type { TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, finishReason } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
 import { gatherText } from "./gathered.ts";
-import { type GenerationRequest, generationText, joinReplies, seedOf } from "./generation-request.ts";
+import { fieldsForChoice, type GenerationRequest, generationText, joinReplies } from "./generation-request.ts";
 import { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { TextReader } from "./text-reader.ts";
@@ -91,7 +91,7 @@ async function oneByOne(
 		const prompt = new Prompt(value);
 		try {
 			for (let choice = 0; choice < input.shape.n; choice += 1) {
-				const one = { ...input, fields: seedOf(input.fields, choice), prompt, shape: { prompts: 1, n: 1 } };
+				const one = { ...input, fields: fieldsForChoice(input.fields, choice), prompt, shape: { prompts: 1, n: 1 } };
 				replies.push(await post(one));
 			}
 		} finally {
@@ -142,7 +142,7 @@ export class CompletionReader extends TextReader<CompletionChoice> {
 		const end = completionFinish(raw.finish_reason);
 		const finish = progress.finished ? null : end;
 		const text = asText(raw.text ?? "");
-		if (text === undefined) throw failed("a choice whose text is none");
+		if (text === undefined) throw serverFailure("a choice whose text is none");
 		progress.finished ||= finish !== null;
 		if (text === "" && finish === null) return undefined;
 		progress.outputBytes += Buffer.byteLength(text);
@@ -161,25 +161,25 @@ export function readCompletion(
 	logprobsOf: (value: unknown) => JsonObject | null = (value) => completionLogprobs(value),
 ): CompletionReply {
 	const body = asObject(parsed);
-	if (body !== undefined && isError(body)) throw dialect.failureOfError(body);
+	if (body !== undefined && isErrorBody(body)) throw dialect.failureOfError(body);
 	const rawChoices = asArray(body?.choices);
-	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("a completion without choices");
-	if (rawChoices.length > shape.prompts * shape.n) throw unreadable("a completion with too many choices");
+	if (rawChoices === undefined || rawChoices.length === 0) throw unreadableAnswer("a completion without choices");
+	if (rawChoices.length > shape.prompts * shape.n) throw unreadableAnswer("a completion with too many choices");
 	const usage = usageOfAnswer(body ?? {}, dialect.reasoningTokens, shape.n);
 	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw, place) => {
 		const choice = asObject(raw);
 		const text = asText(choice?.text);
-		if (choice === undefined || text === undefined) throw unreadable("a choice without text");
+		if (choice === undefined || text === undefined) throw unreadableAnswer("a choice without text");
 		const finish = completionFinish(choice.finish_reason) ?? (counted ? "stop" : null);
-		if (finish === null) throw failed("a choice without a finish reason");
+		if (finish === null) throw serverFailure("a choice without a finish reason");
 		outputBytes += Buffer.byteLength(text);
 		const index = indexOf(choice, shape.prompts * shape.n, place);
 		return { text, index, logprobs: logprobsOf(choice.logprobs), finish_reason: finish };
 	});
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
-	const { about } = aboutOf(body ?? {});
+	const { about } = readOtherFields(body ?? {});
 	const fields = about === undefined ? {} : { about };
 	return { choices, usage: partial ? undefined : usage, outputBytes, ...fields };
 }
@@ -206,7 +206,7 @@ function completionFinish(value: unknown): CompletionFinish | null {
 /** The choice's index; `place` if it has none. */
 function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 	const index = asCount(raw.index ?? place, choicesMax - 1);
-	if (index === undefined) throw failed("a choice with an impossible index");
+	if (index === undefined) throw serverFailure("a choice with an impossible index");
 	return index;
 }
 

@@ -1,6 +1,6 @@
 /** Dialects of model servers: the plain OpenAI format, and how each family differs from it. */
 import type { DialectName, ReasoningCount, UpstreamSpec } from "../catalog/model.ts";
-import { failed, failureOfError, failureOfStatus, UpstreamFailure } from "./call/failure.ts";
+import { failureOfError, failureOfStatus, serverFailure, UpstreamFailure } from "./call/failure.ts";
 import type { UsageStyle } from "./usage.ts";
 
 /** How a family of model servers differs from OpenAI's format. Stateless; one constant per family. */
@@ -126,7 +126,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 };
 
 /** A server's dialect, with the server's own settings. */
-export function dialectOf({ dialect: name, reasoningTokens = "inside" }: UpstreamSpec): Dialect {
+export function findDialect({ dialect: name, reasoningTokens = "inside" }: UpstreamSpec): Dialect {
 	const dialect = DIALECTS[name];
 	return dialect.reasoningTokens === reasoningTokens ? dialect : { ...dialect, reasoningTokens };
 }
@@ -147,5 +147,5 @@ function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
 /** TGI reports every failure after a stream's start as 422. */
 function failureOfTgi(value: unknown): UpstreamFailure {
 	const failure = failureOfError(value);
-	return failure.kind === "rejected" ? failed(failure.private) : failure;
+	return failure.kind === "rejected" ? serverFailure(failure.private) : failure;
 }

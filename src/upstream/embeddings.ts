@@ -1,7 +1,7 @@
 /** Embeddings: sends a request in each dialect's format and returns a list of vectors. */
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { unreadable } from "./call/failure.ts";
+import { unreadableAnswer } from "./call/failure.ts";
 import type { PostSender, UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { type ReportedUsage, usageOfChoices, usageOfInput } from "./usage.ts";
@@ -71,14 +71,14 @@ async function readEmbeddings(
 	// The list without an object around it, which older llama.cpp sends.
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
-	if (items === undefined || items.length !== count) throw unreadable("embeddings that are not one an input");
+	if (items === undefined || items.length !== count) throw unreadableAnswer("embeddings that are not one an input");
 	const vectors: (Vector | undefined)[] = new Array(count).fill(undefined);
 	await mapInTurns(items, (raw, place) => {
 		const item = asObject(raw);
 		const index = asCount(item?.index ?? place, count - 1);
 		const vector = vectorOf(item?.embedding);
 		if (index === undefined || vectors[index] !== undefined || vector === undefined)
-			throw unreadable("an embedding that is no vector, or whose index is taken");
+			throw unreadableAnswer("an embedding that is no vector, or whose index is taken");
 		vectors[index] = base64 ? base64Of(vector) : vector;
 	});
 	return { vectors: vectors as Vector[], usage: usageOfInput(body?.usage, headers) };

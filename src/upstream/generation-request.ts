@@ -1,5 +1,5 @@
 import { addExactly } from "../base/exact-json.ts";
-import { isKnownTo, notCopied } from "../catalog/request-fields.ts";
+import { fieldsNotCopied, supportsField } from "../catalog/request-fields.ts";
 import type { TextReply } from "./chat/chat-answer.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -25,13 +25,13 @@ export interface GenerationRequest {
 export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;
 	const { kind, fields, n } = request;
-	const omitted = notCopied(dialect.name, kind);
+	const omitted = fieldsNotCopied(dialect.name, kind);
 	const body: Record<string, unknown> = { model: replica.spec().model };
 	for (const name in fields) {
 		const value = fields[name];
 		if (value !== null && value !== undefined && !omitted.has(name)) body[name] = dialect.shaped(name, value);
 	}
-	if (n > 1 && isKnownTo(dialect.name, "n")) body.n = n;
+	if (n > 1 && supportsField(dialect.name, "n")) body.n = n;
 	// Text completions have only this name of the limit, in all dialects.
 	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.maxOutputTokens;
 	body.stream = stream;
@@ -41,7 +41,7 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 }
 
 /** Fields of the request for one choice. Each choice gets another seed, or all would be equal. */
-export function seedOf(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
+export function fieldsForChoice(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
 	const seed = addExactly(fields.seed, choice);
 	return seed === undefined ? fields : { ...fields, seed };
 }

@@ -2,7 +2,7 @@
 import { isIP } from "node:net";
 import { createTimeSlice } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { unreadable } from "./call/failure.ts";
+import { unreadableAnswer } from "./call/failure.ts";
 import type { UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { type ReportedUsage, readUsage } from "./usage.ts";
@@ -48,7 +48,7 @@ export function imageCall(request: ImageRequest, context: CallContext): UnaryCal
 async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);
-	if (items === undefined || items.length === 0) throw unreadable("an answer without images");
+	if (items === undefined || items.length === 0) throw unreadableAnswer("an answer without images");
 	const images: GeneratedImage[] = [];
 	for (const raw of items.slice(0, n)) images.push(await imageOf(asObject(raw), replica));
 	return { images, usage: readUsage(body?.usage) };
@@ -59,11 +59,12 @@ async function imageOf(item: JsonObject | undefined, replica: Replica): Promise<
 	const more = revised === undefined ? {} : { revised_prompt: revised };
 	const base64 = asText(item?.b64_json) ?? base64OfDataUrl(asText(item?.url));
 	if (base64 !== undefined) {
-		if (!(await isBase64(base64))) throw unreadable("an image that is not base64");
+		if (!(await isBase64(base64))) throw unreadableAnswer("an image that is not base64");
 		return { b64_json: base64, ...more };
 	}
 	const url = asText(item?.url);
-	if (url === undefined || !isPublic(url, replica)) throw unreadable("an image without content or public address");
+	if (url === undefined || !isPublic(url, replica))
+		throw unreadableAnswer("an image without content or public address");
 	return { url, ...more };
 }
 

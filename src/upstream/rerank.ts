@@ -1,7 +1,7 @@
 /** Reranking: sends a request in each dialect's format and returns a list of scores. */
 
 import type { CallContext } from "./call/attempt.ts";
-import { unreadable } from "./call/failure.ts";
+import { unreadableAnswer } from "./call/failure.ts";
 import type { UnaryCall, UnaryPost } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { type ReportedUsage, usageOfInput } from "./usage.ts";
@@ -52,14 +52,14 @@ function readRanking(parsed: unknown, headers: Headers, count: number): RerankRe
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);
 	if (items === undefined || items.length === 0 || items.length > count)
-		throw unreadable("a ranking that does not fit its documents");
+		throw unreadableAnswer("a ranking that does not fit its documents");
 	const seen = new Set<number>();
 	const results = items.map((raw) => {
 		const item = asObject(raw);
 		const index = asCount(item?.index, count - 1);
 		const score = item?.relevance_score ?? item?.score;
 		if (index === undefined || seen.has(index) || typeof score !== "number" || !Number.isFinite(score))
-			throw unreadable("a ranked document without score, or whose index is taken");
+			throw unreadableAnswer("a ranked document without score, or whose index is taken");
 		seen.add(index);
 		return { index, score };
 	});

@@ -1,7 +1,7 @@
-import { died, failed, isError } from "./call/failure.ts";
+import { crashFailure, isErrorBody, serverFailure } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamReader } from "./call/stream-wire.ts";
-import { newOtherFields, noteAbout } from "./chat/answer-fields.ts";
+import { newOtherFields, updateOtherFields } from "./chat/answer-fields.ts";
 import type { TextChunk } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, newChoiceProgress } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
@@ -51,9 +51,9 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 			return this.#allFinished() ? undefined : this.#impliedEnd();
 		}
 		const event = parseEvent(payload);
-		if (isError(event)) throw this.#dialect.failureOfError(event);
+		if (isErrorBody(event)) throw this.#dialect.failureOfError(event);
 		const rawChoices = asArray(event.choices) ?? [];
-		const saysSources = noteAbout(this.soFar, event);
+		const saysSources = updateOtherFields(this.soFar, event);
 		if (saysSources) this.noteSources();
 		const chunk = this.#readChoices(rawChoices);
 		if (this.#noteUsage(event, rawChoices)) this.#uncounted = false;
@@ -68,7 +68,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 			const source = asObject(raw);
 			if (source === undefined) continue;
 			const index = this.#indexOf(source);
-			if (index === undefined) throw failed("a choice with an impossible index");
+			if (index === undefined) throw serverFailure("a choice with an impossible index");
 			let progress = this.#choices[index];
 			if (progress === undefined) this.#choices[index] = progress = newChoiceProgress();
 			const before = progress.outputBytes;
@@ -100,7 +100,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		const { completionTokens = 0 } = this.#tally?.current() ?? {};
 		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
 		if (completionTokens === 0 || !counted || this.#choices.length === 0)
-			throw died("the end marker came before the finish of every choice");
+			throw crashFailure("the end marker came before the finish of every choice");
 		const finishes: Choice[] = [];
 		this.#choices.forEach((progress, index) => {
 			if (progress !== undefined && !progress.finished) finishes.push(this.endOf(index, progress));

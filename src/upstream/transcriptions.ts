@@ -2,7 +2,7 @@
 
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { died, isError, unreadable } from "./call/failure.ts";
+import { crashFailure, isErrorBody, unreadableAnswer } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamCall } from "./call/stream.ts";
 import type { Gathering, StreamReader, StreamWire } from "./call/stream-wire.ts";
@@ -87,7 +87,7 @@ function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean
 
 async function readTranscriptionInTurns(parsed: unknown): Promise<TranscriptionReply> {
 	const { segments, words } = asObject(parsed) ?? {};
-	if ((asArray(segments)?.length ?? 0) > SEGMENTS_MAX) throw unreadable("a transcription in too many segments");
+	if ((asArray(segments)?.length ?? 0) > SEGMENTS_MAX) throw unreadableAnswer("a transcription in too many segments");
 	return {
 		...readTranscription(parsed),
 		segments: Array.isArray(segments) ? await mapInTurns(asObjects(segments), segmentOf) : undefined,
@@ -98,7 +98,7 @@ async function readTranscriptionInTurns(parsed: unknown): Promise<TranscriptionR
 function readTranscription(parsed: unknown): TranscriptionReply {
 	const body = asObject(parsed);
 	const text = asText(body?.text);
-	if (body === undefined || text === undefined) throw unreadable("a transcription without text");
+	if (body === undefined || text === undefined) throw unreadableAnswer("a transcription without text");
 	const durationS = secondsOf(body.duration);
 	const { usage, seconds } = usageOf(body.usage);
 	return {
@@ -151,7 +151,7 @@ const WIRE: StreamWire<TranscriptionChunk> = {
 	reader: createTranscriptionReader,
 	whole(text, dialect) {
 		const body = asObject(parseJson(text));
-		if (body !== undefined && isError(body)) throw dialect.failureOfError(body);
+		if (body !== undefined && isErrorBody(body)) throw dialect.failureOfError(body);
 		const reply = readTranscription(body);
 		return { chunk: chunkOf(reply.text, reply.seconds), usage: reply.usage };
 	},
@@ -168,12 +168,12 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 	function accept(payload: string): TranscriptionChunk | undefined {
 		if (ended || payload === "") return undefined;
 		if (isEndMarker(payload)) {
-			if (!finished) throw died("the end marker came before the end of the text");
+			if (!finished) throw crashFailure("the end marker came before the end of the text");
 			ended = true;
 			return undefined;
 		}
 		const event = parseEvent(payload);
-		if (isError(event)) throw dialect.failureOfError(event);
+		if (isErrorBody(event)) throw dialect.failureOfError(event);
 		const counted = usageOf(event.usage);
 		usage = counted.usage ?? usage;
 		isCounted ||= usage !== undefined || counted.seconds !== undefined;

@@ -7,13 +7,13 @@ import { createTickBarrier } from "../base/time-slice.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
-import { stopping } from "./call/failure.ts";
+import { stoppingFailure } from "./call/failure.ts";
 import { createOpenCalls } from "./call/guard.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { ReplayedStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
-import { type CountedReply, type ReplyOf, type UnaryCall, UnaryTries } from "./call/unary.ts";
+import { type CountedReply, type ReplicaReply, type UnaryCall, UnaryTries } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { entriesFor } from "./replicas/prefix-index.ts";
@@ -103,7 +103,7 @@ export function createUpstreams(
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		/** Calls a replica, named `replica` in the reply. Rejects with Fault (no place, no server) or UpstreamFailure. */
-		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<ReplyOf<Reply>> {
+		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<ReplicaReply<Reply>> {
 			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
 		/** True if a server would accept requests for the model; with `accountId`, requests of this account. */
@@ -127,7 +127,7 @@ export function createUpstreams(
 			[...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
 		/** Called when the process stops: waiting requests fail. Callers close their open streams. */
 		letGo() {
-			for (const pool of pools.values()) pool.close(stopping());
+			for (const pool of pools.values()) pool.close(stoppingFailure());
 			callDeps.openCalls.letGo();
 		},
 		/** Ends the health checks and refuses waiting requests; callers close running calls. */

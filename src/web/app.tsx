@@ -1,5 +1,5 @@
 import { Component, type ComponentType, Fragment, type ReactNode, useEffect } from "react";
-import { may, type Right } from "../console/views.ts";
+import { can, type Right } from "../console/views.ts";
 import { pageFault } from "./http.ts";
 import { type Lazy, lazy } from "./lazy.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
@@ -12,7 +12,7 @@ import { AuthLayout } from "./parts/auth-layout.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
-import { matchPath, navigate, Routing, usePlace } from "./router.tsx";
+import { matchPath, navigate, Routing, useRoute } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { PublicShell, Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
@@ -103,7 +103,7 @@ export function App() {
 
 function CurrentPage() {
 	const { me } = useSession();
-	const { path } = usePlace();
+	const { path } = useRoute();
 	const found = findRoute(path);
 	const access = found?.access ?? "public";
 	if (access === "guest") return found?.page;
@@ -136,7 +136,7 @@ function pageFor(found: Found | undefined, account: AccountView | null, operator
 	const { access, right, page } = found;
 	if (access === "account" && account === null) return <NoAccountPage />;
 	if (access === "account" && account?.closed) return <ClosedPage />;
-	if (right !== undefined && account !== null && !may(account.role, right)) return <NotAllowedPage right={right} />;
+	if (right !== undefined && account !== null && !can(account.role, right)) return <NotAllowedPage right={right} />;
 	return page;
 }
 

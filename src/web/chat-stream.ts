@@ -1,10 +1,8 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { type JsonUsd, nanoUsdOfJson } from "../money/json-usd.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { ApiError, send } from "./http.ts";
+import { ApiError, sendRequest } from "./http.ts";
 import { t } from "./texts.tsx";
-
-/** Reads a streamed chat completion. */
 
 export interface ChatUsage {
 	readonly promptTokens: number;
@@ -47,7 +45,7 @@ export async function streamChat(
 	onText: (text: string, kind: "answer" | "thought") => void,
 ): Promise<ChatEnd> {
 	const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
-	const response = await send(address, { method: "POST", body: JSON.stringify(streamed), signal }, unanswered);
+	const response = await sendRequest(address, { method: "POST", body: JSON.stringify(streamed), signal }, unanswered);
 	const requestId = response.headers.get("x-request-id");
 	const calls = new Map<number, ToolCall>();
 	let usage: ChatUsage | undefined;

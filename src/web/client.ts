@@ -1,6 +1,6 @@
 import { treaty } from "@elysiajs/eden";
 import type { ConsoleApi } from "../console/views.ts";
-import { apiErrorOf, unreachable } from "./http.ts";
+import { parseApiError, unreachable } from "./http.ts";
 
 // Client typed by the console's routes. `parseDate: false`: a key's name that looks like a date stays a text.
 export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, keepDomain: true }).api.console;
@@ -12,12 +12,12 @@ type Answer = { data: unknown; error: { value: unknown } | null; response: Respo
 type DataOf<A> = A extends { error: null; data: infer Data } ? Data : never;
 
 /** Returns the data of a response. Throws ApiError. */
-export async function dataOf<A extends Answer>(asked: Promise<A>): Promise<DataOf<A>> {
+export async function unwrap<A extends Answer>(asked: Promise<A>): Promise<DataOf<A>> {
 	const answer = await asked.catch(() => undefined);
 	if (answer?.error === null) return answer.data as DataOf<A>;
 	// Without a response the request was not sent.
 	if (!answer?.response?.headers) throw unreachable();
-	const error = apiErrorOf(answer.response, answer.error.value);
+	const error = parseApiError(answer.response, answer.error.value);
 	const isAccountGone = error.code === "not_found" && error.param === "account";
 	if (error.code === "session_required" || isAccountGone) dispatchEvent(new Event(VIEWER_STALE));
 	throw error;

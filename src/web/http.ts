@@ -33,22 +33,22 @@ export const unreachable = (): ApiError =>
 
 /** Sends a POST with a JSON body, or a GET without one. */
 export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
-	const response = await send(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
+	const response = await sendRequest(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
 	return response.json() as Promise<T>;
 }
 
 /** Sends a request. The JSON content type proves that no foreign form sent it. ApiError `lost` without a response. */
-export async function send(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
+export async function sendRequest(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const response = await fetch(url, { headers, ...init }).catch((error) => {
 		throw init.signal?.aborted ? error : lost();
 	});
 	if (response.ok) return response;
-	throw apiErrorOf(response, await response.json().catch(() => undefined));
+	throw parseApiError(response, await response.json().catch(() => undefined));
 }
 
 /** Reads the error in the console's format (`{error: {…}}`) or the sign-in library's (`{message, code}`). */
-export function apiErrorOf(response: Response, body: unknown): ApiError {
+export function parseApiError(response: Response, body: unknown): ApiError {
 	const outer = record(body);
 	const shown: Record<string, unknown> = { ...outer, ...record(outer.error) };
 	return new ApiError(
@@ -65,13 +65,13 @@ export function apiErrorOf(response: Response, body: unknown): ApiError {
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 type Given<T> = { [K in keyof T]?: Exclude<T[K], null | undefined | ""> };
 
-export function given<T extends object>(query: T): Given<T> {
+export function omitUndefined<T extends object>(query: T): Given<T> {
 	const set = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
 	return Object.fromEntries(set) as Given<T>;
 }
 
 export const queryText = (query: Query): string =>
-	`?${new URLSearchParams(Object.entries(given(query)).map(([name, value]) => [name, String(value)]))}`;
+	`?${new URLSearchParams(Object.entries(omitUndefined(query)).map(([name, value]) => [name, String(value)]))}`;
 
 const record = (value: unknown): Record<string, unknown> =>
 	typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

@@ -3,8 +3,8 @@ import type { KeyView } from "./views.ts";
 type Used = Pick<KeyView, "state" | "readsOnly" | "projectState">;
 
 /** True if the key's project is archived: all its requests are refused, whatever the key's state. */
-export const isArchived = ({ state, projectState }: Pick<Used, "state" | "projectState">): boolean =>
+export const isProjectArchived = ({ state, projectState }: Pick<Used, "state" | "projectState">): boolean =>
 	state === "active" && projectState === "archived";
 
 /** True if the key can call models. */
-export const canSend = (key: Used): boolean => key.state === "active" && !isArchived(key) && !key.readsOnly;
+export const canSend = (key: Used): boolean => key.state === "active" && !isProjectArchived(key) && !key.readsOnly;

@@ -1,5 +1,5 @@
 import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts";
-import { isolated, t } from "./texts.tsx";
+import { isolatedText, t } from "./texts.tsx";
 import type { LedgerEntry, RequestRow, TopUpView } from "./views.ts";
 
 /** Words for the interface's codes, equal on all pages. */
@@ -36,7 +36,7 @@ export const mailedBelow = (threshold: string): string =>
 
 /** Name of a key with its last four characters, since names need not be unique. */
 export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
-	`${isolated(name)} …${lastFour}`;
+	`${isolatedText(name)} …${lastFour}`;
 
 const STATES: Readonly<Record<string, string>> = {
 	active: t("Active"),

@@ -1,4 +1,4 @@
-import { may, type Right, type Role } from "../console/views.ts";
+import { can, type Right, type Role } from "../console/views.ts";
 import type { IconName } from "./parts/icons.tsx";
 import { t } from "./texts.tsx";
 
@@ -41,11 +41,11 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 
 /** Entries for a role; all of them for a viewer without an account. */
 export function destinationsFor(role: Role | undefined): readonly Destination[] {
-	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || may(role, right));
+	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || can(role, right));
 }
 
 export const PUBLIC_DESTINATIONS = DESTINATIONS.filter(({ to }) => ["/models", "/docs", "/status"].includes(to));
 
-export function isCurrent(to: string, path: string): boolean {
+export function isCurrentPage(to: string, path: string): boolean {
 	return path === to || (to !== "/operator" && path.startsWith(`${to}/`));
 }

@@ -64,7 +64,7 @@ export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "to
 }
 
 /** `usual` is the range without one in the address. */
-export function filterOf(query: URLSearchParams, nowMs: number, usual = "7d"): Omit<UsageFilter, "group"> {
+export function readUsageFilter(query: URLSearchParams, nowMs: number, usual = "7d"): Omit<UsageFilter, "group"> {
 	const { fromMs, toMs, bucket } = rangeOf(query, nowMs, usual);
 	return {
 		from: fromMs,

@@ -5,7 +5,7 @@ import { navigate as go, usePathname, useSearch } from "wouter/use-browser-locat
 
 /** Router: path, query and links without page loads. */
 
-export interface Place {
+export interface PageLocation {
 	readonly path: string;
 	readonly query: URLSearchParams;
 }
@@ -22,7 +22,7 @@ export function navigate(to: string, options: { replace?: boolean } = {}): void 
 	if (location.pathname !== before) scrollTo(0, 0);
 }
 
-export function usePlace(): Place {
+export function useRoute(): PageLocation {
 	const path = usePathname();
 	const search = useSearch();
 	return useMemo(() => ({ path, query: new URLSearchParams(search) }), [path, search]);
@@ -30,7 +30,7 @@ export function usePlace(): Place {
 
 /** The query as an object, with a setter; null or "" removes a value. */
 export function useQueryState(): [URLSearchParams, (changes: Record<string, string | null>) => void] {
-	const { query } = usePlace();
+	const { query } = useRoute();
 	return [query, changeQuery];
 }
 
@@ -45,7 +45,7 @@ function changeQuery(changes: Record<string, string | null>): void {
 
 /** Whether a creation dialog is open: by a button, or by `?create=1`, which works once, not on going back. */
 export function useCreating(): [boolean, (open: boolean) => void] {
-	const isAsked = usePlace().query.get("create") === "1";
+	const isAsked = useRoute().query.get("create") === "1";
 	const [isOpen, setOpen] = useState(false);
 	useEffect(() => {
 		if (!isAsked) return;
@@ -65,7 +65,7 @@ export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
 
-export const linkTo = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
+export const linkRenderer = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
 
 /**
  * Matches `/keys/:id`, or `/models/*` with slashes in the rest. Returns decoded parameters by name, the rest as `id`;

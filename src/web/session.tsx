@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
-import { may, type Right } from "../console/views.ts";
+import { can, type Right } from "../console/views.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
 import { VIEWER_STALE } from "./client.ts";
@@ -123,7 +123,7 @@ export function useAccount(): AccountView {
 /** Returns a function that tells whether the viewer's role has a right; the server checks the same table. */
 export function useMay(): (right: Right) => boolean {
 	const role = useSession().me?.account?.role;
-	return useCallback((right) => role !== undefined && may(role, right), [role]);
+	return useCallback((right) => role !== undefined && can(role, right), [role]);
 }
 
 async function readViewer(chosen: string | null): Promise<State> {

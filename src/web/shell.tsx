@@ -5,7 +5,7 @@ import { brand } from "./brand.ts";
 import {
 	type Destination,
 	destinationsFor,
-	isCurrent,
+	isCurrentPage,
 	OPERATOR_DESTINATIONS,
 	PUBLIC_DESTINATIONS,
 } from "./navigation.ts";
@@ -13,7 +13,7 @@ import { Icon } from "./parts/icons.tsx";
 import { Notice, Problem } from "./parts/problem.tsx";
 import { LanguageSwitch, SchemeSwitch } from "./parts/switches.tsx";
 import { useAction } from "./resource.ts";
-import { Link, navigate, usePlace } from "./router.tsx";
+import { Link, navigate, useRoute } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { rich, t } from "./texts.tsx";
@@ -22,7 +22,7 @@ import { rich, t } from "./texts.tsx";
 export function Shell({ children }: { children: ReactNode }) {
 	const { config } = useSession();
 	const [open, drawer] = useDisclosure(false);
-	const { path } = usePlace();
+	const { path } = useRoute();
 	// biome-ignore lint/correctness/useExhaustiveDependencies: closing follows the path, nothing else
 	useEffect(() => drawer.close(), [path]);
 	return (
@@ -158,11 +158,11 @@ function Side() {
 }
 
 function Destinations({ items }: { items: readonly Destination[] }) {
-	const { path } = usePlace();
+	const { path } = useRoute();
 	return items.map(({ to, label, icon, apart }) => {
 		const shown = { label, leftSection: <Icon name={icon} /> };
 		if (apart) return <NavLink key={to} href={to} {...shown} />;
-		const current = isCurrent(to, path);
+		const current = isCurrentPage(to, path);
 		return (
 			<NavLink
 				key={to}
@@ -259,7 +259,7 @@ function BrandLinks() {
 }
 
 export function PublicShell({ children }: { children: ReactNode }) {
-	const { path } = usePlace();
+	const { path } = useRoute();
 	const { config } = useSession();
 	return (
 		<>
@@ -275,7 +275,7 @@ export function PublicShell({ children }: { children: ReactNode }) {
 								{label}
 							</a>
 						) : (
-							<Link key={to} to={to} aria-current={isCurrent(to, path) ? "page" : undefined}>
+							<Link key={to} to={to} aria-current={isCurrentPage(to, path) ? "page" : undefined}>
 								{label}
 							</Link>
 						),

@@ -68,7 +68,7 @@ export function rich<const T extends Text>(text: T, parts: Parts<T>): ReactNode 
 		if (name === undefined) return piece;
 		const part = draw[name];
 		if (typeof part === "function") return part(inner);
-		return typeof part === "string" ? isolated(part) : part;
+		return typeof part === "string" ? isolatedText(part) : part;
 	});
 	return createElement(Fragment, null, ...pieces);
 }
@@ -76,14 +76,14 @@ export function rich<const T extends Text>(text: T, parts: Parts<T>): ReactNode 
 function filled(text: string, values: Readonly<Record<string, string | number>> | undefined): string {
 	return values === undefined
 		? text
-		: text.replace(/\{(\w+)\}/g, (mark, name: string) => isolated(String(values[name] ?? mark)));
+		: text.replace(/\{(\w+)\}/g, (mark, name: string) => isolatedText(String(values[name] ?? mark)));
 }
 
 /** Hebrew and Arabic letters, and control characters that change text direction. */
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 /** Marks a name so that it cannot change the text direction around it. */
-export function isolated(text: string): string {
+export function isolatedText(text: string): string {
 	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, setSystemTime, test } from "bun:test";
-import { deleteUnproved, forgetSessions } from "../../src/console/sign-in/auth-sign-up.ts";
+import { deleteOldSessions, deleteUnproved } from "../../src/console/sign-in/auth-sign-up.ts";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
@@ -105,7 +105,7 @@ test("sessions and links keep their time if the database's clock is ahead", asyn
 
 	setApart(-8 * 24 * 60);
 	const late = await signedUp(service);
-	await forgetSessions(service.db.statements, Date.now());
+	await deleteOldSessions(service.db.statements, Date.now());
 	expect((await late.get("/api/console/me")).status).toBe(200);
 	const { items } = (await late.get("/api/console/sessions")).body;
 	expect(items).toEqual([expect.objectContaining({ current: true })]);
@@ -117,6 +117,6 @@ test("unanswered challenges expire by both clocks", async () => {
 	await sql`update verification set expires_at = clock_timestamp() - interval '1 minute'`;
 	await sql`update session set expires_at = clock_timestamp() - interval '1 minute'`;
 	await deleteUnproved(service.db.statements, Date.now());
-	await forgetSessions(service.db.statements, Date.now());
+	await deleteOldSessions(service.db.statements, Date.now());
 	for (const table of ["verification", "session"]) expect(await sql.unsafe(`select 1 from ${table}`)).toHaveLength(0);
 });

@@ -5,7 +5,7 @@ import { sleep, withDeadline } from "../../src/base/clock.ts";
 import { createEnvironmentReader } from "../../src/base/environment-reader.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { tryFileLock } from "../../src/base/file-lock.ts";
-import { newId, newUuid, uuidOfId } from "../../src/base/id.ts";
+import { newId, newUuid, uuidFromId } from "../../src/base/id.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -49,8 +49,8 @@ describe("an id", () => {
 		const uuid = newUuid();
 		const hex = uuid.replaceAll("-", "");
 		for (const form of [uuid, hex, `req_${hex}`, `chatcmpl-${hex}`, uuid.toUpperCase()])
-			expect(uuidOfId(form)).toBe(uuid);
-		for (const form of ["", "req_", "chatcmpl-xyz", hex.slice(1), `${hex}z`]) expect(uuidOfId(form)).toBeUndefined();
+			expect(uuidFromId(form)).toBe(uuid);
+		for (const form of ["", "req_", "chatcmpl-xyz", hex.slice(1), `${hex}z`]) expect(uuidFromId(form)).toBeUndefined();
 	});
 });
 

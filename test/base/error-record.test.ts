@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { errorRecord, errorText } from "../../src/base/error-record.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { createLog } from "../../src/base/log.ts";
-import { faultOf } from "../../src/gateway/error-body.ts";
+import { toFault } from "../../src/gateway/error-body.ts";
 import { withDatabase } from "../support/database.ts";
 
 /** The log contains the cause of a failed statement and none of the statement's values. */
@@ -59,7 +59,7 @@ function written(error: Error, asText: Record<string, unknown> = {}): string {
 			...(terminal ? { terminal } : {}),
 		});
 		log.error("failed", { error, deep: { list: [error] }, ...asText });
-		log.error("failed", { error: faultOf(error) });
+		log.error("failed", { error: toFault(error) });
 		const fault = new Fault("service_unavailable", "away", { private: errorText(error), cause: error });
 		log.info("refused", { error: fault });
 	}

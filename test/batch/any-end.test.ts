@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { isOver } from "../../src/batch/batch-record.ts";
+import { hasBatchEnded } from "../../src/batch/batch-record.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
@@ -34,7 +34,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		}[act];
 		const actsAtRun = Math.floor(chance() * 4);
 		let runs = 0;
-		for (; runs < RUNS_MAX && !isOver((await world.find(id)).state); runs += 1) {
+		for (; runs < RUNS_MAX && !hasBatchEnded((await world.find(id)).state); runs += 1) {
 			const dies = runs < 4 ? { diesAt: 1 + Math.floor(chance() * 25), after: chance() < 0.5 } : {};
 			const running = world
 				.live(dies)
@@ -51,7 +51,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		// A runner that died just before its end leaves files on the disk; the next check removes them.
 		await world.live().run(id);
 		const batch = await world.find(id);
-		expect([isOver(batch.state), runs < RUNS_MAX]).toEqual([true, true]);
+		expect([hasBatchEnded(batch.state), runs < RUNS_MAX]).toEqual([true, true]);
 		const output = await world.lines(batch.outputFileId);
 		const error = await world.lines(batch.errorFileId);
 		const named = [...output, ...error].map(({ custom_id }) => custom_id as string);

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { isOver } from "../../src/batch/batch-record.ts";
+import { hasBatchEnded } from "../../src/batch/batch-record.ts";
 import { createBatches } from "../../src/batch/batches.ts";
-import { creditLostRequests } from "../../src/batch/lost-requests.ts";
+import { refundLostRequests } from "../../src/batch/lost-requests.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
 import type { CatalogSnapshot } from "../../src/catalog/model.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -68,7 +68,7 @@ test("an outage of the database causes no extra charge", async () => {
 	const id = await world.create(names.map((name) => chatLine(name)));
 	const life = world.live({ away: [18, 60] });
 	// A run that ends early, without running lines, is started again, as by the queue.
-	while (!isOver((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
+	while (!hasBatchEnded((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
 	const { batch } = await assertOnce(world, id, names);
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
@@ -304,7 +304,7 @@ test("the charge of a lost request is credited once, whenever it is settled", as
 	const credit = async () =>
 		(await db.sql`select limit_nano_usd::integer as nano from budget where id = ${owner.accountId}`)[0]?.nano;
 	const before = await credit();
-	const collect = () => creditLostRequests(db.statements, silentLog);
+	const collect = () => refundLostRequests(db.statements, silentLog);
 	expect(await collect()).toBe(ZERO_USD);
 	await settled(request);
 	const sums = await Promise.all([collect(), collect()]);
@@ -323,11 +323,11 @@ test("other accounts are credited if one account can take no credit", async () =
 			insert into batch_lost_request (request_id, batch_id, account_id, lost_at)
 			values (${request}, 'batch_1', ${accountId}, now() - ${2 - at}::integer * interval '1 hour')`;
 	}
-	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
+	expect(Number(await refundLostRequests(db.statements, silentLog))).toBe(40);
 	expect(await lost()).toContain(requests[0]);
 	expect(await lost()).not.toContain(requests[1]);
 	await db.sql`update budget set limit_nano_usd = 0 where id = ${full}`;
-	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
+	expect(Number(await refundLostRequests(db.statements, silentLog))).toBe(40);
 	expect(await lost()).not.toContain(requests[0]);
 });
 
@@ -347,7 +347,7 @@ test("the lost requests of a batch whose output was deleted are recorded", async
 	expect(await world.find(id)).toMatchObject({ state: "failed", errors: [{ code: "output_file_lost" }] });
 	expect(await lost()).toContain(request);
 	await settled(request);
-	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
+	expect(Number(await refundLostRequests(db.statements, silentLog))).toBe(40);
 });
 
 test("a batch continues after a failover that lost parts of its output", async () => {

@@ -1,7 +1,7 @@
 /** Batches of a real process that is killed or loses its database, compared with the model server's own counts. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { creditLostRequests } from "../../src/batch/lost-requests.ts";
+import { refundLostRequests } from "../../src/batch/lost-requests.ts";
 import { type FleetMember, startFleet } from "../chaos/fleet.ts";
 import { testsMayTake, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
@@ -76,7 +76,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 			.sort();
 	const isPaidOnce = async () => {
 		// Runs a console's job here, since the test has no console.
-		await creditLostRequests(database.statements, silentLog);
+		await refundLostRequests(database.statements, silentLog);
 		return Bun.deepEquals(await paid(), answered);
 	};
 	await waitFor(isPaidOnce, "each line to be paid once", WAIT_MS);

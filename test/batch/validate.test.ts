@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { inputLines, LINE_BYTES_MAX } from "../../src/batch/batch-line.ts";
-import { LINES_MAX, PROBLEMS_MAX, validate } from "../../src/batch/validate.ts";
+import { LINES_MAX, PROBLEMS_MAX, validateInput } from "../../src/batch/validate.ts";
 import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
 import { chatLine } from "./batch-service.ts";
 
@@ -26,9 +26,9 @@ function streamOf(text: string, pieceBytes = 7): ReadableStream<Uint8Array> {
 		},
 	});
 }
-const check = (text: string, endpoint: Parameters<typeof validate>[1] = "/v1/chat/completions") =>
-	validate(streamOf(text, 4096), endpoint, snapshot, never);
-async function problemsOf(text: string, endpoint: Parameters<typeof validate>[1] = "/v1/chat/completions") {
+const check = (text: string, endpoint: Parameters<typeof validateInput>[1] = "/v1/chat/completions") =>
+	validateInput(streamOf(text, 4096), endpoint, snapshot, never);
+async function problemsOf(text: string, endpoint: Parameters<typeof validateInput>[1] = "/v1/chat/completions") {
 	const result = await check(text, endpoint);
 	return result.ok ? [] : result.problems.map(({ code, line, param }) => [code, line, param] as const);
 }
@@ -140,7 +140,7 @@ describe("an input of 128 MB", () => {
 		Bun.gc(true);
 		const before = process.memoryUsage().rss;
 		const piece = new TextEncoder().encode("x".repeat(512 * 1024));
-		const result = await validate(endless(piece, 128 * MB), "/v1/chat/completions", snapshot, never);
+		const result = await validateInput(endless(piece, 128 * MB), "/v1/chat/completions", snapshot, never);
 		expect(result).toMatchObject({ ok: false, problems: [{ code: "line_too_long", line: 1 }] });
 		expect(process.memoryUsage().rss - before).toBeLessThan(80 * MB);
 	}, 20_000);

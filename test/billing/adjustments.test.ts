@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
-import { adjust, confirmAdjustment } from "../../src/billing/adjustments.ts";
+import { bookAdjustment, confirmAdjustment } from "../../src/billing/adjustments.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { MAX_NANO_USD, NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
@@ -35,13 +35,13 @@ test("bookings by one operator beyond one amount wait for a second operator", as
 			...{ accountId: await account(), amount: nanoUsd(91), reason: "test", idempotencyKey: crypto.randomUUID() },
 			...{ operatorId: await operatorWho(booked), ip: null },
 		};
-		expect([booked, line, (await adjust(db.tx, asked, line)).state]).toEqual([booked, line, state]);
+		expect([booked, line, (await bookAdjustment(db.tx, asked, line)).state]).toEqual([booked, line, state]);
 	}
 });
 
 test("an adjustment has the times of its row", async () => {
 	const asked = { accountId: await account(), amount: usd(1), reason: "test", operatorId: "usr_time", ip: null };
-	const made = await adjust(db.tx, { ...asked, idempotencyKey: crypto.randomUUID() }, null);
+	const made = await bookAdjustment(db.tx, { ...asked, idempotencyKey: crypto.randomUUID() }, null);
 	expect(Math.abs(made.firstAtMs - Date.now())).toBeLessThan(60_000);
 	expect(made.secondAtMs).toBeNull();
 });

@@ -1,6 +1,6 @@
 /** Promotional credit: used before paid credit, taken back to the nano-dollar after its last day, opens no access. */
 import { expect, test } from "bun:test";
-import { adjust, checkAdjustment, endPromotions } from "../../src/billing/adjustments.ts";
+import { bookAdjustment, checkAdjustment, endPromotions } from "../../src/billing/adjustments.ts";
 import { createAccount, findAccount } from "../../src/keys/account-admin.ts";
 import { NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
@@ -21,7 +21,7 @@ async function account(): Promise<string> {
 async function give(accountId: string, amount: number, lastDay: string | null, from: number | null = null) {
 	const asked = { accountId, amount: nanoUsd(amount), reason: "welcome", promotion: { lastDay } };
 	const by = { idempotencyKey: crypto.randomUUID(), operatorId: "usr_promotions", ip: null };
-	return adjust(db.tx, { ...asked, ...by }, from === null ? null : nanoUsd(from));
+	return bookAdjustment(db.tx, { ...asked, ...by }, from === null ? null : nanoUsd(from));
 }
 
 /** Moves credit between the account's budget and its one lease, and spends from the lease. */
@@ -168,10 +168,10 @@ test("an idempotency key gives one grant, of one kind", async () => {
 		operatorId: "usr_again",
 		ip: null,
 	};
-	const made = await adjust(db.tx, { ...asked, promotion: { lastDay: day(3) } }, null);
-	expect((await adjust(db.tx, { ...asked, promotion: { lastDay: day(3) } }, null)).id).toBe(made.id);
+	const made = await bookAdjustment(db.tx, { ...asked, promotion: { lastDay: day(3) } }, null);
+	expect((await bookAdjustment(db.tx, { ...asked, promotion: { lastDay: day(3) } }, null)).id).toBe(made.id);
 	for (const promotion of [undefined, { lastDay: day(4) }])
-		await expect(adjust(db.tx, { ...asked, promotion }, null)).rejects.toMatchObject({ code: "conflict" });
+		await expect(bookAdjustment(db.tx, { ...asked, promotion }, null)).rejects.toMatchObject({ code: "conflict" });
 });
 
 test("an amount of zero or less, a past or an impossible day is refused with its field", () => {

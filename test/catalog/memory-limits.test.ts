@@ -3,10 +3,10 @@ import { createLog } from "../../src/base/log.ts";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import {
 	DEFAULT_LIMITS,
-	limitsWithin,
+	lowerToMemory,
 	type ServiceLimits,
 	withDerivedLimits,
-	withinMemory,
+	withMemoryLimits,
 } from "../../src/catalog/service-limits.ts";
 
 const MB = 1024 * 1024;
@@ -17,7 +17,7 @@ const inMb = ({ bodyBytesMax, bodyMemoryBytesMax, bodyMemoryAccountBytesMax, ...
 	].map((bytes) => bytes / MB);
 
 test("enough memory leaves the file's limits unchanged", () => {
-	for (const gb of [4, 24]) expect(limitsWithin(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
+	for (const gb of [4, 24]) expect(lowerToMemory(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
 	expect(inMb(DEFAULT_LIMITS)).toEqual([32, 256, 96, 1024, 256]);
 });
 
@@ -27,7 +27,7 @@ test.each([
 	[256, [16, 16, 16, 64, 16]],
 	[3, [1, 1, 1, 4, 1]],
 ])("%d MB of memory bound bodies and answers", (memoryMb, expected) => {
-	expect(inMb(limitsWithin(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
+	expect(inMb(lowerToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
 test("a body's limit is below an account's, and that below the memory's", () => {
@@ -39,7 +39,7 @@ test("a body's limit is below an account's, and that below the memory's", () => 
 			[1024, 65_536],
 		] as [number, number][]) {
 			const given = withDerivedLimits({ ...DEFAULT_LIMITS, bodyBytesMax: body * MB, bodyMemoryBytesMax: bodies * MB });
-			const [one, all, ofAccount] = inMb(limitsWithin(given, memoryMb * MB)) as [number, number, number];
+			const [one, all, ofAccount] = inMb(lowerToMemory(given, memoryMb * MB)) as [number, number, number];
 			expect(one).toBeLessThanOrEqual(Math.min(body, ofAccount));
 			expect(ofAccount).toBeLessThanOrEqual(all);
 			expect(all).toBeLessThanOrEqual(Math.min(bodies, Math.max(1, memoryMb / 16)));
@@ -51,7 +51,7 @@ test("limits of a changed file are lowered to the memory and logged once", () =>
 	const lines: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
 	let limits = DEFAULT_LIMITS;
-	const catalog = withinMemory({ limits: () => limits } as Catalog, { log, memoryBytes: 256 * MB });
+	const catalog = withMemoryLimits({ limits: () => limits } as Catalog, { log, memoryBytes: 256 * MB });
 	for (let call = 0; call < 3; call += 1) expect(catalog.limits().bodyMemoryBytesMax).toBe(16 * MB);
 	limits = withDerivedLimits({ ...DEFAULT_LIMITS, bodyMemoryBytesMax: 8 * MB, bodyBytesMax: 8 * MB });
 	for (let call = 0; call < 3; call += 1) expect(catalog.limits().bodyMemoryBytesMax).toBe(8 * MB);

@@ -3,10 +3,10 @@ import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck } from "../../src/catalog/file.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";
 import { pinRateCards } from "../../src/catalog/rate-cards.ts";
-import { pricingOf } from "../../src/catalog/written-rates.ts";
+import { openRouterPricing } from "../../src/catalog/written-rates.ts";
 import { requestDetail } from "../../src/console/log/log-page.ts";
 import { findRequest } from "../../src/console/log/request-log.ts";
-import { ratesOf } from "../../src/console/public-routes.ts";
+import { publicRates } from "../../src/console/public-routes.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
@@ -22,7 +22,7 @@ await pinRateCards(statements, [{ id: "m", rates: EVERY_RATE }]);
 
 test("the public and the operators' price lists name every rate", () => {
 	const card: RateCard = { id: "m@1", version: 1, ...EVERY_RATE };
-	expect(pricingOf([card])).toEqual({
+	expect(openRouterPricing([card])).toEqual({
 		prompt: "0.000001",
 		input_cache_read: "0.000002",
 		completion: "0.000003",
@@ -31,7 +31,7 @@ test("the public and the operators' price lists name every rate", () => {
 		audio_second: "0.000006",
 		search: "0.000007",
 	});
-	expect(ratesOf(card)).toEqual(EVERY_RATE);
+	expect(publicRates(card)).toEqual(EVERY_RATE);
 });
 
 test("`catalog check` names every rate", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { parseCatalogFile } from "../../src/catalog/file.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { whyNotHonoured } from "../../src/catalog/request-fields.ts";
+import { whyUnsupported } from "../../src/catalog/request-fields.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
@@ -88,7 +88,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		) as [Record<string, unknown>, Record<string, unknown>];
 		const parameters = [...NAMES, "n"];
 		const isDropped = (field: string) => !(field in chat) || !(field in completion);
-		const refused = parameters.filter((field) => whyNotHonoured(name, "chat", field) !== undefined);
+		const refused = parameters.filter((field) => whyUnsupported(name, "chat", field) !== undefined);
 		expect(refused).toEqual(parameters.filter(isDropped));
 	});
 });

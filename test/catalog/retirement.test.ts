@@ -7,7 +7,7 @@ import { createCatalog } from "../../src/catalog/catalog.ts";
 import { findModel, notFoundText } from "../../src/catalog/model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
 import { listModels } from "../../src/gateway/lookups/models.ts";
-import { modelFor } from "../../src/gateway/serve/model-for.ts";
+import { resolveModel } from "../../src/gateway/serve/model-for.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -65,7 +65,7 @@ test("a model is served until its retirement day", async () => {
 	expect([...routes.values()].map(({ models }) => models.map(({ id }) => id))).toEqual([["stays"], ["later"]]);
 	for (const name of ["goes", "nick"]) {
 		expect(findModel(catalog.current(), name)).toBeUndefined();
-		expect(() => modelFor(catalog.current(), name, { kind: "chat" }, ANYONE)).toThrow(
+		expect(() => resolveModel(catalog.current(), name, { kind: "chat" }, ANYONE)).toThrow(
 			`The model \`${name}\` was retired on 2027-01-01`,
 		);
 	}
@@ -95,10 +95,10 @@ test("a request for the retired last model of a kind names the day", async () =>
 `;
 	const { catalog } = catalogAt(NEW_YEAR_MS, text);
 	await catalog.reload();
-	expect(() => modelFor(catalog.current(), "vectors", { kind: "embedding" }, ANYONE)).toThrow(
+	expect(() => resolveModel(catalog.current(), "vectors", { kind: "embedding" }, ANYONE)).toThrow(
 		"was retired on 2027-01-01",
 	);
-	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" }, ANYONE)).toThrow(
+	expect(() => resolveModel(catalog.current(), "vectors", { kind: "rerank" }, ANYONE)).toThrow(
 		"No model for this endpoint",
 	);
 });

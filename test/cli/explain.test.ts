@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { explain } from "../../src/cli/explain.ts";
+import { explainError } from "../../src/cli/explain.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { AnswerLost, connectionEnded, DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
+import { AnswerLost, connectionEndedError, DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { testPostgres, uniqueName } from "../support/postgres.ts";
@@ -48,7 +48,7 @@ test.each([
 		() => undefined,
 		(thrown) => thrown,
 	);
-	const { code, message } = explain(error);
+	const { code, message } = explainError(error);
 	expect(code).toBe("service_unavailable");
 	expect(message).toStartWith("the database: ");
 	expect(message).toContain(remedy);
@@ -59,11 +59,11 @@ test("an error says whether the statement took effect, without a stack trace", (
 	const of = {
 		"The command may have taken effect": [new DatabaseTimeout("late"), new AnswerLost("no row")],
 		"Nothing was changed: try again": [new DatabaseBusy("a row is held")],
-		"The log of PostgreSQL says why it closed the connection": [connectionEnded()],
+		"The log of PostgreSQL says why it closed the connection": [connectionEndedError()],
 	};
 	for (const [said, errors] of Object.entries(of))
 		for (const error of errors) {
-			const { code, message } = explain(error);
+			const { code, message } = explainError(error);
 			expect([code, message]).toEqual(["service_unavailable", expect.stringContaining(said)]);
 			expect(message).not.toContain("\n");
 		}
@@ -71,7 +71,7 @@ test("an error says whether the statement took effect, without a stack trace", (
 
 test("the error of a server that is starting up does not blame DATABASE_URL", () => {
 	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
-	expect(explain(error).message).toContain("Wait until PostgreSQL has started");
+	expect(explainError(error).message).toContain("Wait until PostgreSQL has started");
 });
 
 test.each([
@@ -89,7 +89,7 @@ test.each([
 	["08P01", 'database "d" does not exist', "to the pooler"],
 	["EAI_AGAIN", "getaddrinfo EAI_AGAIN db", "name servers"],
 ])("what %s stands for is told by its words: %s", (code, message, remedy) => {
-	const said = explain(Object.assign(new Error(message), { code })).message;
+	const said = explainError(Object.assign(new Error(message), { code })).message;
 	expect(said).toStartWith(`the database: ${message}. `);
 	expect(said).toContain(remedy);
 });

@@ -3,7 +3,7 @@ import { COMMIT, VERSION } from "../../src/base/version.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { runCommand } from "../../src/cli/run-command.ts";
 import { loadConfig } from "../../src/config.ts";
-import { isPrepared } from "../../src/db/function-set.ts";
+import { hasFunctionSet } from "../../src/db/function-set.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
 import { type CliResult, cliResult } from "./run-cli.ts";
 
@@ -28,7 +28,7 @@ export async function runHere(
 			env,
 			loadConfig: () => loadConfig(env, cwd),
 			// A cloned test database has its schema already; skipping the check saves most of a command's time.
-			preparedUrl: async (url) => (isPrepared(url) ? url : migratedUrl(url)),
+			preparedUrl: async (url) => (hasFunctionSet(url) ? url : migratedUrl(url)),
 			log: createLog({ level: "warn", write: (line) => err(`${line}\n`) }),
 			out(text) {
 				stdout += text;

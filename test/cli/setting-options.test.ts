@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type CommandInput, UsageError } from "../../src/cli/command.ts";
-import { limitsOf } from "../../src/cli/setting-options.ts";
+import { parseLimits } from "../../src/cli/setting-options.ts";
 
 const givenModels = (models: string): CommandInput => ({
 	option: (name) => (name === "models" ? models : undefined),
@@ -11,10 +11,10 @@ const givenModels = (models: string): CommandInput => ({
 });
 
 test.each(["", ",", " , "])("an empty list of models (%p) is wrong usage, not all models", (models) => {
-	expect(() => limitsOf(givenModels(models))).toThrow(UsageError);
+	expect(() => parseLimits(givenModels(models))).toThrow(UsageError);
 });
 
 test("`all` means all models; names are separated by commas", () => {
-	expect(limitsOf(givenModels("all"))).toEqual({ models: null });
-	expect(limitsOf(givenModels("a, b"))).toEqual({ models: ["a", "b"] });
+	expect(parseLimits(givenModels("all"))).toEqual({ models: null });
+	expect(parseLimits(givenModels("a, b"))).toEqual({ models: ["a", "b"] });
 });

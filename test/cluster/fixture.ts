@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { type AppendedEntry, type AppendedRow, appendedOf, type ControlEntry } from "../../src/cluster/control-log.ts";
+import { type AppendedEntry, type AppendedRow, type ControlEntry, toEntry } from "../../src/cluster/control-log.ts";
 import { createGate, type Gate } from "../../src/cluster/gate.ts";
 import { type EndOfEpoch, type Heartbeat, type HeartbeatStore, startHeartbeat } from "../../src/cluster/heartbeat.ts";
 import { onlyRow } from "../../src/db/outage.ts";
@@ -21,7 +21,7 @@ export async function appendControl(
 /** The log entry with this number as the change returned it; time 0 if the row is missing. */
 export async function entryAt(sql: postgres.Sql, seq: number): Promise<AppendedEntry> {
 	const [row] = await sql<AppendedRow[]>`select seq, control_at(at) as at_micros from control_log where seq = ${seq}`;
-	return row === undefined ? { seq, atMicros: 0 } : appendedOf(row);
+	return row === undefined ? { seq, atMicros: 0 } : toEntry(row);
 }
 
 export interface TestMember {

@@ -7,7 +7,7 @@ import { createOperator, revokeOperator } from "../../src/console/operator/opera
 import { createManagementKey, revokeManagementKey } from "../../src/keys/management-key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { audit, auditNote, deleteAuditBeyond } from "../../src/ops/audit.ts";
+import { auditNote, deleteAuditBeyond, writeAudit } from "../../src/ops/audit.ts";
 import type { AuditAction } from "../../src/ops/audit-action.ts";
 import { managementClient, memberOf } from "../management/management-client.ts";
 import { withService } from "../support/service.ts";
@@ -237,7 +237,7 @@ test("an account keeps its newest changes, and entries of money, members and ope
 	const actions = [...older, "account.rename", "key.revoke"] as const;
 	for (const action of actions)
 		for (const actor of ["usr_1", script.id])
-			await audit(statements, { actor, action, subject: "s", accountId: "acc_many", ip: null });
+			await writeAudit(statements, { actor, action, subject: "s", accountId: "acc_many", ip: null });
 	await deleteAuditBeyond(statements, 2);
 	const left = (actor: string) => sql<{ action: AuditAction }[]>`
 		select action from audit_event where account_id = 'acc_many' and actor = ${actor} order by id`;

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { balanceOf, runningRequests } from "../../src/console/credit/credit.ts";
-import { heldBy, keyOf } from "../../src/console/keys/key-view.ts";
+import { readBalance, runningRequests } from "../../src/console/credit/credit.ts";
+import { readHeld, readKeyView } from "../../src/console/keys/key-view.ts";
 import { listInstances } from "../../src/console/operator/operator-cluster.ts";
 import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { projectView } from "../../src/console/projects/project-routes.ts";
@@ -66,11 +66,11 @@ test("key and project pages show a dead instance's holds, as /v1/key does", asyn
 		values (${newUuid()}, ${accountId}, ${id}, ${instance.id}, ${instance.epoch}, 'text', 100000000, now())`;
 	const { data } = await (await service.get("/v1/key", secret)).json();
 	expect(data).toMatchObject({ held_usd: "0.40", remaining_usd: "0.60", project: { remaining_usd: "1.50" } });
-	const shown = await keyOf({ statements, clock: systemClock }, accountId, id);
+	const shown = await readKeyView({ statements, clock: systemClock }, accountId, id);
 	expect(formatUsd(shown.heldNanoUsd)).toBe(data.held_usd);
 	const project = projectView(
 		await getProject(statements, { id: projectId }),
-		(await heldBy("project", statements, accountId)).get(projectId)?.nanoUsd,
+		(await readHeld("project", statements, accountId)).get(projectId)?.nanoUsd,
 	);
 	expect(formatUsd(project.heldNanoUsd)).toBe("0.50");
 });
@@ -85,11 +85,11 @@ test("requests of a dead instance are not shown as running", async () => {
 		values (${newUuid()}, ${accountId}, ${id}, ${instance}, ${at}, 'text', ${nano}, now())`;
 	await reserve(instanceId, epoch, 200_000_000);
 	await reserve(dead.id, dead.epoch, 300_000_000);
-	const { heldNanoUsd } = await balanceOf(statements, accountId);
+	const { heldNanoUsd } = await readBalance(statements, accountId);
 	expect(formatUsd(heldNanoUsd)).toBe("1.20");
 	const running = await runningRequests(statements, accountId);
 	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
-	expect((await heldBy("key", statements, accountId)).get(id)?.requests).toBe(1);
+	expect((await readHeld("key", statements, accountId)).get(id)?.requests).toBe(1);
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 
@@ -115,7 +115,7 @@ test("a hold stays in its project when the key moves", async () => {
 	const leftOf = async (secret: string) =>
 		(await (await service.get("/v1/key", secret)).json()).data.project.remaining_usd;
 	const held = async () => {
-		const rows = [...(await heldBy("project", statements, accountId))].filter(([project]) => project !== "");
+		const rows = [...(await readHeld("project", statements, accountId))].filter(([project]) => project !== "");
 		return Object.fromEntries(rows.map(([project, { nanoUsd }]) => [project, nanoUsd]));
 	};
 	const before = await leftOf(sister.secret);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { may, type Right, ROLES, type Role } from "../../src/console/members/roles.ts";
+import { can, type Right, ROLES, type Role } from "../../src/console/members/roles.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { LONG } from "../support/long-form.ts";
 import { withChat } from "../support/service.ts";
@@ -261,7 +261,7 @@ test("every route answers each role as the table says", async () => {
 	const roles = ROLES.filter((one) => one !== "owner");
 	/** The short run tests each route with one allowed and one refused role, taking the roles in turn. */
 	const isAsked = (role: Role, right: Right, nth: number) => {
-		const alike = roles.filter((one) => may(one, right) === may(role, right));
+		const alike = roles.filter((one) => can(one, right) === can(role, right));
 		return LONG || alike[nth % alike.length] === role;
 	};
 	for (const role of roles) {
@@ -273,7 +273,7 @@ test("every route answers each role as the table says", async () => {
 			if (right === undefined || right === "person" || right === "anybody" || right === "operator") continue;
 			if (!isAsked(role, right, nth)) continue;
 			// Allowed calls use unknown ids, so that they change nothing.
-			const mine = may(role, right);
+			const mine = can(role, right);
 			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);
 			const { status, body } = await call(person, route, `${path}?account=${ann.accountId}`);
 			const seen = { role, route, forbidden: status === 403 && body.error.code === "forbidden", fault: status === 500 };

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { server } from "../../src/base/de.json";
-import { languageOf } from "../../src/base/language.ts";
+import { requestLanguage } from "../../src/base/language.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { newMail } from "./mailbox.ts";
 import { newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
-const asked = (headers: Record<string, string>) => languageOf(new Headers(headers));
+const asked = (headers: Record<string, string>) => requestLanguage(new Headers(headers));
 
 test("a reader gets the chosen language, else the browser's first, else English", () => {
 	const cases: readonly (readonly [Record<string, string>, string])[] = [

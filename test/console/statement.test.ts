@@ -7,7 +7,7 @@ import { nextTurn } from "../../src/base/time-slice.ts";
 import { createPdfQueue } from "../../src/console/statement/pdf-queue.ts";
 import { closeMonths, listMonths, readStatement } from "../../src/console/statement/statement.ts";
 import { statementCsv } from "../../src/console/statement/statement-csv.ts";
-import { type DocumentFacts, statementDocument } from "../../src/console/statement/statement-document.ts";
+import { type DocumentDetails, statementDocument } from "../../src/console/statement/statement-document.ts";
 import { statementLines } from "../../src/console/statement/statement-lines.ts";
 import { statementPdf } from "../../src/console/statement/statement-pdf.ts";
 import { statementPage } from "../../src/console/statement/statement-routes.ts";
@@ -186,7 +186,7 @@ test("a missing, malformed or too early month is refused with the reason", async
 	await expect(read("2099-01")).rejects.toThrow("There is no statement");
 });
 
-function documentOf({ statement, ...facts }: Pick<DocumentFacts, "statement"> & Partial<DocumentFacts>) {
+function documentOf({ statement, ...facts }: Pick<DocumentDetails, "statement"> & Partial<DocumentDetails>) {
 	return statementDocument({
 		...{ statement, lines: statementLines(statement, place), language: "en", serviceName: "Acme" },
 		...{ seller: NOBODY, buyer: NOBODY, account: { id: ID, name: "Books", email: "b@example.com" } },

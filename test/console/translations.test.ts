@@ -6,8 +6,8 @@ import { TWO_FACTOR_ERROR_CODES } from "better-auth/plugins";
 import { parseSync } from "oxc-parser";
 import { CreditFault } from "../../src/admission/credit-fault.ts";
 import { pages, pauses, server, signIn } from "../../src/base/de.json";
-import { fillIn, inEnglish, translate, translateAll } from "../../src/base/translate.ts";
-import { verdictOf } from "../../src/batch/line-text.ts";
+import { fillPlaceholders, inEnglish, translate, translateAll } from "../../src/base/translate.ts";
+import { lineVerdict } from "../../src/batch/line-text.ts";
 import { RIGHTS, ROLE_LABELS } from "../../src/console/members/roles.ts";
 import { signInError, translateSignIn } from "../../src/console/sign-in/sign-in-error.ts";
 import { ERRORS } from "../../src/gateway/error-body.ts";
@@ -17,7 +17,7 @@ type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** Names of functions that create faults, and of those that receive a fault's text. */
 const REFUSES = /^(Fault|KeyFault|ConsoleError)$/;
-const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson|problemOf|signInError|write)$/;
+const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson|toProblem|signInError|write)$/;
 
 /** A fault's text in a source file, the names of its inserted values, and its code. */
 interface FaultText {
@@ -140,7 +140,7 @@ describe("errors that people read", () => {
 	});
 
 	test("have a translation of each reason why a batch pauses", () => {
-		const waits = Object.keys(ERRORS).filter((code) => !["final", "key"].includes(verdictOf(400, code)));
+		const waits = Object.keys(ERRORS).filter((code) => !["final", "key"].includes(lineVerdict(400, code)));
 		expect(Object.keys(pauses).toSorted()).toEqual(waits.toSorted());
 	});
 });
@@ -173,7 +173,7 @@ describe("the German of the server", () => {
 		expect(german("The top-up is {state}: it cannot be cancelled.", { state: "confirmed" })).toBe(
 			"Die Aufladung ist bestätigt und kann nicht abgebrochen werden.",
 		);
-		expect(fillIn("{a} {b}", { a: "{b} $&" })).toBe("{b} $& {b}");
+		expect(fillPlaceholders("{a} {b}", { a: "{b} $&" })).toBe("{b} $& {b}");
 		for (const role of Object.values(ROLE_LABELS))
 			for (const { says } of Object.values(RIGHTS)) {
 				const said = german("Your role in this account ({role}) cannot {right}.", { role, right: says });

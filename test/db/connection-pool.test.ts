@@ -3,7 +3,7 @@ import type postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import type { ConnectionOptions } from "../../src/db/connection.ts";
 import { createConnectionPool } from "../../src/db/connection-pool.ts";
-import { DatabaseBusy, isDatabaseAway } from "../../src/db/outage.ts";
+import { DatabaseBusy, isDatabaseDown } from "../../src/db/outage.ts";
 import { createServerHistory } from "../../src/db/server-history.ts";
 import { atEnd } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -63,7 +63,7 @@ test("the pool serves some statements under overload and rejects the rest unsent
 		await pass(3 * DEADLINE_MS, come);
 		expect(done).toBeGreaterThan(0.8 * PER_S_MAX * 3 * (DEADLINE_MS / 1_000));
 		expect(refused.length).toBeGreaterThan(0);
-		expect(refused.every((error) => error instanceof DatabaseBusy && isDatabaseAway(error))).toBe(true);
+		expect(refused.every((error) => error instanceof DatabaseBusy && isDatabaseDown(error))).toBe(true);
 		expect(made()).toBe(CONNECTIONS);
 	}
 });

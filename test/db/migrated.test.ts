@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
-import { createFunctions, FUNCTION_SET, isPrepared } from "../../src/db/function-set.ts";
+import { createFunctions, FUNCTION_SET, hasFunctionSet } from "../../src/db/function-set.ts";
 import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { type Migration, migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
@@ -35,7 +35,7 @@ test("a start makes no tables among the functions of a prepared address", async 
 	const again = await migrate(deps, prepared);
 	expect(again.applied).toEqual([]);
 	expect(await migratedUrl(prepared)).toBe(again.url);
-	expect([isPrepared(url), isPrepared(prepared), isPrepared(again.url)]).toEqual([false, true, true]);
+	expect([hasFunctionSet(url), hasFunctionSet(prepared), hasFunctionSet(again.url)]).toEqual([false, true, true]);
 	expect(await client`select count(*)::int as tables from pg_tables where schemaname = ${FUNCTION_SET}`).toEqual([
 		{ tables: 0 },
 	] as never);
@@ -46,7 +46,7 @@ test("a start prepares an address that another version prepared", async () => {
 	const theirs = `${url}?search_path=${encodeURIComponent('tollgate_0123456789ab, "$user", public')}`;
 	await client`create schema tollgate_0123456789ab`;
 	const migrated = await migrate(deps, theirs);
-	expect([isPrepared(theirs), isPrepared(migrated.url)]).toEqual([false, true]);
+	expect([hasFunctionSet(theirs), hasFunctionSet(migrated.url)]).toEqual([false, true]);
 	expect(await functionsOf("tollgate_0123456789ab")).toEqual([]);
 	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
 	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, public, "$user"` }] as never);

@@ -4,7 +4,7 @@ import { confirmTopUp } from "../../src/billing/top-ups.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { countWithin } from "../../src/console/rate-counter.ts";
-import { AnswerLost, isDatabaseAway, onlyRow } from "../../src/db/outage.ts";
+import { AnswerLost, isDatabaseDown, onlyRow } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -37,7 +37,7 @@ test("a missing row counts as a lost answer", async () => {
 			() => undefined,
 			(thrown: unknown) => thrown,
 		);
-		expect([what, isDatabaseAway(error)]).toEqual([what, true]);
+		expect([what, isDatabaseDown(error)]).toEqual([what, true]);
 	}
 });
 

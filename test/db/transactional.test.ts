@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { DatabaseTimeout, isConnectionLost, isDatabaseAway } from "../../src/db/outage.ts";
+import { DatabaseTimeout, isConnectionLost, isDatabaseDown } from "../../src/db/outage.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
@@ -46,7 +46,7 @@ test("a statement on a silent connection times out, and the next one works", asy
 	proxy.freezeExisting();
 	const error = await rejection(db.tx.select().from(note));
 	expect((error as Error).cause).toBeInstanceOf(DatabaseTimeout);
-	expect(isDatabaseAway(error)).toBe(true);
+	expect(isDatabaseDown(error)).toBe(true);
 	expect(await db.tx.select().from(note)).toEqual(rows);
 });
 
@@ -80,14 +80,14 @@ test("a transaction that is cut off fails and leaves nothing", async () => {
 			await tx.insert(note).values({ id: 10, words: "ten", at: AT });
 		});
 	for (const where of ["in a statement", "between two"] as const)
-		for (const swallow of [false, true]) expect(isDatabaseAway(await rejection(cuts(swallow, where)))).toBe(true);
+		for (const swallow of [false, true]) expect(isDatabaseDown(await rejection(cuts(swallow, where)))).toBe(true);
 	// The server ends the connection in the middle of a nested transaction.
 	const ended = db.tx.transaction((tx) =>
 		tx.transaction(async (inner) => {
 			await inner.execute(sql`select pg_terminate_backend(pg_backend_pid())`);
 		}),
 	);
-	expect(isDatabaseAway(await rejection(ended))).toBe(true);
+	expect(isDatabaseDown(await rejection(ended))).toBe(true);
 	await waitFor(async () => (await db.tx.execute(sql`select 1`).catch(() => [])).length === 1, "a new connection");
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
@@ -132,7 +132,7 @@ test("a transaction next to a statement that timed out commits", async () => {
 	});
 	await waitFor(async () => (await db.tx.execute(sql`select 1`)).length === 1, "a second connection");
 	const stuck = rejection(db.tx.execute(sql`select pg_sleep(${(4 * DEADLINE_MS) / 1000})`));
-	expect(isDatabaseAway(await stuck)).toBe(true);
+	expect(isDatabaseDown(await stuck)).toBe(true);
 	late.resolve();
 	await slow;
 	expect(await db.tx.select({ id: note.id }).from(note).where(sql`id >= 4`)).toHaveLength(2);
@@ -143,12 +143,12 @@ test("an error of the database keeps the connection", async () => {
 	const before = proxy.accepted();
 	const error = await rejection(db.tx.execute(sql`select 1 / 0`));
 	expect(((error as Error).cause as { code?: string }).code).toBe("22012");
-	expect(isDatabaseAway(error)).toBe(false);
+	expect(isDatabaseDown(error)).toBe(false);
 	expect(await db.tx.execute(sql`select 1 as one`)).toMatchObject([{ one: 1 }]);
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("isDatabaseAway recognises errors that are not about the statement", () => {
+test("isDatabaseDown recognises errors that are not about the statement", () => {
 	const coded = (code: string) => Object.assign(new Error("x"), { code });
 	const away = [
 		"57P03",
@@ -163,8 +163,8 @@ test("isDatabaseAway recognises errors that are not about the statement", () => 
 		"CONNECT_TIMEOUT",
 	];
 	const refused = ["23505", "22003", "P0001", "42P01", "40001", "57014", "ENOENT"];
-	expect(away.filter((code) => !isDatabaseAway(coded(code)))).toEqual([]);
-	expect(refused.filter((code) => isDatabaseAway(coded(code)))).toEqual([]);
-	expect(isDatabaseAway(new Error("outer", { cause: coded("57P02") }))).toBe(true);
-	expect(isDatabaseAway("57P03")).toBe(false);
+	expect(away.filter((code) => !isDatabaseDown(coded(code)))).toEqual([]);
+	expect(refused.filter((code) => isDatabaseDown(coded(code)))).toEqual([]);
+	expect(isDatabaseDown(new Error("outer", { cause: coded("57P02") }))).toBe(true);
+	expect(isDatabaseDown("57P03")).toBe(false);
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
-import { commandFor, greetDemo } from "../../src/demo/demo.ts";
+import { greetDemo, shellCommand } from "../../src/demo/demo.ts";
 import { connectDemoModels, type DemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type App, createApp } from "../support/app.ts";
@@ -39,7 +39,7 @@ async function start(): Promise<Run> {
 			keyPepper: secrets.keyPepper,
 			newPepper: secrets.made.includes("KEY_PEPPER"),
 			serviceName: config.serviceName,
-			command: commandFor(config, "tollgate"),
+			command: shellCommand(config, "tollgate"),
 			publicUrl: config.publicUrl,
 		},
 		demo.description,

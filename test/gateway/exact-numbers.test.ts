@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readLine } from "../../src/batch/batch-line.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { RAW_CHARS_MIN } from "../../src/gateway/body/json-body.ts";
+import { RAW_FIELD_CHARS_MIN } from "../../src/gateway/body/json-body.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
@@ -81,7 +81,7 @@ describe("a request's numbers arrive as written", () => {
 	test.each(CHAT_DIALECTS)("%s", async (dialect) => {
 		for (const [member, arrives = member] of MEMBERS)
 			for (const stream of [false, true])
-				for (const filler of ["x", "y".repeat(RAW_CHARS_MIN)]) {
+				for (const filler of ["x", "y".repeat(RAW_FIELD_CHARS_MIN)]) {
 					const messages = `"messages":[{"role":"user","content":"${filler}"}]`;
 					const { status } = await post(
 						"/v1/chat/completions",
@@ -101,7 +101,7 @@ describe("a request's numbers arrive as written", () => {
 	});
 
 	test("in tool call arguments that a client sends back as an object", async () => {
-		for (const filler of ["x", "y".repeat(RAW_CHARS_MIN)]) {
+		for (const filler of ["x", "y".repeat(RAW_FIELD_CHARS_MIN)]) {
 			const call = `{"role":"assistant","content":null,"tool_calls":${CALLS}}`;
 			const messages = `[{"role":"user","content":"${filler}"},${call},{"role":"tool","tool_call_id":"c","content":"x"}]`;
 			expect((await post("/v1/chat/completions", `{"model":"vllm","messages":${messages}}`)).status).toBe(200);
@@ -124,7 +124,7 @@ test("a number beyond a double is refused with its field's name", async () => {
 		["top_k", "1e400"],
 		["max_tokens", "-1E+0400"],
 		["metadata", '{"a":[1e999]}'],
-		["messages", `[{"role":"user","content":"${"y".repeat(RAW_CHARS_MIN)}","at":1e400}]`],
+		["messages", `[{"role":"user","content":"${"y".repeat(RAW_FIELD_CHARS_MIN)}","at":1e400}]`],
 		["seed", "9".repeat(400)],
 	]) {
 		const body = `{"model":"vllm","messages":[{"role":"user","content":"x"}],"${name}":${value}}`;

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { lastReconciliation } from "../../src/console/operator/reconciliation.ts";
-import { connectionEnded } from "../../src/db/outage.ts";
+import { connectionEndedError } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { startJobs } from "../../src/jobs/jobs.ts";
 import { createBooksHistory, forgetOldRuns, reconcile } from "../../src/ledger/reconciler.ts";
@@ -56,7 +56,7 @@ async function runJobs(verifyRowsPerS: number): Promise<void> {
 test("a failed job logs that it is tried again, but not during a stop", async () => {
 	const said: string[] = [];
 	const log = { ...silentLog, warn: (message: string) => void said.push(message) };
-	const failing = Object.assign(() => Promise.reject(connectionEnded()), { end: async () => {} }) as Statements;
+	const failing = Object.assign(() => Promise.reject(connectionEndedError()), { end: async () => {} }) as Statements;
 	const ends = jobsOf(0, { statements: failing, log });
 	ends.begin();
 	await ends.stop();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Fault } from "../../src/base/fault.ts";
 import { checkAccess, checkKey } from "../../src/keys/access.ts";
 import { bearerSecret } from "../../src/keys/bearer.ts";
-import { createFailedAttempts, networkOf, siteOf } from "../../src/keys/failed-attempts.ts";
+import { addressNetwork, addressSite, createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import { setKeyFields } from "../../src/keys/key-entry.ts";
 import { newSecret } from "../../src/keys/secret.ts";
 import { plainKey, plainKeyFields } from "../support/plain-key.ts";
@@ -112,13 +112,13 @@ describe("failed attempts", () => {
 	});
 
 	test("an IPv6 /64 counts as one address, an IPv4-mapped one as its IPv4", () => {
-		expect(networkOf("2001:db8:0:1::5")).toBe("2001:db8:0:1");
-		expect(networkOf("2001:0DB8:0000:0001:ffff:1:2:3")).toBe("2001:db8:0:1");
-		expect(networkOf("::1")).toBe("0:0:0:0");
-		expect(networkOf("fe80::1%eth0")).toBe("fe80:0:0:0");
-		expect(networkOf("::ffff:192.0.2.7")).toBe("192.0.2.7");
-		expect(siteOf("2001:db8:0:1::5")).toBe("2001:db8:0");
-		expect(siteOf("::ffff:192.0.2.7")).toBe(siteOf("192.0.2.8"));
+		expect(addressNetwork("2001:db8:0:1::5")).toBe("2001:db8:0:1");
+		expect(addressNetwork("2001:0DB8:0000:0001:ffff:1:2:3")).toBe("2001:db8:0:1");
+		expect(addressNetwork("::1")).toBe("0:0:0:0");
+		expect(addressNetwork("fe80::1%eth0")).toBe("fe80:0:0:0");
+		expect(addressNetwork("::ffff:192.0.2.7")).toBe("192.0.2.7");
+		expect(addressSite("2001:db8:0:1::5")).toBe("2001:db8:0");
+		expect(addressSite("::ffff:192.0.2.7")).toBe(addressSite("192.0.2.8"));
 	});
 
 	test("remembers at most 20,000 addresses", () => {

@@ -17,7 +17,7 @@ import { newUuid } from "../../src/base/id.ts";
 import { archiveDays } from "../../src/ledger/archive.ts";
 import { checkArchive, checkArchives, checkPath } from "../../src/ledger/archive-check.ts";
 import { parquetSchema, rowOfValues, valuesOfRow } from "../../src/ledger/archive-columns.ts";
-import { type ArchivePlace, openArchive } from "../../src/ledger/archive-place.ts";
+import { type ArchiveStorage, openArchive } from "../../src/ledger/archive-place.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { rolledBack, withDatabase } from "../support/database.ts";
@@ -287,7 +287,7 @@ test("the archive repeats a failed upload in the next run", async () => {
 	const place = ownPlaces["a bucket"]();
 	await db.sql`update sealed_day set archived_at = null`;
 	let puts = 0;
-	const failing: ArchivePlace = {
+	const failing: ArchiveStorage = {
 		...place,
 		async put(name, part) {
 			if (++puts === 2) throw new Error("the connection was lost");
@@ -313,7 +313,7 @@ for (const [where, open] of Object.entries(ownPlaces))
 		// Delays both archivers' listing, so that neither sees the other's files before both write.
 		let asked = 0;
 		const both = Promise.withResolvers<void>();
-		const blind: ArchivePlace = {
+		const blind: ArchiveStorage = {
 			...place,
 			async has(name) {
 				const isThere = await place.has(name);

@@ -2,12 +2,12 @@ import { expect, test } from "bun:test";
 import postgres from "postgres";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { isDatabaseAway } from "../../src/db/outage.ts";
+import { isDatabaseDown } from "../../src/db/outage.ts";
 import { createStatements, type Statements } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { isHeld, settleBatch } from "../../src/ledger/settling.ts";
+import { settleBatch, waitsForRow } from "../../src/ledger/settling.ts";
 import { LeaseExceeded, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom, type Random } from "../support/random.ts";
@@ -138,7 +138,7 @@ async function flushBesideHolders(
 		for (const table of ["lease", "reservation", "usage_event"])
 			await tx`select 1 from ${tx(table)} where instance_id = ${id} and epoch = ${number} order by random() limit ${int(1, 4)} for update`;
 		const { busy } = await store.flush(batch, JSON.stringify(batch.slice(0, 5)));
-		for (const event of batch) if (!isHeld(event, busy)) acknowledged.add(event.id);
+		for (const event of batch) if (!waitsForRow(event, busy)) acknowledged.add(event.id);
 	});
 	await hurried.end();
 }
@@ -177,7 +177,7 @@ test("random, repeated, aborted and cancelled statements count once without wait
 				for (let nth = 0; nth < STEPS; nth++)
 					await step(lane.random, lane.random.pick(epochs), lane.auto, lane.client).catch((error: unknown) => {
 						const code = String((error as { code?: unknown }).code);
-						const isKnown = error instanceof LeaseExceeded || error instanceof NotLive || isDatabaseAway(error);
+						const isKnown = error instanceof LeaseExceeded || error instanceof NotLive || isDatabaseDown(error);
 						if (!isKnown && !DONE_TO_IT.has(code) && code !== "22012") throw error;
 					});
 			}),

@@ -4,7 +4,7 @@ import { linkSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { newUuid } from "../../src/base/id.ts";
 import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
-import { canMap, PIECE_BYTES } from "../../src/ledger/mapped-file.ts";
+import { PIECE_BYTES, supportsMapping } from "../../src/ledger/mapped-file.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
 const root = temporaryFolder();
@@ -55,5 +55,5 @@ test("the journal continues with writes when the file cannot be mapped further",
 
 test("the journal maps only file systems that keep a page in place", () => {
 	const [ext4, xfs, btrfs, nfs] = [0xef53, 0x58465342, 0x9123683e, 0x6969];
-	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(canMap)).toEqual([true, true, false, false, false]);
+	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(supportsMapping)).toEqual([true, true, false, false, false]);
 });

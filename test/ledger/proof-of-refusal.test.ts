@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { type Slice, take } from "../../src/ledger/slice.ts";
+import { holdCredit, type Slice } from "../../src/ledger/slice.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createModelStore } from "../sim/model-store.ts";
@@ -40,7 +40,7 @@ test("a recall finds credit that moves from one instance to another during it", 
 	const reserve = async (amount: number) => {
 		expect(await outcome(holder.slices.draw(["b"], usd(amount)))).toBe("drawn");
 		const slice = holder.slices.get("b") as Slice;
-		take(slice, usd(amount));
+		holdCredit(slice, usd(amount));
 		return slice;
 	};
 	const free = (slice: Slice, amount: number) => {
@@ -111,7 +111,7 @@ test("credit is recalled again if free credit here was taken after the recall", 
 	state.onRecall = async () => {
 		if (state.recalled.length !== 2 || !slice) return;
 		// The recall found 44 free credit in this slice, which are used up here; another instance returns 30.
-		take(slice, usd(44));
+		holdCredit(slice, usd(44));
 		state.available += 30;
 	};
 	const drawn = outcome(slices.draw(["b"], usd(50)));

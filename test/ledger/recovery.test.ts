@@ -17,10 +17,10 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { NONE_KEPT } from "../../src/ledger/kept-journals.ts";
 import { createLeftJournals } from "../../src/ledger/left-journals.ts";
-import { InstanceRuns, type OwnerState, ownerStateOf } from "../../src/ledger/lost-journal.ts";
-import { replay } from "../../src/ledger/recovery.ts";
+import { InstanceRuns, type OwnerState, waitForOwnerState } from "../../src/ledger/lost-journal.ts";
+import { replayJournal } from "../../src/ledger/recovery.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
-import { type Flushed, LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
+import { type FlushResult, LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -30,7 +30,7 @@ const root = temporaryFolder();
 
 /** A dead process's journal with settled requests of the accounts a, b and c, and Postgres answers set by the test. */
 function left(
-	flush: (accounts: readonly string[], instance: string) => Partial<Flushed> | Promise<Partial<Flushed>>,
+	flush: (accounts: readonly string[], instance: string) => Partial<FlushResult> | Promise<Partial<FlushResult>>,
 	write: (line: string) => void = () => {},
 	onLate: () => void = () => {},
 ) {
@@ -187,7 +187,7 @@ test("more journals than may wait at once are replayed once the row is unlocked"
 });
 
 /** Recovers a journal with 12,000 settlements of one account; `flush` is the answer of Postgres. */
-function longReplay(flush: () => Partial<Flushed>) {
+function longReplay(flush: () => Partial<FlushResult>) {
 	const claim = openJournalHome(mkdtempSync(join(root, "home-"))).claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
 	const { journal } = openTestJournal(claim.disk, systemClock, {});
@@ -211,7 +211,7 @@ function longReplay(flush: () => Partial<Flushed>) {
 	const clock = { ...systemClock, after: (_ms: number, then: () => void) => systemClock.after(1, then) };
 	const log = createLog({ level: "error", write: () => {} });
 	const deps = { clock, log, store, isStopping: () => false, stepAside: async () => {}, refused: [] };
-	return { sent, late, over: replay(deps, claim.disk) };
+	return { sent, late, over: replayJournal(deps, claim.disk) };
 }
 
 test("a replay reads no further while 10,000 settlements wait for a locked row", async () => {
@@ -302,7 +302,7 @@ test("standingOf reports a running copy only after a renewal without a journal h
 			const runs = seen.shift();
 			if (runs) throw runs;
 		};
-		return [await ownerStateOf({ untilSilent, journals }, "one"), seen.length];
+		return [await waitForOwnerState({ untilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
 	// The instance that renewed its lease before has ended in order, so its journal does not exist any more.

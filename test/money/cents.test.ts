@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { centsOf, coveringCents, isWholeCents, nanoUsdOfCents } from "../../src/money/cents.ts";
+import { coveringCents, isWholeCents, nanoUsdOfCents, wholeCents } from "../../src/money/cents.ts";
 import { MAX_NANO_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 
 const CENT = 10_000_000n;
@@ -16,7 +16,7 @@ test("cents of an amount are exact integers", () => {
 	fc.assert(
 		fc.property(amount, (value) => {
 			const whole = BigInt(value) / CENT;
-			expect(BigInt(centsOf(nanoUsd(value)))).toBe(whole);
+			expect(BigInt(wholeCents(nanoUsd(value)))).toBe(whole);
 			expect(BigInt(coveringCents(nanoUsd(value)))).toBe((BigInt(value) + CENT - 1n) / CENT);
 			expect(isWholeCents(nanoUsd(value))).toBe(BigInt(value) % CENT === 0n);
 			expect(BigInt(nanoUsdOfCents(Number(whole)))).toBe(whole * CENT);

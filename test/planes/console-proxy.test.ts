@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
 import { createConsoleProxy } from "../../src/planes/console-proxy.ts";
-import { serveAt } from "../../src/planes/run-dir.ts";
+import { listenAtSocket } from "../../src/planes/run-dir.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { openRaw } from "../support/raw-http.ts";
 import { withService } from "../support/service.ts";
@@ -18,7 +18,9 @@ function front(console?: (request: Request) => Response | Promise<Response>, add
 	const timeouts: number[] = [];
 	const door = createConsoleProxy({ log: silentLog }, { socket });
 	const open = (fetch: (request: Request) => Response | Promise<Response>) =>
-		untilEnd(serveAt(socket, { fetch, error: () => new Response(null, { status: 500 }), maxRequestBodySize: 1e9 }));
+		untilEnd(
+			listenAtSocket(socket, { fetch, error: () => new Response(null, { status: 500 }), maxRequestBodySize: 1e9 }),
+		);
 	if (console !== undefined) open(console);
 	const server = Bun.serve({
 		port: 0,

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { libc } from "../../src/base/libc.ts";
 import { drainListener } from "../../src/planes/drain-listener.ts";
-import { serveAt } from "../../src/planes/run-dir.ts";
+import { listenAtSocket } from "../../src/planes/run-dir.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { startService } from "../support/service.ts";
@@ -46,7 +46,7 @@ test("a client waiting at the listener of a stopping gateway is served", async (
 test("a client at the socket of a replaced console is served", async () => {
 	const path = join(folder, "console.sock");
 	const serve = (text: string) =>
-		serveAt(path, { fetch: () => new Response(text), error: () => new Response(), maxRequestBodySize: 1 });
+		listenAtSocket(path, { fetch: () => new Response(text), error: () => new Response(), maxRequestBodySize: 1 });
 	const old = serve("old");
 	const answer = asksAt(path, join(folder, "sent-to-socket"));
 	untilEnd(serve("new"));

@@ -6,9 +6,9 @@ import {
 	consoleSocket,
 	gatewaySocket,
 	gatewaySockets,
+	listenAtSocket,
 	makeRunDir,
 	removeRunDir,
-	serveAt,
 } from "../../src/planes/run-dir.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 
@@ -29,7 +29,7 @@ test("a process creates the folder in the temporary directory if DATA_DIR is too
 	const runDir = makeRunDir(long);
 	atEnd(() => removeRunDir(runDir));
 	expect([tmpdir(), "/tmp"]).toContain(dirname(runDir));
-	const server = serveAt(gatewaySocket(runDir, 64), answers);
+	const server = listenAtSocket(gatewaySocket(runDir, 64), answers);
 	const response = await fetch("http://x/", { unix: gatewaySocket(runDir, 64) } as BunFetchRequestInit);
 	expect(await response.text()).toBe("here");
 	await server.stop(true);
@@ -49,7 +49,7 @@ test("a process lists gateways' sockets, replacing the socket of a dead gateway"
 	atEnd(() => removeRunDir(runDir));
 	expect(gatewaySockets(join(runDir, "none"))).toEqual([]);
 	writeFileSync(gatewaySocket(runDir, 2), "");
-	const servers = [serveAt(gatewaySocket(runDir, 2), answers), serveAt(consoleSocket(runDir), answers)];
+	const servers = [listenAtSocket(gatewaySocket(runDir, 2), answers), listenAtSocket(consoleSocket(runDir), answers)];
 	expect(gatewaySockets(runDir)).toEqual([gatewaySocket(runDir, 2)]);
 	const response = await fetch("http://x/", { unix: gatewaySocket(runDir, 2) } as BunFetchRequestInit);
 	expect(await response.text()).toBe("here");

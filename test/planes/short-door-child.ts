@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { libc } from "../../src/base/libc.ts";
-import { closingAnswer, drainListener } from "../../src/planes/drain-listener.ts";
+import { drainListener, withConnectionClose } from "../../src/planes/drain-listener.ts";
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";
@@ -13,7 +13,7 @@ libc();
 const server = Bun.serve({
 	hostname: "127.0.0.1",
 	port: 0,
-	fetch: () => closingAnswer(Bun.sleep(5).then(() => new Response("ok"))),
+	fetch: () => withConnectionClose(Bun.sleep(5).then(() => new Response("ok"))),
 });
 console.log(server.port);
 await Bun.sleep(0);

@@ -7,7 +7,7 @@ import { Fault } from "../../src/base/fault.ts";
 import { checkStructure, type Structure } from "../../src/base/json-structure.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
-import { shorten } from "../../src/gateway/body/shortened-json.ts";
+import { shortenTexts } from "../../src/gateway/body/shortened-json.ts";
 import { chat, readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { completions, readCompletionRequest } from "../../src/gateway/completions/completions.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
@@ -76,7 +76,7 @@ function refusedOr<T>(read: () => T): T | undefined {
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	if (kind === "chat") {
 		const raw = (checkStructure(text, "messages") as Structure).field();
-		const short = shorten(text, raw);
+		const short = shortenTexts(text, raw);
 		const input = readChatRequest(JSON.parse(short.text), model, raw, short.leftOut);
 		const { prompt, maxOutputTokens, choices, fields, stream } = input;
 		return { bound: chat.upperBound(input, model), prompt, maxOutputTokens, n: choices, fields, stream, prompts: 1 };

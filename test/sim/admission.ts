@@ -6,7 +6,7 @@ import type { Log } from "../../src/base/log.ts";
 import type { Model, RateCard } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
-import type { Drawing, Ledger } from "../../src/ledger/ledger.ts";
+import type { DrawRequest, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareStore } from "../../src/limits/share-store.ts";
@@ -141,7 +141,7 @@ async function drawWatched(
 	world: World,
 	process: SimProcess,
 	ledger: Ledger,
-	drawing: Drawing,
+	drawing: DrawRequest,
 	amount: NanoUsd,
 ): Promise<Shortage | null> {
 	const { account } = drawing;

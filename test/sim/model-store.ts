@@ -2,7 +2,7 @@ import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { NO_COUNTS } from "../../src/ledger/outcome.ts";
-import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
+import type { FlushResult, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
@@ -289,7 +289,7 @@ export function createModelStore(nowMs: () => number) {
 		return lease;
 	}
 
-	function flush(id: string, epoch: number, settled: readonly SettledEvent[], openJson: string): Flushed {
+	function flush(id: string, epoch: number, settled: readonly SettledEvent[], openJson: string): FlushResult {
 		const state = stateOf(id, epoch);
 		const busy = new Set<string>();
 		if (state === undefined || state === "closing" || state === "left") return { late: true, fresh: 0, busy };

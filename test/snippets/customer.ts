@@ -1,4 +1,4 @@
-import type { Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
+import type { Tool, ToolValues } from "../../src/web/snippets/tools.ts";
 import { chatModel, type TestService } from "../support/service.ts";
 import { reply, type UpstreamServer } from "../support/upstream-server.ts";
 import type { Outcome } from "./play-tool.ts";
@@ -14,7 +14,7 @@ export function catalogue(upstream: UpstreamServer): string {
 	return chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" });
 }
 
-export const factsFor = (service: TestService, apiKey: string): ToolFacts => ({
+export const factsFor = (service: TestService, apiKey: string): ToolValues => ({
 	baseUrl: `${service.url}/v1`,
 	model: MODEL,
 	apiKey,

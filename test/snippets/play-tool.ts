@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { PackageStep, Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
+import type { PackageStep, Tool, ToolValues } from "../../src/web/snippets/tools.ts";
 
 export interface ToolRun {
 	/** An empty folder, which is the tool's home and working directory. */
@@ -23,7 +23,7 @@ export interface Outcome {
 }
 
 /** Follows a page: writes its files, then runs its lines in one shell. */
-export async function playTool(tool: Tool, facts: ToolFacts, run: ToolRun): Promise<Outcome> {
+export async function playTool(tool: Tool, facts: ToolValues, run: ToolRun): Promise<Outcome> {
 	const lines = ["set -e", run.before ?? ""];
 	for (const step of tool.steps(facts)) {
 		if (step.does === "shell") lines.push(step.code + (run.serves ? " > serving.log 2>&1 & trap 'kill $!' EXIT" : ""));

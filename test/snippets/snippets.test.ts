@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
-import { keyVariableOf } from "../../src/web/snippets/chat.ts";
+import { keyVariableName } from "../../src/web/snippets/chat.ts";
 import { TOOLS } from "../../src/web/snippets/tools.ts";
 import { temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { quickFolder } from "../support/memory-folder.ts";
@@ -83,7 +83,7 @@ test("every tool in results.md passed with the pinned versions", () => {
 });
 
 test("makes a valid shell variable of any service name", () => {
-	expect(["Tollgate", "9 Lives", "東京 AI"].map(keyVariableOf)).toEqual([
+	expect(["Tollgate", "9 Lives", "東京 AI"].map(keyVariableName)).toEqual([
 		"TOLLGATE_API_KEY",
 		"_9_LIVES_API_KEY",
 		"_AI_API_KEY",

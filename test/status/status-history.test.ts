@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createStatusHistory, dayOf, type StatusHistory } from "../../src/status/status-history.ts";
+import { createStatusHistory, daySinceEpoch, type StatusHistory } from "../../src/status/status-history.ts";
 import { createStatusStore, type ServiceLevel, type StatusStore } from "../../src/status/status-store.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
 const NOON_MS = Date.parse("2026-11-20T12:00:00Z");
-const TODAY = dayOf(NOON_MS);
+const TODAY = daySinceEpoch(NOON_MS);
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MINUTES = 1_440;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import packageJson from "../../package.json" with { type: "json" };
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { dayOf } from "../../src/status/status-history.ts";
+import { daySinceEpoch } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
 import { createStatusStore } from "../../src/status/status-store.ts";
 import { violationOf } from "../support/json-schema.ts";
@@ -15,7 +15,7 @@ type Any = any;
 
 /** A moment far from the middle of a minute, when observations are made. */
 const START_MS = Date.parse("2026-11-20T12:00:07.123Z");
-const TODAY = dayOf(START_MS);
+const TODAY = daySinceEpoch(START_MS);
 const FIRST_LOOK_MS = 22_877;
 
 /** A real clock with a calendar that stands still and observations that run on demand. */

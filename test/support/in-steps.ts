@@ -1,10 +1,10 @@
-import type { Arrived } from "../../src/upstream/call/stream-wire.ts";
+import type { ReadResult } from "../../src/upstream/call/stream-wire.ts";
 
 /** The two reading methods of an AnswerStream, over a `next` that the test controls. */
 export function inSteps<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
-	arrives(): Promise<Arrived>;
+	arrives(): Promise<ReadResult>;
 	take(): readonly Chunk[] | null;
-	brokeOff(error: unknown): Arrived;
+	brokeOff(error: unknown): ReadResult;
 } {
 	let came: readonly Chunk[] | null = null;
 	return {

@@ -5,7 +5,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { loadConfig } from "../../src/config.ts";
-import { isPrepared } from "../../src/db/function-set.ts";
+import { hasFunctionSet } from "../../src/db/function-set.ts";
 import type { JobOptions } from "../../src/jobs/jobs.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -154,7 +154,7 @@ export async function startService(options: ServiceOptions) {
  * start.
  */
 export function preparedDatabase(url: string): OpenDatabase | undefined {
-	return isPrepared(url) ? { url, release: async () => true } : undefined;
+	return hasFunctionSet(url) ? { url, release: async () => true } : undefined;
 }
 
 function catalogText(models: string, limits?: string, brand?: string): string {

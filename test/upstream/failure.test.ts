@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { isError, retryAfterOf } from "../../src/upstream/call/failure.ts";
+import { isErrorBody, readRetryAfter } from "../../src/upstream/call/failure.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
@@ -47,7 +47,7 @@ describe("the status of an answer", () => {
 		["Sun, 29 Nov 2026 08:00:30 GMT", undefined, undefined],
 	])("retry-after %p at %p is %p s", (said, date, seconds) => {
 		const headers = new Headers({ ...(said === undefined ? {} : { "retry-after": said }), ...(date && { date }) });
-		expect(retryAfterOf(headers)).toBe(seconds as number);
+		expect(readRetryAfter(headers)).toBe(seconds as number);
 	});
 
 	test("a rejection names its field only if clients can send it", () => {
@@ -213,7 +213,7 @@ test.each<[object, boolean]>([
 	[{ results: [] }, false],
 	[{ text: "" }, false],
 ])("a message with %j is an error: %p", (more, expected) => {
-	expect(isError({ message: "Success", ...more })).toBe(expected);
+	expect(isErrorBody({ message: "Success", ...more })).toBe(expected);
 });
 
 test.each(["\n[DONE]", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]\n\ndata: [DONE]"])(

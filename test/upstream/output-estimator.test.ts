@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { NO_QUANTITIES } from "../../src/admission/price.ts";
-import { billOf } from "../../src/gateway/bill/bill.ts";
+import { priceTokens } from "../../src/gateway/bill/bill.ts";
 import { createOutputEstimator } from "../../src/upstream/replicas/output-estimator.ts";
 import { createRandom } from "../support/random.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
@@ -74,7 +74,7 @@ test("an estimated bill never exceeds bytes, size or reservation", () => {
 		const maxOutputTokens = any(8_000);
 		const tokensLikely = worth.tokensOf({ events: chunks, bytes });
 		const request = { model, upperBound: { ...NO_QUANTITIES, completionTokens: maxOutputTokens }, choices: 1 };
-		const { completionTokens, basis } = billOf(request, MEASURE, undefined, bytes, chunks, tokensLikely);
+		const { completionTokens, basis } = priceTokens(request, MEASURE, undefined, bytes, chunks, tokensLikely);
 		const bySize = Math.max(chunks, Math.ceil(bytes / 4));
 		expect(Number.isSafeInteger(completionTokens)).toBe(true);
 		expect(completionTokens).toBeGreaterThanOrEqual(0);

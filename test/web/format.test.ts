@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { formatAgo, formatDuration } from "../../src/web/format.ts";
-import { filterOf } from "../../src/web/range.ts";
+import { readUsageFilter } from "../../src/web/range.ts";
 import { matchPath, safeNext } from "../../src/web/router.tsx";
 import { chatSnippets } from "../../src/web/snippets/chat.ts";
 
@@ -49,7 +49,7 @@ test("the page decodes path parameters once and keeps slashes of the rest", () =
 
 test("the page ignores unknown filter values and requests whole days", () => {
 	const now = Date.UTC(2026, 10, 21, 13, 45);
-	const filter = filterOf(new URLSearchParams("range=7d&status=nonsense&model=m"), now);
+	const filter = readUsageFilter(new URLSearchParams("range=7d&status=nonsense&model=m"), now);
 	expect(filter).toEqual({
 		from: Date.UTC(2026, 10, 15),
 		to: now,
@@ -59,13 +59,13 @@ test("the page ignores unknown filter values and requests whole days", () => {
 		project: null,
 		status: null,
 	});
-	expect(filterOf(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
+	expect(readUsageFilter(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
 	// Usage is summed by whole hours, so the linked log must begin at a whole hour or day.
 	for (const range of ["24h", "7d", "30d", "month", "90d", "365d"]) {
-		const { from, bucket } = filterOf(new URLSearchParams(`range=${range}`), now);
+		const { from, bucket } = readUsageFilter(new URLSearchParams(`range=${range}`), now);
 		expect([range, (from ?? 0) % (bucket === "hour" ? 3_600_000 : 86_400_000)]).toEqual([range, 0]);
 	}
-	expect(filterOf(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
+	expect(readUsageFilter(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
 });
 
 test("the page escapes quotes in snippets", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { canSend, isArchived } from "../../src/web/key-use.ts";
+import { canSend, isProjectArchived } from "../../src/web/key-use.ts";
 
 test("a key calls models only if active, writing and in no archived project", () => {
 	const key = { state: "active", readsOnly: false, projectState: null } as const;
@@ -11,7 +11,7 @@ test("a key calls models only if active, writing and in no archived project", ()
 		{ ...key, state: "expired" },
 		{ ...key, readsOnly: true },
 	] as const;
-	expect(shown.map((one) => [isArchived(one), canSend(one)])).toEqual([
+	expect(shown.map((one) => [isProjectArchived(one), canSend(one)])).toEqual([
 		[false, true],
 		[false, true],
 		[true, false],

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type AnswerTurn, FRESH_SETUP, type Turn } from "../../src/web/pages/playground/conversation.ts";
-import { LINK_CHARS_MAX, linkOf, type Shared, sharedOf } from "../../src/web/pages/playground/share-link.ts";
+import { LINK_CHARS_MAX, readShareLink, type Shared, toShareLink } from "../../src/web/pages/playground/share-link.ts";
 
 const PAGE = "https://example.com/playground";
 const facts = {
@@ -42,9 +42,9 @@ async function fragmentWith(value: unknown): Promise<string> {
 }
 
 test("a link restores the conversation without request ids", async () => {
-	const { url, leftOut } = await linkOf(SHARED, PAGE);
+	const { url, leftOut } = await toShareLink(SHARED, PAGE);
 	expect(leftOut).toBe(0);
-	const read = await sharedOf(fragmentOf(url));
+	const read = await readShareLink(fragmentOf(url));
 	const shown = { ...answer, facts: { ...facts, requestId: null } };
 	expect(read).toEqual({
 		...SHARED,
@@ -58,14 +58,16 @@ test("a link restores the conversation without request ids", async () => {
 test("a link omits pictures and is refused if too long", async () => {
 	const picture = { name: "p.png", url: `data:image/png;base64,${"A".repeat(90_000)}` };
 	const turns: Turn[] = [{ role: "user", content: "See", pictures: [picture, picture] }];
-	const { url, leftOut } = await linkOf({ setup: FRESH_SETUP, threads: [{ model: "one", turns }] }, PAGE);
+	const { url, leftOut } = await toShareLink({ setup: FRESH_SETUP, threads: [{ model: "one", turns }] }, PAGE);
 	expect(leftOut).toBe(2);
-	expect((await sharedOf(fragmentOf(url)))?.threads[0]?.turns).toEqual([
+	expect((await readShareLink(fragmentOf(url)))?.threads[0]?.turns).toEqual([
 		{ role: "user", content: "See", pictures: [] },
 	]);
 	const noise = Buffer.from(crypto.getRandomValues(new Uint8Array(LINK_CHARS_MAX))).toString("base64");
 	const long: Turn[] = [{ role: "user", content: noise, pictures: [] }];
-	expect((await linkOf({ setup: FRESH_SETUP, threads: [{ model: "one", turns: long }] }, PAGE)).url).toBeUndefined();
+	expect(
+		(await toShareLink({ setup: FRESH_SETUP, threads: [{ model: "one", turns: long }] }, PAGE)).url,
+	).toBeUndefined();
 });
 
 test("the page reads a malformed link as a valid conversation or not at all", async () => {
@@ -78,8 +80,8 @@ test("the page reads a malformed link as a valid conversation or not at all", as
 		await fragmentWith(7),
 		await fragmentWith({ threads: [] }),
 	])
-		expect(await sharedOf(fragment)).toBeUndefined();
-	const odd = await sharedOf(
+		expect(await readShareLink(fragment)).toBeUndefined();
+	const odd = await readShareLink(
 		await fragmentWith({
 			threads: [
 				{
@@ -118,5 +120,5 @@ test("the page refuses a short link that expands to a huge conversation", async 
 		threads: [{ model: "one", turns: [{ role: "user", content: "x".repeat(1_500_000) }] }],
 	});
 	expect(bomb.length).toBeLessThan(LINK_CHARS_MAX);
-	expect(await sharedOf(bomb)).toBeUndefined();
+	expect(await readShareLink(bomb)).toBeUndefined();
 });

@@ -5,10 +5,10 @@ import type { Config } from "../../config.ts";
 import { durabilityProblem, identityProblem, readDurability, standbyProblem } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
 import { connectTo, withClient } from "../../db/new-client.ts";
-import { noResponse } from "../../db/outage.ts";
+import { noResponseError } from "../../db/outage.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
 import { checkOwnSession } from "../../db/pooler.ts";
-import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts";
+import { createFindings, errorReason, type Finding, type Findings } from "./finding.ts";
 
 const CONNECT_S = 8;
 /** Deadline for an answer. A pooler accepts connections even if it has no server connection left. */
@@ -33,11 +33,11 @@ export async function checkDatabase(
 	url: string,
 	{ wallMs = Date.now, timer = systemClock }: { wallMs?: () => number; timer?: Clock } = {},
 ): Promise<readonly Finding[]> {
-	const [database, schema, clock] = [findingsOf("database"), findingsOf("schema"), findingsOf("clock")];
+	const [database, schema, clock] = [createFindings("database"), createFindings("schema"), createFindings("clock")];
 	const { ready, end } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
 	try {
-		const client = await withDeadline(timer, ready, ANSWER_MS_MAX, noResponse);
-		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, noResponse);
+		const client = await withDeadline(timer, ready, ANSWER_MS_MAX, noResponseError);
+		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, noResponseError);
 		await checkSettings(client, { ...config, ...answered, url }, database);
 		judgeOffset(answered.offsetMs, clock);
 		await checkOwnSession(client, url);
@@ -122,7 +122,7 @@ async function checkCommit(url: string, durability: Awaited<ReturnType<typeof re
 		} else if (performance.now() - startedMs <= COMMIT_MS_WARNING) found.ok(took);
 		else found.warn(took, "Look for a slow disk of the database, or a slow synchronous standby.");
 	} catch (error) {
-		found.note(`no commit was timed: ${reasonOf(error)}`);
+		found.note(`no commit was timed: ${errorReason(error)}`);
 	} finally {
 		await end({ timeout: 1 });
 	}

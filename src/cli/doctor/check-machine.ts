@@ -2,8 +2,8 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { tryFileLock } from "../../base/file-lock.ts";
 import type { Config } from "../../config.ts";
-import { addressOf, checkHost, claimPort, reachableAddressOf } from "../../planes/listening-address.ts";
-import { type Finding, findingsOf } from "./finding.ts";
+import { checkHost, claimPort, listeningUrl, reachableUrl } from "../../planes/listening-address.ts";
+import { createFindings, type Finding } from "./finding.ts";
 
 const GIB = 1024 ** 3;
 /** Free space below which a disk counts as full: a journal has 8 MiB, the embedded server's log up to 1 GiB. */
@@ -54,7 +54,7 @@ export function checkDisk(
 	system: Partial<System> = {},
 ): readonly Finding[] {
 	const { statfs, timeSync, canLock } = { ...THIS_SYSTEM, ...system };
-	const found = findingsOf("disk");
+	const found = createFindings("disk");
 	const folder = presentFolder(dataDir);
 	const probe = join(folder, `.tollgate-doctor-${process.pid}`);
 	try {
@@ -101,14 +101,15 @@ export async function checkAddress(
 	{ host, port }: Pick<Config, "host" | "port">,
 	{ limits }: Pick<System, "limits"> = THIS_SYSTEM,
 ): Promise<readonly Finding[]> {
-	const found = findingsOf("address");
+	const found = createFindings("address");
 	try {
 		await checkHost(host);
 		claimPort(host, port);
-		found.ok(port === 0 ? "PORT=0: the system chooses a port at each start" : `${addressOf(host, port)} is free`);
+		found.ok(port === 0 ? "PORT=0: the system chooses a port at each start" : `${listeningUrl(host, port)} is free`);
 	} catch (error) {
 		const isTaken = (error as { code?: unknown }).code === "EADDRINUSE";
-		if (isTaken && (await isTollgate(host, port))) found.ok(`${addressOf(host, port)} is already served by Tollgate`);
+		if (isTaken && (await isTollgate(host, port)))
+			found.ok(`${listeningUrl(host, port)} is already served by Tollgate`);
 		else found.failed(error);
 	}
 	const openFiles = Number(/^Max open files +(\d+)/m.exec(limits())?.[1] ?? Number.POSITIVE_INFINITY);
@@ -123,9 +124,7 @@ export async function checkAddress(
 async function isTollgate(host: string, port: number): Promise<boolean> {
 	const options = { signal: AbortSignal.timeout(ASK_MS), redirect: "manual", proxy: "" } as const;
 	const [live, status] = await Promise.all(
-		["/livez", "/status"].map((path) =>
-			fetch(`${reachableAddressOf(host, port)}${path}`, options).catch(() => undefined),
-		),
+		["/livez", "/status"].map((path) => fetch(`${reachableUrl(host, port)}${path}`, options).catch(() => undefined)),
 	);
 	return (await live?.text().catch(() => "")) === "ok\n" && status?.status === 200;
 }

@@ -2,7 +2,7 @@ import Stripe from "stripe";
 import { connectStripe } from "../../billing/stripe-client.ts";
 import type { Config } from "../../config.ts";
 import { createSmtpTransport } from "../../console/mail/smtp-transport.ts";
-import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts";
+import { createFindings, errorReason, type Finding, type Findings } from "./finding.ts";
 
 const TIMEOUT_MS = 8_000;
 const WEBHOOK_PATH = "/api/stripe/webhook";
@@ -24,7 +24,7 @@ const EVENTS = [
 
 /** Connects and signs in to the mail server; sends no mail. */
 export async function checkMail({ mail, production }: Pick<Config, "mail" | "production">) {
-	const found = findingsOf("mail");
+	const found = createFindings("mail");
 	const none = "SMTP_URL is not set: sign-up by password, invitations and low-credit warnings do not work";
 	if (mail === null) {
 		if (production) found.warn(none, "Set SMTP_URL and MAIL_FROM.");
@@ -38,7 +38,7 @@ export async function checkMail({ mail, production }: Pick<Config, "mail" | "pro
 		found.ok(`${server} accepts the login`);
 	} catch (error) {
 		found.broken(
-			`${server} refuses the login: ${reasonOf(error)}`,
+			`${server} refuses the login: ${errorReason(error)}`,
 			"Correct SMTP_URL: host, port, user and percent-encoded password. smtps:// starts with TLS, smtp:// does not.",
 		);
 	} finally {
@@ -53,7 +53,7 @@ export async function checkPayments({
 	publicUrl,
 	production,
 }: Pick<Config, "stripe" | "publicUrl" | "production">): Promise<readonly Finding[]> {
-	const found = findingsOf("payments");
+	const found = createFindings("payments");
 	if (settings === null) {
 		found.note("STRIPE_SECRET_KEY is not set: only bank transfers are possible, which an operator confirms");
 		return found.list;
@@ -76,7 +76,7 @@ export async function checkPayments({
 			if (isRefused) found.broken("Stripe refuses STRIPE_SECRET_KEY", "Set a valid key.");
 			else
 				found.warn(
-					`Stripe does not answer: ${reasonOf(error)}`,
+					`Stripe does not answer: ${errorReason(error)}`,
 					"Allow connections to Stripe: otherwise card payments do not work.",
 				);
 			return found.list;

@@ -3,9 +3,9 @@ import { systemClock } from "../../base/clock.ts";
 import { CatalogFileError, parseCatalogFile } from "../../catalog/file.ts";
 import type { ModelSpec, UpstreamSpec } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
-import { familyOf } from "../../demo/discover.ts";
-import { type LocalServer, localServer, recordsOf } from "../../demo/local-server.ts";
-import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts";
+import { detectDialect } from "../../demo/discover.ts";
+import { asRecords, type LocalServer, localServer } from "../../demo/local-server.ts";
+import { createFindings, errorReason, type Finding, type Findings } from "./finding.ts";
 
 const ASK_MS = 8_000;
 const ASKED_AT_ONCE = 16;
@@ -13,7 +13,7 @@ const NAMES_SHOWN_MAX = 5;
 
 /** Reads the catalogue and requests every replica's list of models. Generates nothing. */
 export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" | "env">): Promise<readonly Finding[]> {
-	const found = findingsOf("upstreams");
+	const found = createFindings("upstreams");
 	const models = readModels(config, found);
 	if (models?.length === 0)
 		found.warn("the catalogue has no model", "`tollgate init` finds model servers on this machine.");
@@ -42,7 +42,10 @@ function readModels({ configPath, demo, env }: Pick<Config, "configPath" | "demo
 			for (const { line, message } of error.problems)
 				found.broken(`${at(line)}: ${message}`, "Correct the file, then run `tollgate catalog check`.");
 		else
-			found.broken(`${configPath} cannot be read: ${reasonOf(error)}`, "Set CONFIG to a file that this user can read.");
+			found.broken(
+				`${configPath} cannot be read: ${errorReason(error)}`,
+				"Set CONFIG to a file that this user can read.",
+			);
 		return undefined;
 	}
 }
@@ -64,7 +67,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 			return found.broken(`${at} refuses ${key} (${status})`, "Correct its api_key.");
 		}
 		// TEI serves one model and has no list of models.
-		const entries = isTei ? [{ id: body?.model_id }] : recordsOf(body?.data);
+		const entries = isTei ? [{ id: body?.model_id }] : asRecords(body?.data);
 		const listed = entries.filter(({ id }) => typeof id === "string");
 		if (status !== 200 || body === undefined || (isTei && listed.length === 0))
 			return found.warn(
@@ -90,7 +93,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 			);
 		if (found.list.length === problems) found.ok(`${at} answers and has ${upstream.model}`);
 	} catch (error) {
-		found.broken(`${at} does not answer: ${reasonOf(error)}`, "Start the server, or correct its url.");
+		found.broken(`${at} does not answer: ${errorReason(error)}`, "Start the server, or correct its url.");
 	}
 }
 
@@ -102,7 +105,7 @@ async function checkFamily(
 ): Promise<void> {
 	const server = serverAt(upstream, rootOf(upstream));
 	if (upstream.dialect === "tgi" && (await server.getJson("/info")) !== undefined) return;
-	const { dialect, product } = await familyOf(server, answer.serverHeader, answer.entry);
+	const { dialect, product } = await detectDialect(server, answer.serverHeader, answer.entry);
 	if (dialect !== upstream.dialect && dialect !== "openai")
 		found.warn(`${answer.at} looks like ${product}`, `Set dialect to ${dialect}: otherwise usage is misread.`);
 }

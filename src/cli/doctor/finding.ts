@@ -1,4 +1,4 @@
-import { explain } from "../explain.ts";
+import { explainError } from "../explain.ts";
 
 /** The checks in the order of display. */
 export const CHECKS = [
@@ -15,21 +15,21 @@ export const CHECKS = [
 export type CheckName = (typeof CHECKS)[number];
 
 /** broken: the service does not work, or loses money. warning: a risk. note: information. */
-export type State = "ok" | "note" | "warning" | "broken";
+export type FindingState = "ok" | "note" | "warning" | "broken";
 
 /** Result of a check. It contains no secret, because operators paste it into tickets. */
 export interface Finding {
 	readonly area: CheckName;
-	readonly state: State;
+	readonly state: FindingState;
 	readonly what: string;
 	/** The remedy, unless `what` says it. */
 	readonly todo?: string;
 }
 
-export type Findings = ReturnType<typeof findingsOf>;
+export type Findings = ReturnType<typeof createFindings>;
 
 /** Collects the findings of one check. */
-export function findingsOf(area: CheckName) {
+export function createFindings(area: CheckName) {
 	const list: Finding[] = [];
 	return {
 		list: list as readonly Finding[],
@@ -38,12 +38,12 @@ export function findingsOf(area: CheckName) {
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
 		/** Adds a failure, in the words of a command or of `serve`. */
-		failed: (error: unknown) => void list.push({ area, state: "broken", what: explain(error).message }),
+		failed: (error: unknown) => void list.push({ area, state: "broken", what: explainError(error).message }),
 	};
 }
 
 /** An error's text on one line. */
-export function reasonOf(error: unknown): string {
+export function errorReason(error: unknown): string {
 	const { message, code } = error as { message?: unknown; code?: unknown };
 	const text = typeof message === "string" && message !== "" ? message : String(code ?? error);
 	return text.replace(/\s+/g, " ").trim();

@@ -1,4 +1,4 @@
-import { msOfIso } from "../../base/iso-date.ts";
+import { parseIsoMs } from "../../base/iso-date.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
@@ -55,7 +55,7 @@ export async function notifyRetiring(
 	nowMs: number,
 ): Promise<void> {
 	for (const { id, retiresOn } of models) {
-		const leftMs = retiresOn === undefined ? 0 : (msOfIso(retiresOn) ?? 0) - nowMs;
+		const leftMs = retiresOn === undefined ? 0 : (parseIsoMs(retiresOn) ?? 0) - nowMs;
 		const line = RETIRING_DAYS.find((days) => leftMs <= days * DAY_MS);
 		if (retiresOn === undefined || leftMs <= 0 || line === undefined) continue;
 		let after: string | null | undefined = "";

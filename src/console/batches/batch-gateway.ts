@@ -1,6 +1,6 @@
 import { Fault, type FaultCode } from "../../base/fault.ts";
-import { languageOf } from "../../base/language.ts";
-import { passedBody } from "../../base/passed-body.ts";
+import { requestLanguage } from "../../base/language.ts";
+import { forwardBody } from "../../base/passed-body.ts";
 import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { KeyDigest } from "../../keys/secret.ts";
@@ -96,7 +96,7 @@ export async function downloadBatchFile(
 		if (value !== null) headers.set(name, value);
 	}
 	connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	const bytes = answer.body && passedBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S));
+	const bytes = answer.body && forwardBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S));
 	return new Response(bytes, { headers });
 }
 
@@ -146,7 +146,7 @@ function send(parts: Parts<"gateways">, { request, address }: Connection, asked:
 	const bytes = typeof body === "string" ? (new TextEncoder().encode(body).buffer as ArrayBuffer) : body;
 	return parts.gateways.send({
 		...{ keyDigest, method, path, contentType, accept: "*/*", body: bytes, address },
-		language: languageOf(request.headers),
+		language: requestLanguage(request.headers),
 		...(idempotencyKey === undefined ? {} : { idempotencyKey }),
 		signal: leave.signal,
 	});

@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { pauses } from "../../base/de.json";
-import { ENGLISH, type Language, languageOf } from "../../base/language.ts";
+import { ENGLISH, type Language, requestLanguage } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
 import type { BatchPause, BatchProblem, BatchRecord } from "../../batch/batch-record.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
@@ -16,7 +16,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 
 	async function find(request: Request, id: string): Promise<BatchView> {
 		const { accountId } = sessions.account(request);
-		const language = languageOf(request.headers);
+		const language = requestLanguage(request.headers);
 		const [batch] = await readBatches(statements, accountId, { id, after: null, asked: 1, language });
 		if (batch === undefined) throw new ConsoleError("not_found", "There is no such batch.");
 		return batch;
@@ -26,7 +26,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 		.get(
 			"/",
 			({ member: { accountId }, request, query }) => {
-				const wanted = { id: null, language: languageOf(request.headers) };
+				const wanted = { id: null, language: requestLanguage(request.headers) };
 				return pageFrom(query, (page) => readBatches(statements, accountId, { ...wanted, ...page }), idOf);
 			},
 			{ query: t.Object(PAGE_QUERY) },

@@ -20,7 +20,7 @@ const STEP = 0.01;
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
 /** Derives a brand colour's palette. Accents are darkened or lightened until their contrast suffices. */
-export function paletteOf(color: string): Palette {
+export function createPalette(color: string): Palette {
 	const [, chromaOf, hue] = chroma(color).oklch();
 	// Greys have no hue, so their shades get no saturation.
 	const at = (lightness: number, strength = 1) =>
@@ -28,7 +28,7 @@ export function paletteOf(color: string): Palette {
 	const own = chroma(color).oklch()[0];
 	const darker = (from: number, isGood: (hex: string) => boolean) => search(at, from, -STEP, isGood);
 	const lighter = (from: number, isGood: (hex: string) => boolean) => search(at, from, STEP, isGood);
-	const fill = darker(own, (hex) => contrast(hex, "#ffffff") >= CONTRAST_MIN);
+	const fill = darker(own, (hex) => contrastRatio(hex, "#ffffff") >= CONTRAST_MIN);
 	const softLight = at(0.95, 0.25);
 	const softDark = at(0.28, 0.4);
 	return {
@@ -38,10 +38,10 @@ export function paletteOf(color: string): Palette {
 	};
 }
 
-export const contrast = (one: string, other: string): number => chroma.contrast(one, other);
+export const contrastRatio = (one: string, other: string): number => chroma.contrast(one, other);
 
 function readable(hex: string, ...grounds: readonly string[]): boolean {
-	return grounds.every((ground) => contrast(hex, ground) >= CONTRAST_MIN);
+	return grounds.every((ground) => contrastRatio(hex, ground) >= CONTRAST_MIN);
 }
 
 function search(at: (lightness: number) => string, from: number, step: number, isGood: (hex: string) => boolean) {

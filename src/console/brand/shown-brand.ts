@@ -45,7 +45,7 @@ export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "
 			...rest,
 			name: name ?? OUR_NAME,
 			logoUrl: logo?.path ?? null,
-			palette: accent === null ? null : (await import("./palette.ts")).paletteOf(accent),
+			palette: accent === null ? null : (await import("./palette.ts")).createPalette(accent),
 		},
 	};
 }

@@ -4,11 +4,11 @@ import { setSessionCookie } from "better-auth/cookies";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
-import { createOneTimeValues, fieldOf, isPagePath, type SignIn } from "../sign-in/auth-request.ts";
+import { createOneTimeValues, isPagePath, type SignIn, textField } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
-import { enter } from "./company-people.ts";
-import { type Company, findCompany, secretOf } from "./company-store.ts";
+import { findOrCreatePerson } from "./company-people.ts";
+import { type Company, decryptClientSecret, findCompany } from "./company-store.ts";
 
 const VALID_MINUTES = 10;
 const CALLBACK = "/company/callback";
@@ -32,7 +32,7 @@ export function companySignIns(
 	const clientOf = async (company: Company): Promise<Client> => ({
 		issuer: company.issuer,
 		clientId: company.clientId,
-		clientSecret: await secretOf(company, secret),
+		clientSecret: await decryptClientSecret(company, secret),
 		redirectUri: `${origin}/api/auth${CALLBACK}`,
 	});
 
@@ -50,7 +50,7 @@ export function companySignIns(
 		endpoints: {
 			/** Body: `email`, `next`. Returns the provider's sign-in URL. NO_COMPANY if the address's company has none. */
 			beginCompany: createAuthEndpoint("/company/begin", { method: "POST" }, async (ctx) => {
-				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
+				const email = textField(ctx.body, "email").trim().toLowerCase();
 				const domain = email.slice(email.lastIndexOf("@") + 1);
 				const company = isMailAddress(email) ? await findCompany(statements, { domain }) : undefined;
 				if (company === undefined) throw signInError("NO_COMPANY", "No company sign-in is set up for this address.");
@@ -58,7 +58,7 @@ export function companySignIns(
 					log.info("a company's sign-in cannot begin", { account: company.accountId, error });
 					throw signInError("COMPANY_AWAY", "Your company's sign-in is not responding correctly. Try again later.");
 				});
-				const next = fieldOf(ctx.body, "next");
+				const next = textField(ctx.body, "next");
 				const { accountId, revision } = company;
 				const kept: Kept = { ...journey, accountId, revision, next: isPagePath(next) ? next : "/overview" };
 				await journeys.keep(ctx, journey.state, await symmetricEncrypt({ key: secret, data: JSON.stringify(kept) }));
@@ -93,7 +93,7 @@ export function companySignIns(
 /** Opens a session for this account only. It ends when the company's settings change. */
 async function signIn(statements: Statements, ctx: GenericEndpointContext, company: Company, claims: Claims) {
 	const { internalAdapter } = ctx.context;
-	const entered = await enter(statements, company, claims, async (person) => {
+	const entered = await findOrCreatePerson(statements, company, claims, async (person) => {
 		const { id } = await internalAdapter.createUser({ ...person, emailVerified: true });
 		return id;
 	});

@@ -2,8 +2,8 @@ import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
-import { may, ROLES, type Role } from "../members/roles.ts";
-import { hashOf } from "../sign-in/token.ts";
+import { can, ROLES, type Role } from "../members/roles.ts";
+import { hashToken } from "../sign-in/token.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
@@ -11,14 +11,14 @@ type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "
 
 /** The provider's id in the sign-in library's tables: the account and its present issuer. */
 function providerId({ accountId, issuer }: Company): string {
-	return `company:${accountId}:${hashOf(issuer).slice(0, 24)}`;
+	return `company:${accountId}:${hashToken(issuer).slice(0, 24)}`;
 }
 
 /**
  * Finds or creates the person of a provider's claims by their `sub`, so that a reassigned address grants nothing. A
  * provider may assert addresses only in the domain that its company proved. The session opens only this account.
  */
-export async function enter(
+export async function findOrCreatePerson(
 	statements: Statements,
 	company: Company,
 	claims: Claims,
@@ -87,7 +87,7 @@ export async function enter(
 			update member set role = ${wanted} where user_id = ${userId} and account_id = ${company.accountId} and role <> 'owner' returning user_id
 		), withdrawn as (
 			delete from invitation i using changed c
-			where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${may(wanted, "members.manage")}::boolean
+			where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${can(wanted, "members.manage")}::boolean
 		)
 		select audit_note(${auditNotesJson(act)}::text::jsonb, user_id, ${company.accountId}) from changed`;
 	return { userId };

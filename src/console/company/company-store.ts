@@ -3,8 +3,8 @@ import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { t } from "elysia";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
-import { mapOf } from "../../gateway/request-fields.ts";
+import { toView } from "../../db/view-of.ts";
+import { mapSchema } from "../../gateway/request-fields.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "../members/roles.ts";
@@ -20,7 +20,7 @@ export const COMPANY_SETTINGS = t.Object({
 	domain: t.String({ pattern: DOMAIN, maxLength: 253 }),
 	emailTrusted: t.Boolean(),
 	roleClaim: t.Nullable(text(200)),
-	roleValues: mapOf(ROLE),
+	roleValues: mapSchema(ROLE),
 	defaultRole: t.Nullable(ROLE),
 	required: t.Boolean(),
 });
@@ -48,7 +48,7 @@ export async function findCompany(
 	const [row] = await statements<object>`
 		select *, domain_verified_at as verified_at from company_sign_in
 		where account_id = ${accountId}::text or (domain = ${domain}::text and domain_verified_at is not null) limit 1`;
-	return row && viewOf<Company>(row);
+	return row && toView<Company>(row);
 }
 
 /**
@@ -89,7 +89,7 @@ export async function saveCompany(
 		select audit_note(${auditNotesJson(act)}::text::jsonb, account_id, account_id) from saved`;
 }
 
-export const secretOf = (company: Company, consoleSecret: string): Promise<string> =>
+export const decryptClientSecret = (company: Company, consoleSecret: string): Promise<string> =>
 	symmetricDecrypt({ key: consoleSecret, data: company.clientSecret });
 
 export async function removeCompany(statements: Statements, accountId: string, act?: AuditNote): Promise<void> {

@@ -1,10 +1,10 @@
 import { t } from "elysia";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
-import { amountOf, USD } from "../page-query.ts";
+import { parseAmount, USD } from "../page-query.ts";
 
 export function alertRoutes(parts: Parts<"statements" | "sessions">) {
 	const { statements } = parts;
@@ -14,7 +14,7 @@ export function alertRoutes(parts: Parts<"statements" | "sessions">) {
 		.put(
 			"/alert",
 			async ({ member: { accountId, noted }, body }) => {
-				const threshold = body.usd === null ? null : amountOf(body.usd, "usd");
+				const threshold = body.usd === null ? null : parseAmount(body.usd, "usd");
 				const act = noted("account.alert", { usd: body.usd });
 				await statements`
 					with off as (
@@ -41,5 +41,5 @@ export interface AlertView {
 export async function readAlert({ statements }: Parts<"statements">, accountId: string): Promise<AlertView> {
 	const [row] = await statements<object>`
 		select threshold_nano_usd, last_sent_at from credit_alert where account_id = ${accountId}`;
-	return row === undefined ? { thresholdNanoUsd: null, lastSentAtMs: null } : viewOf<AlertView>(row);
+	return row === undefined ? { thresholdNanoUsd: null, lastSentAtMs: null } : toView<AlertView>(row);
 }

@@ -4,7 +4,7 @@ import type { CardPayments } from "../../billing/card-payments.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { amountOf, USD } from "../page-query.ts";
+import { parseAmount, USD } from "../page-query.ts";
 
 export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions" | "origin">) {
 	const { statements } = parts;
@@ -21,9 +21,9 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 			async ({ member: { accountId, noted }, body }) => {
 				cards();
 				const amounts = {
-					belowNanoUsd: amountOf(body.belowUsd, "belowUsd"),
-					amountNanoUsd: amountOf(body.amountUsd, "amountUsd"),
-					monthMostNanoUsd: amountOf(body.monthMostUsd, "monthMostUsd"),
+					belowNanoUsd: parseAmount(body.belowUsd, "belowUsd"),
+					amountNanoUsd: parseAmount(body.amountUsd, "amountUsd"),
+					monthMostNanoUsd: parseAmount(body.monthMostUsd, "monthMostUsd"),
 				};
 				// The audit log stores the agreed terms, the person and the time.
 				await saveAutoTopUp(statements, accountId, amounts, noted("auto_topup.save", body));

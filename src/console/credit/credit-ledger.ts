@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
@@ -62,7 +62,7 @@ export async function ledgerPage(
 		from (select *, a.running - sum(p.amount) over (order by p.micros desc, p.id desc) as rest from placed p, anchor a
 			where ${micros}::bigint is null or (p.micros, p.id) < (${micros}::bigint, ${id}::text)) p
 		order by p.micros desc, p.id desc limit ${page.asked}`;
-	return rows.map(viewOf<LedgerRow>);
+	return rows.map(toView<LedgerRow>);
 }
 
 /** Parses the cursor of a page. Fault invalid_request. */

@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { type Language, languageOf } from "../../base/language.ts";
+import { type Language, requestLanguage } from "../../base/language.ts";
 import { type TextId, translateId } from "../../base/translate.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { pageFrom } from "../../db/page.ts";
@@ -10,10 +10,10 @@ import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { PAGE_QUERY } from "../page-query.ts";
-import { factsTable, printPage } from "../print-page.ts";
-import { type Party, partyLines, readBillingDetails } from "../statement/billing-details.ts";
+import { detailsTable, printPage } from "../print-page.ts";
+import { type InvoiceParty, partyLines, readBillingDetails } from "../statement/billing-details.ts";
 import { readAlert } from "./alert-routes.ts";
-import { balanceOf, promotionsOf, type RunningRequest, runningRequests, topUpOfAccount } from "./credit.ts";
+import { listPromotions, type RunningRequest, readBalance, runningRequests, topUpOfAccount } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { topUpRoutes } from "./top-up-routes.ts";
 
@@ -36,7 +36,7 @@ export function creditRoutes(
 			if (account === null) throw new ConsoleError("not_found", "There is no such account.");
 			const { serviceName, seller } = parts.brand;
 			const buyer = await readBillingDetails(statements, accountId);
-			return receiptPage(topUp, account, { language: languageOf(request.headers), serviceName, seller, buyer });
+			return receiptPage(topUp, account, { language: requestLanguage(request.headers), serviceName, seller, buyer });
 		})
 		.guard({ schema: "standalone", query: t.Object(PAGE_QUERY) })
 		.get("/ledger", ({ member, query }) =>
@@ -51,14 +51,14 @@ export function creditRoutes(
 async function creditOf(parts: Parts<"statements" | "config" | "cards">, accountId: string) {
 	const { statements } = parts;
 	const [balance, [row], alert, promotions] = await Promise.all([
-		balanceOf(statements, accountId),
+		readBalance(statements, accountId),
 		statements<{ held: string }>`
 			select coalesce(sum(r.reserved_nano_usd), 0) as held
 			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()
 			where r.account_id = ${accountId}`,
 		readAlert(parts, accountId),
-		promotionsOf(statements, accountId),
+		listPromotions(statements, accountId),
 	]);
 	const heldByRequestsNanoUsd = minUsd(nanoUsdOfColumn(row?.held ?? 0), balance.heldNanoUsd);
 	return {
@@ -89,8 +89,8 @@ const STATES = {
 interface ReceiptFacts {
 	readonly language: Language;
 	readonly serviceName: string;
-	readonly seller: Party | null;
-	readonly buyer: Party;
+	readonly seller: InvoiceParty | null;
+	readonly buyer: InvoiceParty;
 }
 
 /** Printable page without scripts, images or external resources. */
@@ -118,6 +118,6 @@ function receiptPage(
 	];
 	const title = text(topUp.state === "confirmed" ? "Receipt" : "Top-up");
 	const explanation = text("Prepaid credit for inference, used by requests.");
-	const body = `<h1>${title}</h1>${factsTable(rows, text("Amount"))}<p>${explanation}</p>`;
+	const body = `<h1>${title}</h1>${detailsTable(rows, text("Amount"))}<p>${explanation}</p>`;
 	return printPage(language, `${title} ${topUp.id}`, body);
 }

@@ -1,12 +1,12 @@
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
-export type BalanceView = Awaited<ReturnType<typeof balanceOf>>;
+export type BalanceView = Awaited<ReturnType<typeof readBalance>>;
 
 export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
 
@@ -22,7 +22,7 @@ export interface RunningRequest {
 const RUNNING_SHOWN_MAX = 200;
 const PROMOTIONS_SHOWN_MAX = 100;
 
-export async function balanceOf(statements: Statements, accountId: string) {
+export async function readBalance(statements: Statements, accountId: string) {
 	const { balance, held, available, spent } = await accountBalance(statements, accountId);
 	return { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
 }
@@ -34,12 +34,12 @@ export interface Promotion {
 }
 
 /** Unspent promotional credit, in the order in which requests use it. */
-export async function promotionsOf(statements: Statements, accountId: string): Promise<Promotion[]> {
+export async function listPromotions(statements: Statements, accountId: string): Promise<Promotion[]> {
 	const rows = await statements<object>`
 		select l.last_day::text, sum(l.left_nano_usd) as left_nano_usd
 		from promotion_left(${accountId}, budget_spent(${accountId})) l where l.left_nano_usd > 0
 		group by l.last_day order by l.last_day limit ${PROMOTIONS_SHOWN_MAX}`;
-	return rows.map(viewOf<Promotion>);
+	return rows.map(toView<Promotion>);
 }
 
 export function topUpView(topUp: TopUpRecord): TopUpView {
@@ -75,5 +75,5 @@ export async function runningRequests(statements: Statements, accountId: string)
 		from reservation r join api_key k on k.id = r.key_id
 			join instance_now i on i.id = r.instance_id and i.epoch = r.epoch and i.state = 'live' and i.lease_until > clock_timestamp()
 		where r.account_id = ${accountId} order by r.admitted_at limit ${RUNNING_SHOWN_MAX}`;
-	return rows.map(viewOf<RunningRequest>);
+	return rows.map(toView<RunningRequest>);
 }

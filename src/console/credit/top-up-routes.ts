@@ -15,8 +15,8 @@ import { accountRoutes } from "../account-routes.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../console-session.ts";
-import { amountOf, PAGE_QUERY, USD } from "../page-query.ts";
+import type { PermittedMember } from "../console-session.ts";
+import { PAGE_QUERY, parseAmount, USD } from "../page-query.ts";
 import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
 
 export function topUpRoutes(
@@ -47,14 +47,14 @@ export function topUpRoutes(
 		)
 		.guard({ schema: "standalone", body: t.Object({ usd: USD, token: TOKEN }) })
 		.post("/top-ups/transfer", async ({ member, body: { usd, token } }) => {
-			const asked = { amountNanoUsd: amountOf(usd, "usd"), method: "transfer", token } as const;
+			const asked = { amountNanoUsd: parseAmount(usd, "usd"), method: "transfer", token } as const;
 			const topUp = await expectTopUp(parts, member, asked);
 			return { topUp: topUpView(topUp), transferDetails: parts.config.transferDetails };
 		})
 		.post("/top-ups/card", async ({ member, body: { usd, token } }) => {
 			if (!parts.cards)
 				throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
-			const amountNanoUsd = payableByCard(amountOf(usd, "usd"), "usd");
+			const amountNanoUsd = payableByCard(parseAmount(usd, "usd"), "usd");
 			const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token });
 			const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
 			const url = await parts.cards.checkout(topUp, { email: member.viewer.email, back });
@@ -70,7 +70,7 @@ const PENDING_MAX = 20;
  */
 async function expectTopUp(
 	parts: Parts<"statements" | "keyMaker" | "clock">,
-	member: Allowed,
+	member: PermittedMember,
 	wanted: { readonly amountNanoUsd: NanoUsd; readonly method: "transfer" | "card"; readonly token: string | undefined },
 ): Promise<TopUpRecord> {
 	const { amountNanoUsd, method, token } = wanted;

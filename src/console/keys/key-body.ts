@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { amountOf, USD } from "../page-query.ts";
+import { parseAmount, USD } from "../page-query.ts";
 
 /** Limits of a key or project in a request. An absent field keeps its value, null removes the limit. */
 export const LIMITS = {
@@ -19,10 +19,10 @@ export const KEY_SETTINGS = {
 };
 export const NAME = t.String({ minLength: 1, maxLength: 100 });
 
-export function settingsOf<Body extends { capUsd?: string | null }>(
+export function parseKeyBody<Body extends { capUsd?: string | null }>(
 	body: Body,
 ): Omit<Body, "capUsd"> & { capNanoUsd?: NanoUsd | null } {
 	const { capUsd, ...rest } = body;
 	if (capUsd === undefined) return rest;
-	return { ...rest, capNanoUsd: capUsd === null ? null : amountOf(capUsd, "capUsd") };
+	return { ...rest, capNanoUsd: capUsd === null ? null : parseAmount(capUsd, "capUsd") };
 }

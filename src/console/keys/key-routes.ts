@@ -16,15 +16,15 @@ import { derivedHex, derivedSecret } from "../../keys/secret.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../console-session.ts";
-import { isKeyOf, roleOf } from "../members/member-keys.ts";
-import { may, scopeOf } from "../members/roles.ts";
+import type { PermittedMember } from "../console-session.ts";
+import { belongsToMember, readRole } from "../members/member-keys.ts";
+import { can, scopeForRole } from "../members/roles.ts";
 import { PAGE_QUERY } from "../page-query.ts";
+import { checkCapRaise } from "./cap-raise.ts";
 import type { Fence } from "./fence-view.ts";
-import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
-import { heldBy, type KeyView, keyOf, keyView } from "./key-view.ts";
-import { checkProject, makerFilter, ownerOf } from "./usable-keys.ts";
-import { checkCapRaise } from "./widening.ts";
+import { KEY_SETTINGS, NAME, parseKeyBody } from "./key-body.ts";
+import { type KeyView, keyView, readHeld, readKeyView } from "./key-view.ts";
+import { checkKeyAccess, checkProjectAccess, makerFilter } from "./usable-keys.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** If a response is lost, a retry with the same token gets the same secret. */
@@ -42,34 +42,36 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 				const { accountId } = member;
 				const [page, held] = await Promise.all([
 					listKeys(statements, accountId, query, { personId: makerFilter(member), projectId: query.project ?? null }),
-					heldBy("key", statements, accountId),
+					readHeld("key", statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
 				return { items: page.items.map((key) => keyView(key, held.get(key.id), nowMs)), next: page.next };
 			},
 			{ query: t.Object({ ...PAGE_QUERY, project: t.Optional(t.String({ maxLength: 64 })) }) },
 		)
-		.get("/:id", async ({ member, params }) => keyOf(parts, await ownerOf(parts, member, params.id), params.id))
+		.get("/:id", async ({ member, params }) =>
+			readKeyView(parts, await checkKeyAccess(parts, member, params.id), params.id),
+		)
 		.patch(
 			"/:id",
 			async ({ member, request, params, body }) => {
-				const accountId = await ownerOf(parts, member, params.id);
-				const settings = settingsOf(body);
+				const accountId = await checkKeyAccess(parts, member, params.id);
+				const settings = parseKeyBody(body);
 				await checkChange(parts, request, await getKey(statements, { id: params.id, accountId }), settings);
 				const act = member.noted("key.update", { ...body });
 				const entry = await updateKey(statements, { id: params.id, accountId }, settings, null, act, ACTIVE_KEYS_MAX);
 				const fence = await parts.fence(member, entry);
-				return { key: await keyOf(parts, accountId, params.id), fence };
+				return { key: await readKeyView(parts, accountId, params.id), fence };
 			},
 			{ body: t.Object({ name: t.Optional(NAME), ...KEY_SETTINGS }) },
 		)
 		.post("/:id/revoke", async ({ member, params }) => {
-			const accountId = await ownerOf(parts, member, params.id);
+			const accountId = await checkKeyAccess(parts, member, params.id);
 			const act = member.noted("key.revoke");
 			const fence = await parts.fence(member, await revokeKey(statements, { id: params.id, accountId }, act), act);
-			const held = await heldBy("key", statements, accountId);
+			const held = await readHeld("key", statements, accountId);
 			const runningRequests = held.get(params.id)?.requests ?? 0;
-			return { key: await keyOf(parts, accountId, params.id), fence, runningRequests };
+			return { key: await readKeyView(parts, accountId, params.id), fence, runningRequests };
 		});
 }
 
@@ -83,7 +85,7 @@ async function checkChange(
 	await checkCapRaise(parts, request, key, settings);
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
 	const { role } = parts.sessions.account(request);
-	if (!may(role, "projects.change"))
+	if (!can(role, "projects.change"))
 		throw new ConsoleError("forbidden", "Only owners and admins can move keys between projects.", {
 			param: "projectId",
 		});
@@ -102,28 +104,28 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				const { readsOnly = false, ...given } = asked;
 				if (readsOnly && given.capUsd)
 					throw new ConsoleError("invalid_request", "A read-only key cannot have a cap.", { param: "capUsd" });
-				const settings = settingsOf(given);
+				const settings = parseKeyBody(given);
 				const planned = await plannedKey(parts, member, token);
-				await checkProject(parts, member, settings.projectId ?? null);
+				await checkProjectAccess(parts, member, settings.projectId ?? null);
 				if (!readsOnly) await checkCapRaise(parts, request, null, settings);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 				const act = member.noted("key.create", asked);
 				const created = await createKey(keyMaker, accountId, made, planned, act);
 				await checkMaker(parts, member, created.id);
-				return { key: await keyOf(parts, accountId, created.id), secret: created.secret };
+				return { key: await readKeyView(parts, accountId, created.id), secret: created.secret };
 			},
 			{ body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
 		)
 		.post(
 			"/:id/rotate",
 			async ({ member, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
-				const accountId = await ownerOf(parts, member, params.id);
+				const accountId = await checkKeyAccess(parts, member, params.id);
 				const key = { id: params.id, accountId };
 				const act = member.noted("key.rotate", { graceMs: body.graceMs });
 				const made = await rotateKey(keyMaker, key, body.graceMs, body.token, ACTIVE_KEYS_MAX, act);
 				await checkMaker(parts, member, made.id);
 				const fence = await parts.fence(member, made);
-				return { key: await keyOf(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };
+				return { key: await readKeyView(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
 			{ body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }), token: TOKEN }) },
 		);
@@ -132,7 +134,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 /** Derives the secret from token, member and pepper, so that a retry within an hour gets the same one. */
 async function plannedKey(
 	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
-	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
+	{ accountId, viewer }: Pick<PermittedMember, "accountId" | "viewer">,
 	token: string = crypto.randomUUID(),
 ): Promise<PlannedKey> {
 	const hex = derivedHex(keyMaker.digest, "creation on a page", accountId, viewer.userId, token);
@@ -146,11 +148,11 @@ async function plannedKey(
  * Revokes a new key before its secret is shown, if the member lost the right during its creation. Faults not_found,
  * forbidden.
  */
-async function checkMaker({ statements }: Parts<"statements">, member: Allowed, id: string): Promise<void> {
+async function checkMaker({ statements }: Parts<"statements">, member: PermittedMember, id: string): Promise<void> {
 	const { viewer, accountId } = member;
-	const role = await roleOf(statements, accountId, viewer.userId);
-	const scope = role && scopeOf(role, "keys.change");
-	if (scope === "all" || (scope === "own" && (await isKeyOf(statements, id, viewer.userId)))) return;
+	const role = await readRole(statements, accountId, viewer.userId);
+	const scope = role && scopeForRole(role, "keys.change");
+	if (scope === "all" || (scope === "own" && (await belongsToMember(statements, id, viewer.userId)))) return;
 	await revokeKey(statements, { id, accountId }, member.noted("key.revoke", { madeBy: viewer.userId }));
 	if (role === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
 	if (scope === undefined) throw new ConsoleError("forbidden", "Your role in this account may no longer create keys.");

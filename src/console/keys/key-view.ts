@@ -16,7 +16,7 @@ interface Held {
 }
 
 /** Credit that running requests of live instances hold, by key or project. */
-export async function heldBy(kind: "key" | "project", statements: Statements, accountId: string) {
+export async function readHeld(kind: "key" | "project", statements: Statements, accountId: string) {
 	const rows = await statements<{ id: string | null; requests: string; held: string }>`
 		select case ${kind}::text when 'key' then r.key_id else r.project_id end as id, count(*) as requests,
 			sum(r.reserved_nano_usd) as held
@@ -38,7 +38,10 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 	};
 }
 
-export async function keyOf({ statements, clock }: Parts<"statements" | "clock">, accountId: string, id: string) {
-	const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldBy("key", statements, accountId)]);
+export async function readKeyView({ statements, clock }: Parts<"statements" | "clock">, accountId: string, id: string) {
+	const [key, held] = await Promise.all([
+		getKey(statements, { id, accountId }),
+		readHeld("key", statements, accountId),
+	]);
 	return keyView(key, held.get(id), clock.wallMs());
 }

@@ -1,9 +1,9 @@
 import type { KeyDigest } from "../../keys/secret.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../console-session.ts";
+import type { PermittedMember } from "../console-session.ts";
 
-type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
+type Who = Pick<PermittedMember, "accountId" | "viewer" | "scope">;
 
 /**
  * Person whose keys the member may see; null: all keys of the account. Keys in a project are those of its members;
@@ -22,7 +22,7 @@ export async function usableDigest({ statements }: Parts<"statements">, who: Who
 	return key.digest;
 }
 
-export async function ownerOf(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
+export async function checkKeyAccess(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
 	await usableDigest(parts, who, id);
 	return who.accountId;
 }
@@ -31,7 +31,7 @@ export async function ownerOf(parts: Parts<"statements">, who: Who, id: string):
  * Checks that the member may create a key here. Some members may create keys only in projects. Faults not_found,
  * forbidden.
  */
-export async function checkProject({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
+export async function checkProjectAccess({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
 	const maker = makerFilter(who);
 	if (maker === null) return;
 	const his = await statements<{ id: string }>`

@@ -1,14 +1,14 @@
 import { Elysia, t } from "elysia";
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
-import { type BalanceView, balanceOf } from "../credit/credit.ts";
+import { type BalanceView, readBalance } from "../credit/credit.ts";
 import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
-import { OF_ACCOUNT } from "../page-query.ts";
+import { ACCOUNT_QUERY } from "../page-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
 
@@ -41,7 +41,7 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
 
 	return new Elysia({ name: "console-overview" })
-		.guard(OF_ACCOUNT)
+		.guard(ACCOUNT_QUERY)
 		.get("/overview", ({ request }) => overview(statements, sessions.account(request).accountId, clock.wallMs()))
 		.get(
 			"/live",
@@ -67,7 +67,7 @@ interface Figures extends Omit<OverviewPulse, "balance" | "checklist" | "newest"
 
 export async function overviewPulse(statements: Statements, accountId: string): Promise<OverviewPulse> {
 	const [balance, newest, [row]] = await Promise.all([
-		balanceOf(statements, accountId),
+		readBalance(statements, accountId),
 		logPage(statements, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
 		statements<object>`
 			select a.signed_in_at is not null as signed_in, a.topped_up,
@@ -82,7 +82,7 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 			from account a where a.id = ${accountId}`,
 	]);
 	assert(row !== undefined, "accounts are never deleted");
-	const { signedIn, toppedUp, keyMade, firstRequest, ...figures } = viewOf<Figures>(row);
+	const { signedIn, toppedUp, keyMade, firstRequest, ...figures } = toView<Figures>(row);
 	return { balance, checklist: { signedIn, toppedUp, keyMade, firstRequest }, ...figures, newest };
 }
 

@@ -1,7 +1,7 @@
-import { uuidOfId } from "../../base/id.ts";
+import { uuidFromId } from "../../base/id.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { LogCursor } from "./log-place.ts";
@@ -94,7 +94,7 @@ export async function refusedPage(
 const microsOf = (ms: number) => String(Math.floor(ms * 1000));
 
 export async function findRefused(statements: Statements, accountId: string, id: string) {
-	const uuid = id.length > 100 ? undefined : uuidOfId(id);
+	const uuid = id.length > 100 ? undefined : uuidFromId(id);
 	if (uuid === undefined) return undefined;
 	const [row] = await statements<object>`
 		select e.request_id, e.refused_at as at, e.model, e.key_id, k.name as key_name, k.last_four as key_last_four, e.endpoint, e.code,
@@ -115,7 +115,7 @@ interface Columns extends Omit<RefusedRow, "statusClass" | "id" | "shortage" | "
 }
 
 function refusedRow(row: object): RefusedRow {
-	const columns = viewOf<Columns>(row);
+	const columns = toView<Columns>(row);
 	const { requestId, micros, availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens, ...shown } = columns;
 	const limit =
 		shown.code === "key_cap_exceeded" ? "key" : shown.code === "project_cap_exceeded" ? "project" : "account";

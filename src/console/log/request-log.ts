@@ -1,6 +1,6 @@
-import { uuidOfId } from "../../base/id.ts";
+import { uuidFromId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type CountColumns, countsOf } from "../../ledger/usage-fields.ts";
+import { type CountColumns, readCounts } from "../../ledger/usage-fields.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { HOUR_MS, type StatusClass } from "../usage/usage-query.ts";
@@ -10,7 +10,6 @@ export type RequestRow = ReturnType<typeof requestRow>;
 
 export interface RequestFilter {
 	readonly fromMs: number | null;
-	/** Exclusive upper bound. */
 	readonly toMs: number | null;
 	readonly model: string | null;
 	readonly keyId: string | null;
@@ -208,7 +207,7 @@ async function hoursInNone({ statements, accountId, filter, asked }: Search, { a
 const hourOf = (ms: number) => Math.floor(ms / HOUR_MS) * HOUR_MS;
 
 export async function findRequest(statements: Statements, accountId: string, id: string) {
-	const uuid = id.length > 100 ? undefined : uuidOfId(id);
+	const uuid = id.length > 100 ? undefined : uuidFromId(id);
 	if (uuid === undefined) return undefined;
 	const [row] = await statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
@@ -228,7 +227,7 @@ export function requestRow(row: UsageRow) {
 		keyLastFour: row.last_four,
 		endpoint: row.endpoint,
 		streamed: row.streamed,
-		...countsOf(row),
+		...readCounts(row),
 		costNanoUsd: nanoUsdOfColumn(row.charged_nano_usd),
 		durationMs: row.duration_ms,
 		firstTokenMs: row.first_token_ms,

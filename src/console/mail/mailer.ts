@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { newId } from "../../base/id.ts";
 import { ENGLISH, isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
-import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
+import { isMailAddress, mailboxWithoutTag } from "../../base/mail-address.ts";
 import { inEnglish, type KnownText, translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
@@ -186,7 +186,7 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 
 /** True if the mailbox is below its limits. Each kind of mail has its own. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
-	const what = `${inEnglish(subject)} ${mailboxOf(to)}`;
+	const what = `${inEnglish(subject)} ${mailboxWithoutTag(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;

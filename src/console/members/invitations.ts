@@ -1,21 +1,21 @@
 import { Elysia, t } from "elysia";
 import type { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
-import { languageOf } from "../../base/language.ts";
-import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
+import { requestLanguage } from "../../base/language.ts";
+import { isMailAddress, mailboxWithoutTag } from "../../base/mail-address.ts";
 import type { TextId, TextValues } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { derivedHex } from "../../keys/secret.ts";
 import { type AuditNote, auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../console-session.ts";
-import { OF_ACCOUNT } from "../page-query.ts";
+import type { PermittedMember } from "../console-session.ts";
+import { ACCOUNT_QUERY } from "../page-query.ts";
 import { countWithin } from "../rate-counter.ts";
-import { hashOf, newToken } from "../sign-in/token.ts";
-import { may, ROLE_LABELS, ROLES, type Role, rightToManage, rolesJson } from "./roles.ts";
+import { hashToken, newToken } from "../sign-in/token.ts";
+import { can, ROLE_LABELS, ROLES, type Role, rightToManage, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
 	readonly id: string;
@@ -34,7 +34,7 @@ export async function listInvitations(statements: Statements, accountId: string)
 	const rows = await statements<object>`
 		select id, email, role, expires_at from invitation
 		where account_id = ${accountId} and expires_at > clock_timestamp() order by id desc limit ${INVITATIONS_MAX}`;
-	return rows.map(viewOf<InvitationView>);
+	return rows.map(toView<InvitationView>);
 }
 
 export interface PlannedInvitation {
@@ -46,7 +46,7 @@ export interface PlannedInvitation {
  * Invites an address; only the mail contains the token. A further invitation of the address replaces the first.
  * `isNew`: no mail was sent yet. Faults: invalid_request, conflict, rate_limit_exceeded.
  */
-export async function invite(
+export async function sendInvite(
 	statements: Statements,
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
@@ -61,7 +61,7 @@ export async function invite(
 	await statements`delete from invitation where expires_at < clock_timestamp()`;
 	const [row] = await statements<{ id: string }>`
 		with made as (insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
-		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashOf(token)}::text, ${invitation.invitedBy}::text,
+		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashToken(token)}::text, ${invitation.invitedBy}::text,
 			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
 		from account a join member w on w.account_id = a.id and w.user_id = ${invitation.invitedBy}::text
 		where a.id = ${accountId} and jsonb_exists(${rolesJson(rightToManage(invitation.role))}::text::jsonb, w.role)
@@ -95,13 +95,13 @@ async function countMail(statements: Statements, accountId: string, email: strin
 		throw refuse("An account can send {count} invitations a day. Try again tomorrow.", ofAccount.endsInMs, {
 			count: MAILS_OF_ACCOUNT_MAX,
 		});
-	const toAddress = await countWithin(statements, "invitations to", mailboxOf(email), DAY_MS);
+	const toAddress = await countWithin(statements, "invitations to", mailboxWithoutTag(email), DAY_MS);
 	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
 		throw refuse("This address has reached its daily limit of invitations. Try again tomorrow.", toAddress.endsInMs);
 }
 
 async function withdrawInvitation(statements: Statements, accountId: string, id: string, by: Role, act?: AuditNote) {
-	const owners = may(by, "owners.manage");
+	const owners = can(by, "owners.manage");
 	const rows = await statements`
 		with gone as (
 			delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id
@@ -122,7 +122,7 @@ async function acceptInvitation(
 ): Promise<string> {
 	const [row] = await statements<{ account_id: string }>`
 		with i as (
-			delete from invitation i where token_hash = ${hashOf(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
+			delete from invitation i where token_hash = ${hashToken(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
 				and exists (select 1 from member w where w.account_id = i.account_id and w.user_id = i.invited_by
 					and jsonb_exists(case when i.role = 'owner' then ${rolesJson("owners.manage")}::text::jsonb
 						else ${rolesJson("members.manage")}::text::jsonb end, w.role))
@@ -157,16 +157,16 @@ export function invitationRoutes(
 			// Accepts any text: a truncated token gets the usual message about an invalid link.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
-		.guard(OF_ACCOUNT)
+		.guard(ACCOUNT_QUERY)
 		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.post(
 			"/invitations",
 			async ({ member, request, body }): Promise<{ id: string; link: string | null }> => {
 				const { accountId, viewer, role } = member;
-				if (body.role === "owner" && !may(role, "owners.manage")) throw ownersOnly();
+				if (body.role === "owner" && !can(role, "owners.manage")) throw ownersOnly();
 				const act = member.noted("member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
-				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, member, body));
+				const made = await sendInvite(statements, accountId, wanted, act, await plannedInvitation(parts, member, body));
 				const link = `${parts.origin()}/invite?token=${made.token}`;
 				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.mail === null ? link : null };
@@ -182,7 +182,7 @@ export function invitationRoutes(
 /** Derives the link's token from the page's token, so that a retry gets the same link. */
 async function plannedInvitation(
 	parts: Parts<"clock" | "keyMaker">,
-	allowed: Allowed,
+	allowed: PermittedMember,
 	{ token, ...asked }: { email: string; role: Role; token?: string },
 ): Promise<PlannedInvitation> {
 	const id = await claimedOnPage(parts, allowed, { fresh: newId("inv"), token, asked });
@@ -201,7 +201,7 @@ function mailInvitation(
 	const service = brand.serviceName;
 	mailer.send({
 		to,
-		asked: languageOf(request.headers),
+		asked: requestLanguage(request.headers),
 		subject: { id: "An invitation to {service}", values: { service } },
 		paragraphs: [
 			{

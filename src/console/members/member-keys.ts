@@ -1,6 +1,6 @@
-import { type AppendedEntry, type AppendedRow, appendedOf } from "../../cluster/control-log.ts";
+import { type AppendedEntry, type AppendedRow, toEntry } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
 import type { AuditNote } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -34,7 +34,7 @@ export async function keysMadeBy(
 			and (k.made_by = ${userId} or exists (select 1 from audit_event e where e.actor = ${userId} and e.account_id = ${accountId}
 				and ((e.action = 'key.create' and e.subject = k.id) or (e.action = 'key.rotate' and e.detail->>'replacement' = k.id))))
 		order by k.id desc`;
-	return rows.map(viewOf<MemberKey>);
+	return rows.map(toView<MemberKey>);
 }
 
 /**
@@ -61,7 +61,7 @@ export async function revokeKeysMadeBy(
 			select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
 		// After a failover the new server may have the last revocation but lack earlier ones.
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
-		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
+		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : toEntry(newest) };
 		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
 	}
 	throw new ConsoleError("service_unavailable", "Not all keys could be revoked. Please try again.");
@@ -71,13 +71,13 @@ export async function revokeKeysMadeBy(
  * Present role of a member who has just created a key; undefined: no longer a member. Call it when the audit log has
  * the key: then either the removal finds the key, or this call finds the removal.
  */
-export async function roleOf(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
+export async function readRole(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
 	const [row] = await statements<{ role: Role }>`
 		select role from member where account_id = ${accountId} and user_id = ${userId}`;
 	return row?.role;
 }
 
-export async function isKeyOf(statements: Statements, id: string, userId: string): Promise<boolean> {
+export async function belongsToMember(statements: Statements, id: string, userId: string): Promise<boolean> {
 	const rows = await statements`select 1 from api_key k where k.id = ${id} and key_is_of(k, ${userId})`;
 	return rows.length > 0;
 }

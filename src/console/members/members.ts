@@ -1,18 +1,18 @@
 import { t } from "elysia";
 import { Fault } from "../../base/fault.ts";
-import { listedBy } from "../../db/page.ts";
+import { toPage } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../console-session.ts";
+import type { PermittedMember } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { PAGE_QUERY } from "../page-query.ts";
 import { listInvitations, ownersOnly } from "./invitations.ts";
-import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
-import { may, ROLES, type Role, rolesJson } from "./roles.ts";
+import { keysMadeBy, type MemberKey, readRole, revokeKeysMadeBy } from "./member-keys.ts";
+import { can, ROLES, type Role, rolesJson } from "./roles.ts";
 
 const PAGE_MEMBERS = 500;
 
@@ -29,7 +29,7 @@ export async function listMembers(statements: Statements, accountId: string, aft
 		select m.user_id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
 		where m.account_id = ${accountId} and (${after}::text is null or m.user_id > ${after}::text)
 		order by m.user_id limit ${PAGE_MEMBERS + 1}`;
-	return listedBy(rows.map(viewOf<MemberView>), PAGE_MEMBERS, ({ userId }) => userId);
+	return toPage(rows.map(toView<MemberView>), PAGE_MEMBERS, ({ userId }) => userId);
 }
 
 /** Accepts present and former members, so that an interrupted removal can be completed. Fault not_found. */
@@ -50,8 +50,8 @@ export async function changeMember(
 	{ userId, by, role }: { userId: string; by: string; role: Role | null },
 	act?: AuditNote,
 ): Promise<void> {
-	const keepsInviting = role !== null && may(role, "members.manage");
-	const keepsOwners = role !== null && may(role, "owners.manage");
+	const keepsInviting = role !== null && can(role, "members.manage");
+	const keepsOwners = role !== null && can(role, "owners.manage");
 	const overOwners = rolesJson("owners.manage");
 	const overOthers = rolesJson("members.manage");
 	// Owners are locked first and in order, so that two owners cannot remove each other concurrently.
@@ -135,15 +135,15 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
  */
 async function change(
 	parts: Parts<"statements" | "fence">,
-	member: Allowed,
+	member: PermittedMember,
 	{ userId, role, choice }: { userId: string; role: Role | null; choice: "keep" | "revoke" | undefined },
 ): Promise<RightsTaken> {
 	const { statements } = parts;
 	const { accountId, viewer, role: own, noted } = member;
 	await checkMember(statements, accountId, userId);
-	const before = await roleOf(statements, accountId, userId);
-	if (!may(own, "owners.manage") && (before === "owner" || role === "owner")) throw ownersOnly();
-	const keepsKeys = role !== null && may(role, "keys.change");
+	const before = await readRole(statements, accountId, userId);
+	if (!can(own, "owners.manage") && (before === "owner" || role === "owner")) throw ownersOnly();
+	const keepsKeys = role !== null && can(role, "keys.change");
 	const keys = keepsKeys ? [] : await keysMadeBy(statements, accountId, userId);
 	if (keys.length > 0 && choice === undefined)
 		throw new ConsoleError(
@@ -163,7 +163,7 @@ async function change(
 
 export async function endKeysMadeBy(
 	{ statements, fence }: Parts<"statements" | "fence">,
-	member: Allowed,
+	member: PermittedMember,
 	{ userId, projectId }: { userId: string; projectId?: string },
 ): Promise<RightsTaken> {
 	const act = () => member.noted("key.revoke", { madeBy: userId });

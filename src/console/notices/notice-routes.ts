@@ -8,7 +8,7 @@ import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { may } from "../members/roles.ts";
+import { can } from "../members/roles.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
@@ -190,7 +190,7 @@ async function noticesOf({ statements, sessions }: Parts<"statements" | "session
 	return {
 		mail: setting?.mail ?? null,
 		hasWebhook: setting?.webhook_url != null,
-		webhookUrl: may(role, "account.change") ? (setting?.webhook_url ?? null) : null,
+		webhookUrl: can(role, "account.change") ? (setting?.webhook_url ?? null) : null,
 		events: setting?.events ?? [],
 		items: rows.map(({ triedAt, nextAt, ...row }) => ({
 			...row,

@@ -5,7 +5,7 @@ import { BlockList, isIP, type LookupFunction } from "node:net";
 import type { TextId } from "../../base/translate.ts";
 import { isLoopback } from "../../gateway/client-address.ts";
 
-export type Found =
+export type ResolvedHost =
 	| { readonly addresses: Addresses }
 	| { readonly problem: "address_not_public" | "name_not_found" | "timeout" };
 type Addresses = readonly { readonly address: string; readonly family: number }[];
@@ -39,7 +39,7 @@ export async function findPublic(
 	production: boolean,
 	resolve: Resolve,
 	signal: AbortSignal,
-): Promise<Found> {
+): Promise<ResolvedHost> {
 	if (publicUrlProblem(text, production) !== undefined) return { problem: "address_not_public" };
 	const host = hostOf(new URL(text));
 	const addresses = isIP(host) === 0 ? await resolved(resolve, host, signal) : [{ address: host, family: isIP(host) }];

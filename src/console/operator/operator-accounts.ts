@@ -1,13 +1,13 @@
 import { listTopUps } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { balanceOf, promotionsOf, topUpView } from "../credit/credit.ts";
+import { listPromotions, readBalance, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
-import { heldBy, keyView } from "../keys/key-view.ts";
+import { keyView, readHeld } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
 
 export interface AccountRow {
@@ -40,17 +40,17 @@ export async function searchAccounts(
 				or a.id = (select account_id from api_key where id = ${q}::text) or a.id = (select account_id from top_up where id = ${q}::text))
 			and (${page.after}::text is null or a.id < ${page.after}::text)
 		order by a.id desc limit ${page.asked}`;
-	return rows.map(viewOf<AccountRow>);
+	return rows.map(toView<AccountRow>);
 }
 
 export async function accountDetail(statements: Statements, id: string, nowMs: number) {
 	const account = await findAccount(statements, id);
 	if (account === null) throw new ConsoleError("not_found", "There is no account {id}.", { values: { id } });
 	const [balance, promotions, keys, held, topUps, members, entries] = await Promise.all([
-		balanceOf(statements, account.id),
-		promotionsOf(statements, account.id),
+		readBalance(statements, account.id),
+		listPromotions(statements, account.id),
 		listKeys(statements, account.id, { limit: DETAIL_ROWS }),
-		heldBy("key", statements, account.id),
+		readHeld("key", statements, account.id),
 		listTopUps(statements, { accountId: account.id }, { limit: DETAIL_ROWS }),
 		listMembers(statements, account.id),
 		ledgerPage(statements, account.id, { asked: DETAIL_ROWS, after: null }),

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import type { Adjustment, AdjustmentState } from "../../billing/adjustments.ts";
 import {
-	adjust,
+	bookAdjustment,
 	checkAdjustment,
 	confirmAdjustment,
 	getAdjustment,
@@ -9,12 +9,12 @@ import {
 } from "../../billing/adjustments.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
-import { balanceOf } from "../credit/credit.ts";
-import { amountOf, PAGE_QUERY, REASON, USD } from "../page-query.ts";
+import { readBalance } from "../credit/credit.ts";
+import { PAGE_QUERY, parseAmount, REASON, USD } from "../page-query.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -52,7 +52,7 @@ export async function listAdjustments(
 		where (${state}::text is null or c.state = ${state}::text) and (${accountId}::text is null or c.account_id = ${accountId}::text)
 			and (${id}::text is null or c.id = ${id}::text) and (${page.after}::text is null or c.id < ${page.after}::text)
 		order by c.id desc limit ${page.asked}`;
-	return rows.map(viewOf<AdjustmentRow>);
+	return rows.map(toView<AdjustmentRow>);
 }
 
 export function adjustmentRoutes({
@@ -72,7 +72,7 @@ export function adjustmentRoutes({
 			"/accounts/:id/adjust",
 			async ({ operator: { userId, connection }, params, body }) => {
 				await refuseOwnAccount(statements, userId, params.id);
-				const amount = amountOf(body.usd, "usd", true);
+				const amount = parseAmount(body.usd, "usd", true);
 				const { promotion } = body;
 				checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "lastDay" }, clock.wallMs());
 				const asked = {
@@ -80,8 +80,8 @@ export function adjustmentRoutes({
 					idempotencyKey: body.idempotencyKey.toLowerCase(),
 					...{ operatorId: userId, ip: connection.address },
 				};
-				const made = await adjust(tx, asked, config.topUpSecondLook);
-				return { balance: await balanceOf(statements, params.id), secondLookNeeded: made.state === "pending" };
+				const made = await bookAdjustment(tx, asked, config.topUpSecondLook);
+				return { balance: await readBalance(statements, params.id), secondLookNeeded: made.state === "pending" };
 			},
 			{
 				body: t.Object({

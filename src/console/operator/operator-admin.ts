@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { isSignInAddress } from "../sign-in/sign-in-address.ts";
@@ -59,5 +59,5 @@ export async function revokeOperator(statements: Statements, address: string): P
 export async function listOperators(statements: Statements): Promise<OperatorRecord[]> {
 	const rows = await statements<object>`
 		select id, email, created_at from console_user where operator order by email limit ${OPERATORS_SHOWN_MAX}`;
-	return rows.map(viewOf<OperatorRecord>);
+	return rows.map(toView<OperatorRecord>);
 }

@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 
@@ -48,5 +48,5 @@ export async function listInstances(statements: Statements): Promise<InstanceVie
 				select instance_id, epoch, count(*) as running, sum(reserved_nano_usd) as reserved from reservation group by 1, 2
 			) r on r.instance_id = i.id and r.epoch = i.epoch
 		order by array_position(array['dead', 'closing', 'silent', 'live', 'joining', 'left'], s.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
-	return rows.map(viewOf<InstanceView>);
+	return rows.map(toView<InstanceView>);
 }

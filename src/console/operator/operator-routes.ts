@@ -1,26 +1,26 @@
 import { Elysia, type Static, t } from "elysia";
-import { languageOf } from "../../base/language.ts";
+import { requestLanguage } from "../../base/language.ts";
 import { accountOfFinding, closeFinding } from "../../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpState } from "../../billing/top-ups.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import { suspendAccount, unsuspendAccount, updateAccount } from "../../keys/account-admin.ts";
 import { displaySumOfColumn } from "../../money/nano-usd.ts";
-import { audit, listAudit } from "../../ops/audit.ts";
+import { listAudit, writeAudit } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { topUpView } from "../credit/credit.ts";
 import { PAGE_QUERY, REASON } from "../page-query.ts";
 import { journalCsv, listJournals, readJournal } from "../statement/journal.ts";
 import { csvFile } from "../statement/statement-csv.ts";
-import { RANGE_QUERY, rangeOf, usageCsv } from "../usage/usage-routes.ts";
+import { parseRange, RANGE_QUERY, usageCsv } from "../usage/usage-routes.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
-import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
+import { checkBooks, listReconciliations, translateRun } from "./reconciliation.ts";
 import { type RevenueFilter, revenueFigures, revenueSeries } from "./revenue.ts";
 import { serviceFigures } from "./service-figures.ts";
 
@@ -55,7 +55,7 @@ const REVENUE_GROUP = t.Union([t.Literal("model"), t.Literal("account"), t.Liter
 function revenueRoutes({ statements, sessions, clock }: Parts<"statements" | "clock" | "sessions">) {
 	const query = t.Object({ ...RANGE_QUERY, group: t.Optional(REVENUE_GROUP) });
 	const filterOf = ({ group = "model", model, ...range }: Static<typeof query>): RevenueFilter => {
-		return { ...rangeOf(range, clock.wallMs()), group, model: model ?? null };
+		return { ...parseRange(range, clock.wallMs()), group, model: model ?? null };
 	};
 	return new Elysia({ name: "console-operator-revenue" })
 		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
@@ -83,7 +83,7 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 		)
 		.post("/accounts/:id/view", async ({ operator: { userId, connection }, params }) => {
 			const { id } = (await accountDetail(statements, params.id, clock.wallMs())).account;
-			await audit(statements, {
+			await writeAudit(statements, {
 				actor: userId,
 				action: "account.view",
 				subject: id,
@@ -179,12 +179,12 @@ function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" 
 				csvFile(journalCsv(await readJournal(statements, month)), `journal-${month}.csv`),
 			{ query: t.Object({ month: t.Optional(t.String({ maxLength: 7 })) }) },
 		)
-		.get("/reconciliation", ({ request }) => listReconciliations(statements, languageOf(request.headers)))
+		.get("/reconciliation", ({ request }) => listReconciliations(statements, requestLanguage(request.headers)))
 		.post("/reconciliation", async ({ operator: { userId, connection }, request }) => {
 			const run = await checkBooks(parts, connection, userId);
 			const done = { action: "ledger.reconcile", subject: run.id, accountId: null } as const;
-			await audit(statements, { actor: userId, ip: connection.address, ...done, detail: { ok: run.ok } });
-			return toldRun(run, languageOf(request.headers));
+			await writeAudit(statements, { actor: userId, ip: connection.address, ...done, detail: { ok: run.ok } });
+			return translateRun(run, requestLanguage(request.headers));
 		})
 		.get(
 			"/audit",

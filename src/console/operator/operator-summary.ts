@@ -1,5 +1,5 @@
 import { listOpenFindings } from "../../billing/stripe-findings.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { listAdjustments } from "./operator-adjustments.ts";
@@ -49,7 +49,7 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 		lastReconciliation(statements),
 		parts.deployments.current(),
 	]);
-	const { live, gone, accounts, waiting, clearedAtMs } = viewOf<Counts>(counts ?? {});
+	const { live, gone, accounts, waiting, clearedAtMs } = toView<Counts>(counts ?? {});
 	return {
 		topUpsWaiting: waiting,
 		waitingTopUps: topUps,
@@ -58,7 +58,7 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 		paymentFindings: findings,
 		clearedAtMs,
 		/** Reservations older than any request should be, or of a dead instance. */
-		heldTooLong: held.map(viewOf<Held>),
+		heldTooLong: held.map(toView<Held>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
 		instances: { live, gone },
 		reconciliation,

@@ -1,6 +1,6 @@
 import type { TopUpState } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { TopUpView } from "../credit/credit.ts";
 
@@ -38,7 +38,7 @@ export async function listWaiting(
 			where t.state = ${state} and (${after}::text is null or t.id < ${after}::text)
 			order by t.id desc limit ${asked}`);
 	return rows.map((row) => {
-		const topUp = viewOf<Omit<TopUpWaiting, "needsSecondLook">>(row);
+		const topUp = toView<Omit<TopUpWaiting, "needsSecondLook">>(row);
 		return { ...topUp, needsSecondLook: secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom };
 	});
 }

@@ -3,9 +3,9 @@ import type { Language } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
 import { readLostActs } from "../../cluster/lost-acts.ts";
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
-import { type BooksRow, type BooksRun, booksRunOf, type Reconciler } from "../../ledger/reconciler.ts";
+import { type BooksRow, type BooksRun, parseBooksRun, type Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
@@ -53,10 +53,10 @@ export async function listReconciliations(statements: Statements, language: Lang
 		refusedSettlements(statements),
 		readLostActs(statements),
 	]);
-	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused, lostActs };
+	return { runs: rows.map((row) => translateRun(parseBooksRun(row), language)), greenSinceMs, refused, lostActs };
 }
 
-export function toldRun(run: BooksRun, language: Language): BooksRun {
+export function translateRun(run: BooksRun, language: Language): BooksRun {
 	const checks = run.checks.map(({ name, ok, detail, text }) => ({
 		...{ ok, name: translate(language, { id: name }) },
 		detail: text === undefined ? detail : translate(language, text),
@@ -68,7 +68,7 @@ async function refusedSettlements(statements: Statements): Promise<RefusedSettle
 	const [row] = await statements<object>`
 		select (sum(requests) over ())::float8 as requests, sum(charged_nano_usd) over () as charged_nano_usd, at, instance_id as instance
 		from refused_settlement order by at desc, instance_id limit 1`;
-	return row === undefined ? null : viewOf<RefusedSettlements>(row);
+	return row === undefined ? null : toView<RefusedSettlements>(row);
 }
 
 export async function lastReconciliation(statements: Statements) {

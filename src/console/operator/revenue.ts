@@ -1,11 +1,11 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import {
+	buildSeries,
 	DAY_MS,
 	HOUR_MS,
-	seriesOf,
 	type UsageRange,
 	type UsageRow,
 	type UsageSeries,
@@ -44,7 +44,7 @@ export async function revenueSeries(statements: Statements, filter: RevenueFilte
 			left join account a on ${group}::text = 'account' and a.id = u.group_id
 			left join project p on ${group}::text = 'project' and p.id = u.group_id
 		order by u.at`;
-	return seriesOf(rows.map(viewOf<UsageRow>), { bucket, fromMs, toMs });
+	return buildSeries(rows.map(toView<UsageRow>), { bucket, fromMs, toMs });
 }
 
 interface Totals extends Omit<UsageSums, "reasoningTokens"> {
@@ -88,15 +88,15 @@ export async function revenueFigures(statements: Statements, { model, ...asked }
 					count(*) filter (where b.limit_nano_usd - t.charged_nano_usd < ${LOW_NANO_USD}::bigint)::float8 as low
 				from usage_total t left join budget b on b.id = t.account_id where t.last_hour > now() - interval '28 days') u`,
 	]);
-	const totals = sums.map(viewOf<Totals & { within: boolean }>);
+	const totals = sums.map(toView<Totals & { within: boolean }>);
 	return {
 		total: totals.find(({ within }) => within) ?? null,
 		before: totals.find(({ within }) => !within) ?? null,
 		beforeMs,
 		/** Movements of credit within the range, by kind. */
-		entries: entries.map(viewOf<{ kind: string; amountNanoUsd: NanoUsd }>),
+		entries: entries.map(toView<{ kind: string; amountNanoUsd: NanoUsd }>),
 		/** prepaid: all credit that is not spent, less what accounts below zero owe. */
-		...viewOf<{ prepaidNanoUsd: NanoUsd; reservedNanoUsd: NanoUsd } & Readonly<Record<Count, number>>>(now ?? {}),
+		...toView<{ prepaidNanoUsd: NanoUsd; reservedNanoUsd: NanoUsd } & Readonly<Record<Count, number>>>(now ?? {}),
 	};
 }
 

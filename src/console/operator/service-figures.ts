@@ -1,9 +1,9 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { DeploymentsView } from "../../deployments/deployments.ts";
 import { displayRest, type NanoUsd } from "../../money/nano-usd.ts";
-import { middleOf } from "../usage/model-speed.ts";
-import { seriesOf, type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
+import { bucketMiddle } from "../usage/model-speed.ts";
+import { buildSeries, type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
 
 interface Speed {
 	readonly model: string;
@@ -55,18 +55,18 @@ export async function serviceFigures(statements: Statements, filter: UsageRange 
 			) x where (${model}::text is null or x.model = ${model}::text) group by 1, 2 order by 1, 2`,
 	]);
 	const speedOf = (row: object) => {
-		const { median, high, ...speed } = viewOf<Speed>(row);
-		return { ...speed, median: middleOf(median), high: middleOf(high) };
+		const { median, high, ...speed } = toView<Speed>(row);
+		return { ...speed, median: bucketMiddle(median), high: bucketMiddle(high) };
 	};
 	return {
 		bucket,
 		toMs,
-		starts: seriesOf([], { bucket, fromMs, toMs }).starts,
+		starts: buildSeries([], { bucket, fromMs, toMs }).starts,
 		speeds: overTime.map(speedOf),
 		speedsInAll: inAll.map(speedOf),
-		replicas: replicas.map(viewOf<Load>),
+		replicas: replicas.map(toView<Load>),
 		earned: earned.map((row) => {
-			const sums = viewOf<Earned>(row);
+			const sums = toView<Earned>(row);
 			return { ...sums, marginNanoUsd: displayRest(sums.chargedNanoUsd, sums.costNanoUsd) };
 		}),
 	};

@@ -1,10 +1,10 @@
 import { assert } from "../../base/assert.ts";
 import { newRequestId } from "../../base/id.ts";
-import { type Language, languageOf } from "../../base/language.ts";
+import { type Language, requestLanguage } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
-import { PAGE_POLICY, secure } from "../security-headers.ts";
-import { acceptsGzip, gzipped } from "./pack.ts";
+import { PAGE_POLICY, securityHeaders } from "../security-headers.ts";
+import { acceptsGzip, gzipped } from "./gzip.ts";
 import scheme from "./scheme.js" with { type: "text" };
 
 interface Asset {
@@ -73,7 +73,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 
 	async function page(request: Request, status: number): Promise<Response> {
 		const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))).toString("base64");
-		const language = languageOf(request.headers);
+		const language = requestLanguage(request.headers);
 		const html = (await bundle()).documents[language].join(nonce);
 		const response = new Response(request.method === "HEAD" ? null : html, {
 			status,
@@ -83,7 +83,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 				vary: "accept-language, cookie",
 			},
 		});
-		return secure(await gzipped(request, response), {
+		return securityHeaders(await gzipped(request, response), {
 			requestId: newRequestId().requestId,
 			isHttps: options.isHttps(),
 			policy: pagePolicy(nonce),

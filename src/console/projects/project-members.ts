@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
@@ -15,7 +15,7 @@ export async function listProjectMembers(statements: Statements, projectId: stri
 	const rows = await statements<object>`
 		select m.user_id, u.name, u.email, m.joined_at from project_member m join console_user u on u.id = m.user_id
 		where m.project_id = ${projectId} order by m.joined_at, u.id`;
-	return rows.map(viewOf<ProjectMemberView>);
+	return rows.map(toView<ProjectMemberView>);
 }
 
 /** Adds a member of the account to the project. Idempotent. Fault not_found. */

@@ -14,12 +14,12 @@ import { accountRoutes } from "../account-routes.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../console-session.ts";
+import type { PermittedMember } from "../console-session.ts";
+import { checkCapRaise } from "../keys/cap-raise.ts";
 import type { Fence } from "../keys/fence-view.ts";
-import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
-import { heldBy } from "../keys/key-view.ts";
+import { LIMITS, NAME, parseKeyBody } from "../keys/key-body.ts";
+import { readHeld } from "../keys/key-view.ts";
 import { makerFilter } from "../keys/usable-keys.ts";
-import { checkCapRaise } from "../keys/widening.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
 import { PAGE_QUERY } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
@@ -33,12 +33,12 @@ export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" 
 export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements } = parts;
 
-	async function view(member: Allowed, id: string): Promise<ProjectView> {
+	async function view(member: PermittedMember, id: string): Promise<ProjectView> {
 		const { accountId } = member;
 		await checkWorksIn(statements, id, makerFilter(member));
 		const [project, held] = await Promise.all([
 			getProject(statements, { id, accountId }),
-			heldBy("project", statements, accountId),
+			readHeld("project", statements, accountId),
 		]);
 		return projectView(project, held.get(id)?.nanoUsd);
 	}
@@ -51,7 +51,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const { accountId } = member;
 				const [page, held] = await Promise.all([
 					listProjects(statements, accountId, query, makerFilter(member)),
-					heldBy("project", statements, accountId),
+					readHeld("project", statements, accountId),
 				]);
 				return {
 					items: page.items.map((project) => projectView(project, held.get(project.id)?.nanoUsd)),
@@ -65,7 +65,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 			"/",
 			async ({ member, body }): Promise<ProjectView> => {
 				const { token, ...asked } = body;
-				const settings = { ...settingsOf(asked), name: asked.name };
+				const settings = { ...parseKeyBody(asked), name: asked.name };
 				const id = await claimedOnPage(parts, member, { fresh: newId("proj"), token, asked });
 				const act = member.noted("project.create", asked);
 				await createProject(statements, member.accountId, settings, id, act);
@@ -77,7 +77,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 			"/:id",
 			async ({ member, request, params, body }): Promise<{ project: ProjectView; fence: Fence }> => {
 				const { accountId } = member;
-				const changes = settingsOf(body);
+				const changes = parseKeyBody(body);
 				const before = await getProject(statements, { id: params.id, accountId });
 				await checkCapRaise(parts, request, before, changes);
 				const act = member.noted("project.update", { ...body });

@@ -12,8 +12,8 @@ import {
 import { readDevice, rememberDevice } from "./auth-device.ts";
 import type { SignInMails } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
-import { askedBy, fieldOf, isTotp, type SignIn } from "./auth-request.ts";
-import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
+import { isTotp, readLanguage, type SignIn, textField } from "./auth-request.ts";
+import { readResetToken, resetIdentifier } from "./auth-reset.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
@@ -94,7 +94,7 @@ export function signInGuard(parts: Guard) {
 
 function createChecks({ statements, mails, serviceName, checkCode }: Guard, attempts: Attempts): Checks {
 	async function password(ctx: GenericEndpointContext): Promise<Note | undefined> {
-		const email = fieldOf(ctx.body, "email").toLowerCase();
+		const email = textField(ctx.body, "email").toLowerCase();
 		if (email === "") return undefined;
 		const person = await personOf(statements, { email });
 		const device = await readDevice(ctx);
@@ -106,10 +106,10 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	async function reset(ctx: GenericEndpointContext): Promise<Note> {
 		// Does not check the expiry: the library decides by this machine's clock, and the database's may differ.
 		const [row] = await statements<{ value: string }>`
-			select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
+			select value from verification where identifier = ${resetIdentifier(readResetToken(ctx))}`;
 		const person = row && (await personOf(statements, { id: row.value }));
 		const ownWords = person === undefined ? [] : [person.email, person.name];
-		checkNewPassword(fieldOf(ctx.body, "newPassword"), [serviceName, ...ownWords]);
+		checkNewPassword(textField(ctx.body, "newPassword"), [serviceName, ...ownWords]);
 		return { limits: [], person };
 	}
 
@@ -122,7 +122,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	async function change(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
-		checkNewPassword(fieldOf(ctx.body, "newPassword"), [serviceName, session.user.email, session.user.name]);
+		checkNewPassword(textField(ctx.body, "newPassword"), [serviceName, session.user.email, session.user.name]);
 		return again(session.session.id);
 	}
 
@@ -143,7 +143,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		await ctx.context.password.checkPassword(session.user.id, ctx);
 		if (!session.user.twoFactorEnabled) return note;
 		const ofCode = await code(ctx);
-		await checkCode(ctx, fieldOf(ctx.body, "code"));
+		await checkCode(ctx, textField(ctx.body, "code"));
 		return { limits: [...note.limits, ...(ofCode?.limits ?? [])] };
 	}
 
@@ -157,11 +157,11 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 				if (!isSession) await statements`delete from verification where identifier = ${challenge}`;
 			},
 			async personUsedUp() {
-				mails.changed(person.email, askedBy(ctx), "codes guessed");
+				mails.changed(person.email, readLanguage(ctx), "codes guessed");
 			},
 		});
 		await attempts.count(limits);
-		const given = fieldOf(ctx.body, "code");
+		const given = textField(ctx.body, "code");
 		const isForTotp = ctx.path === "/two-factor/verify-totp";
 		if (isForTotp && !isTotp(given)) throw invalidCode();
 		// Backup codes too: the library would accept one in several concurrent requests.
@@ -202,7 +202,8 @@ async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointCont
 	const id = newSession?.user.id ?? session?.user.id;
 	const person = note.person ?? (id === undefined ? undefined : await personOf(statements, { id }));
 	if (person === undefined) return;
-	const tell = (change: Parameters<SignInMails["changed"]>[2]) => mails.changed(person.email, askedBy(ctx), change);
+	const tell = (change: Parameters<SignInMails["changed"]>[2]) =>
+		mails.changed(person.email, readLanguage(ctx), change);
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);

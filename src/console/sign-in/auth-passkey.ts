@@ -4,7 +4,7 @@ import { createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
 import { setSessionCookie } from "better-auth/cookies";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { AUTHENTICATED_FOR_MS } from "../console-session.ts";
-import { askedBy, createOneTimeValues, fieldOf, type SignIn } from "./auth-request.ts";
+import { createOneTimeValues, readLanguage, type SignIn, textField } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
 type Passkeys = SignIn<"statements" | "mails" | "serviceName" | "origins">;
@@ -56,7 +56,7 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 		}),
 		endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
-			const name = fieldOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
+			const name = textField(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
 			const { origin, rpId } = siteOf(ctx, origins);
 			const [userId, challenge = ""] = ((await challenges.take(ctx, "register")) ?? "").split(" ");
 			if (userId !== user.id || name === "" || /\p{C}/u.test(name)) throw notGood();
@@ -79,7 +79,7 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 				from passkey_add(${credential.id}, ${user.id}, ${name}, ${publicKey}, ${credential.counter}::bigint, ${PASSKEYS_MAX}::integer) as added
 				where added`;
 			if (row?.added !== true) throw notGood();
-			mails.changed(user.email, askedBy(ctx), "passkey added");
+			mails.changed(user.email, readLanguage(ctx), "passkey added");
 			return ctx.json({ status: true });
 		}),
 	};

@@ -1,12 +1,12 @@
 import type { GenericEndpointContext } from "better-auth";
 import { expireCookie } from "better-auth/cookies";
-import { type Language, languageOf } from "../../base/language.ts";
+import { type Language, requestLanguage } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { SignInMails } from "./auth-mails.ts";
-import { hashOf, newToken } from "./token.ts";
+import { hashToken, newToken } from "./token.ts";
 
 interface SignInParts {
 	readonly statements: Statements;
@@ -25,13 +25,13 @@ export type SignIn<Names extends keyof SignInParts> = Pick<SignInParts, Names>;
 const PATH_CHARS_MAX = 500;
 
 /** A text field of a body or query; "" if it is missing or contains characters that Postgres refuses. */
-export function fieldOf(record: unknown, name: string): string {
+export function textField(record: unknown, name: string): string {
 	const value = typeof record === "object" && record !== null ? (record as Record<string, unknown>)[name] : undefined;
 	return typeof value === "string" && !value.includes("\0") ? value : "";
 }
 
-export const askedBy = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
-	languageOf(headers ?? new Headers());
+export const readLanguage = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
+	requestLanguage(headers ?? new Headers());
 
 /** True if `next`, the page after the sign-in, is a path of this site. The pages apply the same rule. */
 export const isPagePath = (next: string): boolean => /^\/(?![/\\])/.test(next) && next.length <= PATH_CHARS_MAX;
@@ -43,7 +43,7 @@ export const isTotp = (code: string): boolean => /^[0-9]{6}$/.test(code);
  * cookie.
  */
 export function createOneTimeValues(statements: Statements, { cookie, minutes }: { cookie: string; minutes: number }) {
-	const idOf = (purpose: string, browser: string) => `${cookie}:${hashOf(`${purpose} ${browser}`)}`;
+	const idOf = (purpose: string, browser: string) => `${cookie}:${hashToken(`${purpose} ${browser}`)}`;
 	return {
 		async keep(ctx: GenericEndpointContext, purpose: string, value: string): Promise<void> {
 			const browser = newToken();

@@ -1,13 +1,13 @@
 import type { BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import { newId } from "../../base/id.ts";
-import { fieldOf, type SignIn } from "./auth-request.ts";
+import { type SignIn, textField } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
 export const resetIdentifier = (token: string) => `reset-password:${token}`;
 
-export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown }): string {
-	return fieldOf(body, "token") || fieldOf(query, "token");
+export function readResetToken({ body, query }: { body?: unknown; query?: unknown }): string {
+	return textField(body, "token") || textField(query, "token");
 }
 
 /**
@@ -20,12 +20,12 @@ export function passwordReset({ statements }: SignIn<"statements">) {
 		id: "password-reset",
 		endpoints: {
 			resetPassword: createAuthEndpoint("/reset-password", { method: "POST" }, async (ctx) => {
-				const identifier = resetIdentifier(resetTokenOf(ctx));
+				const identifier = resetIdentifier(readResetToken(ctx));
 				// Checked before the expensive password hash, so that an invalid link costs little.
 				const known = await statements`
 					select 1 from verification where identifier = ${identifier} and expires_at > to_timestamp(${Date.now()}::double precision / 1000.0)`;
 				if (known.length === 0) throw usedUp();
-				const password = await ctx.context.password.hash(fieldOf(ctx.body, "newPassword"));
+				const password = await ctx.context.password.hash(textField(ctx.body, "newPassword"));
 				const [row] = await statements<{ id: string | null }>`
 					select password_reset(${identifier}, ${newId("cred")}, ${password}, ${Date.now()}::double precision) as id`;
 				if (row === undefined || row.id === null) throw usedUp();

@@ -7,11 +7,11 @@ import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rememberDevice } from "./auth-device.ts";
 import { checkNewPassword } from "./auth-password.ts";
-import { askedBy, fieldOf, isPagePath, type SignIn } from "./auth-request.ts";
+import { isPagePath, readLanguage, type SignIn, textField } from "./auth-request.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 import { isSignInAddress } from "./sign-in-address.ts";
 import { signInError } from "./sign-in-error.ts";
-import { hashOf, newToken } from "./token.ts";
+import { hashToken, newToken } from "./token.ts";
 
 const COOKIE = "sign_up";
 const VALID_HOURS = 24;
@@ -36,7 +36,7 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 					throw signInError("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Sign-up is not available: this service sends no mail.");
 				const { name, email, next } = signUpOf(ctx.body);
 				const termsVersion = terms?.version ?? null;
-				if (termsVersion !== null && fieldOf(ctx.body, "acceptedTerms") !== termsVersion)
+				if (termsVersion !== null && textField(ctx.body, "acceptedTerms") !== termsVersion)
 					throw signInError("TERMS_NOT_ACCEPTED", "Accept the terms of this service to continue.");
 				const chosen = textOf(ctx.body, "password");
 				checkNewPassword(chosen, [serviceName, name, email]);
@@ -44,8 +44,8 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 				const [token, browser] = [newToken(), newToken()];
 				const isNew = await open(statements, { token, browser, email, name, password, termsVersion });
 				if (isNew)
-					mails.signUp(email, askedBy(ctx), new URLSearchParams({ token, ...(isPagePath(next) ? { next } : {}) }));
-				else mails.known(email, askedBy(ctx));
+					mails.signUp(email, readLanguage(ctx), new URLSearchParams({ token, ...(isPagePath(next) ? { next } : {}) }));
+				else mails.known(email, readLanguage(ctx));
 				const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_HOURS * 3600 });
 				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
 				return ctx.json({ status: true });
@@ -55,18 +55,18 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 			 * PASSWORD_REQUIRED leaves the token unused.
 			 */
 			verifyEmail: createAuthEndpoint("/verify-email", { method: "POST" }, async (ctx) => {
-				const tokenHash = hashOf(textOf(ctx.body, "token"));
+				const tokenHash = hashToken(textOf(ctx.body, "token"));
 				const [row] = await statements<{ browser_hash: string; email: string }>`
 					select browser_hash, email from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp()`;
 				if (row === undefined) throw usedUp();
 				const cookie = ctx.context.createAuthCookie(COOKIE);
 				const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
-				const isSame = typeof browser === "string" && hashOf(browser) === row.browser_hash;
+				const isSame = typeof browser === "string" && hashToken(browser) === row.browser_hash;
 				const userId = await prove(
 					statements,
 					tokenHash,
 					isSame ? null : await chosenHere(ctx, [serviceName, row.email]),
-					askedBy(ctx),
+					readLanguage(ctx),
 				);
 				if (userId === undefined) throw usedUp();
 				if (!isSame) {
@@ -88,7 +88,7 @@ async function chosenHere(
 	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
 	ownWords: readonly string[],
 ): Promise<{ name: string; password: string }> {
-	if (fieldOf(ctx.body, "newPassword") === "")
+	if (textField(ctx.body, "newPassword") === "")
 		throw signInError("PASSWORD_REQUIRED", "You signed up in another browser. Choose a password here.");
 	const chosen = textOf(ctx.body, "newPassword");
 	const name = nameOf(ctx.body);
@@ -107,8 +107,8 @@ async function open(
 				select token_hash from sign_up where email = ${row.email} order by created_at desc offset ${OPEN_MAX - 1}::integer)
 		)
 		insert into sign_up (token_hash, email, name, password, terms_version, browser_hash, expires_at)
-		select ${hashOf(row.token)}::text, ${row.email}::text, ${row.name}::text, ${row.password}::text,
-			${row.termsVersion}::text, ${hashOf(row.browser)}::text,
+		select ${hashToken(row.token)}::text, ${row.email}::text, ${row.name}::text, ${row.password}::text,
+			${row.termsVersion}::text, ${hashToken(row.browser)}::text,
 			clock_timestamp() + make_interval(hours => ${VALID_HOURS}::integer)
 		where not exists (select 1 from console_user where email = ${row.email}::text and email_verified)
 		returning email`;
@@ -174,7 +174,7 @@ export async function deleteUnproved(statements: Statements, nowMs: number): Pro
 		delete from verification where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
 
-export async function forgetSessions(statements: Statements, nowMs: number): Promise<void> {
+export async function deleteOldSessions(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from session where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
@@ -184,7 +184,7 @@ function signUpOf(body: unknown): { name: string; email: string; next: string } 
 	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "Enter a valid email address.");
 	if (!isSignInAddress(email))
 		throw signInError("ADDRESS_NOT_USABLE", "This address cannot be used to sign in. Use another one.");
-	return { name: nameOf(body), email, next: fieldOf(body, "next") };
+	return { name: nameOf(body), email, next: textField(body, "next") };
 }
 
 function nameOf(body: unknown): string {
@@ -194,7 +194,7 @@ function nameOf(body: unknown): string {
 }
 
 function textOf(body: unknown, field: string): string {
-	const value = fieldOf(body, field);
+	const value = textField(body, field);
 	if (value === "")
 		throw signInError("INVALID_FIELD", "The field {field} is missing or malformed.", { values: { field } });
 	return value;

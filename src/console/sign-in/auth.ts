@@ -3,7 +3,7 @@ import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import type { Log } from "../../base/log.ts";
 import type { Config } from "../../config.ts";
-import { isDatabaseAway } from "../../db/outage.ts";
+import { isDatabaseDown } from "../../db/outage.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Transactional } from "../../db/transactional.ts";
 import { companySignIns } from "../company/auth-company.ts";
@@ -13,7 +13,7 @@ import { authDatabase } from "./auth-database.ts";
 import { signInGuard } from "./auth-guard.ts";
 import { createSignInMails } from "./auth-mails.ts";
 import { passkeys } from "./auth-passkey.ts";
-import { askedBy, isTotp, type SignIn } from "./auth-request.ts";
+import { isTotp, readLanguage, type SignIn } from "./auth-request.ts";
 import { passwordReset } from "./auth-reset.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
@@ -113,7 +113,7 @@ export function createAuth(
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }, request) {
-				if (user.emailVerified) parts.mails.reset(user.email, askedBy({ headers: request?.headers }), token);
+				if (user.emailVerified) parts.mails.reset(user.email, readLanguage({ headers: request?.headers }), token);
 			},
 		},
 		socialProviders: socialProviders(config),
@@ -127,7 +127,7 @@ export function createAuth(
 			},
 		},
 		rateLimit: RATE_LIMIT,
-		onAPIError: { onError: (error) => passOn(error, log) },
+		onAPIError: { onError: (error) => rethrowExpected(error, log) },
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
 			// The cookie has its own prefix. With the library's `__Secure-` a sibling host could set the cookie.
@@ -204,15 +204,15 @@ function signInLinks() {
  * Rethrows this service's errors and database failures, so that they get the usual response. The library hides why
  * reading a session failed, and only the database can fail there.
  */
-export function passOn(error: unknown, log: Log): void {
-	if (isDatabaseAway(error)) throw error;
+export function rethrowExpected(error: unknown, log: Log): void {
+	if (isDatabaseDown(error)) throw error;
 	if (error instanceof APIError && error.body?.code === SESSION_UNREADABLE && error.statusCode >= 500)
 		throw databaseAway(error);
 	if (!(error instanceof APIError)) throw error;
 	log.debug("sign-in", { severity: "error", detail: error.message });
 }
 
-export async function passOnAnswer(answer: Response): Promise<Response> {
+export async function rethrowAnswerError(answer: Response): Promise<Response> {
 	if (answer.status < 500) return answer;
 	const said: unknown = await answer
 		.clone()

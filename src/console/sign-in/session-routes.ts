@@ -1,7 +1,7 @@
 import { isAPIError } from "better-auth/api";
 import { Elysia, t } from "elysia";
-import { languageOf } from "../../base/language.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { requestLanguage } from "../../base/language.ts";
+import { toView } from "../../db/view-of.ts";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -44,12 +44,12 @@ export function sessionRoutes(
 				select id, id = ${sessionId} as current, created_at, updated_at, expires_at, ip_address as ip, user_agent from session
 				where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${parts.clock.wallMs()}::double precision / 1000.0))
 				order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
-			return { items: rows.map(viewOf<SessionView>) };
+			return { items: rows.map(toView<SessionView>) };
 		})
 		.get("/passkeys", async ({ request }) => {
 			const rows = await statements<object>`
 				select id, name, created_at, last_used_at from passkey where user_id = ${sessions.viewer(request).userId} order by created_at, id`;
-			return { items: rows.map(viewOf<PasskeyView>) };
+			return { items: rows.map(toView<PasskeyView>) };
 		})
 		.delete("/passkeys/:id", async ({ request, params }) => {
 			const { userId, email } = sessions.viewer(request);
@@ -59,7 +59,7 @@ export function sessionRoutes(
 				select audit_note(${auditNotesJson(act)}::text::jsonb, user_id, null) from gone`;
 			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such passkey.");
 			const mails = createSignInMails(parts.mailer, { serviceName: parts.brand.serviceName, origin: parts.origin() });
-			mails.changed(email, languageOf(request.headers), "passkey removed");
+			mails.changed(email, requestLanguage(request.headers), "passkey removed");
 			return { removed: true };
 		})
 		.delete("/sessions/:id", async ({ request, params }) => {

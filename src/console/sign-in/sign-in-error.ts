@@ -1,7 +1,7 @@
 import { APIError } from "better-auth/api";
 import { signIn } from "../../base/de.json";
 import { ENGLISH, type Language } from "../../base/language.ts";
-import { fillIn, inEnglish, type TextValues } from "../../base/translate.ts";
+import { fillPlaceholders, inEnglish, type TextValues } from "../../base/translate.ts";
 
 /** Codes of sign-in errors, the library's and this service's; `signIn` in `de.json` translates them. */
 export type SignInErrorCode = keyof typeof signIn;
@@ -41,7 +41,7 @@ function translated(text: string, status: number): string {
 		const body = JSON.parse(text) as { message?: unknown; code?: unknown; values?: TextValues };
 		const code = String(body.code ?? CODES[status]);
 		if (typeof body.message !== "string" || !Object.hasOwn(GERMAN, code)) return text;
-		const german = fillIn(GERMAN[code] ?? "", body.values ?? {});
+		const german = fillPlaceholders(GERMAN[code] ?? "", body.values ?? {});
 		// Stays English if the library did not send the value of the text.
 		return /\{\w+\}/.test(german) ? text : JSON.stringify({ ...body, message: german });
 	} catch {

@@ -1,4 +1,4 @@
-import { isLoopback, isPassedOn } from "../../gateway/client-address.ts";
+import { cameThroughProxy, isLoopback } from "../../gateway/client-address.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
@@ -43,5 +43,5 @@ const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
  */
 export function isOwnMachine({ request, address }: Pick<Connection, "request" | "address">): boolean {
 	const { hostname } = new URL(request.url);
-	return isLoopback(address) && !isPassedOn(request.headers, address) && OWN_NAMES.includes(hostname);
+	return isLoopback(address) && !cameThroughProxy(request.headers, address) && OWN_NAMES.includes(hostname);
 }

@@ -4,7 +4,7 @@ import type { Statements } from "../../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 
-export interface Party {
+export interface InvoiceParty {
 	readonly company: string;
 	readonly address: string;
 	readonly vatId: string;
@@ -15,8 +15,8 @@ const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){0,8}$/u;
 /** VAT ids of any country: letters, digits and separators. */
 const VAT_ID = /^[\p{L}\p{N} ./+*-]{0,40}$/u;
 
-export async function readBillingDetails(statements: Statements, accountId: string): Promise<Party> {
-	const [row] = await statements<Party>`
+export async function readBillingDetails(statements: Statements, accountId: string): Promise<InvoiceParty> {
+	const [row] = await statements<InvoiceParty>`
 		select company, address, vat_id as "vatId" from billing_details where account_id = ${accountId}`;
 	return row ?? { company: "", address: "", vatId: "" };
 }
@@ -25,9 +25,9 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 export async function saveBillingDetails(
 	statements: Statements,
 	accountId: string,
-	given: Party,
-	noted: (saved: Party) => AuditNote,
-): Promise<Party> {
+	given: InvoiceParty,
+	noted: (saved: InvoiceParty) => AuditNote,
+): Promise<InvoiceParty> {
 	const saved = {
 		company: checked(given.company.trim(), COMPANY, "company", "Enter one line of at most 200 characters."),
 		address: checked(
@@ -54,7 +54,7 @@ function checked(text: string, pattern: RegExp, param: string, rule: TextId): st
 	return text;
 }
 
-export function partyLines({ company, address, vatId }: Party, language: Language): string[] {
+export function partyLines({ company, address, vatId }: InvoiceParty, language: Language): string[] {
 	const lines = [
 		company,
 		...address.split("\n"),

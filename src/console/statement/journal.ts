@@ -2,7 +2,7 @@ import { assert } from "../../base/assert.ts";
 import { csvLine } from "../../base/csv.ts";
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
-import { closeMonths, firstDayOf } from "./statement.ts";
+import { closeMonths, parseMonth } from "./statement.ts";
 import { exactUsd } from "./statement-csv.ts";
 
 /** Accounts of the journal; ../../billing/README.md says what each means. */
@@ -162,7 +162,7 @@ interface Row {
 
 /** Faults invalid_request; not_found for a month that is not closed. */
 export async function readJournal(statements: Statements, month: string): Promise<Journal> {
-	const [journal] = await listJournals(statements, firstDayOf(month));
+	const [journal] = await listJournals(statements, parseMonth(month));
 	if (journal !== undefined) return journal;
 	throw new ConsoleError("not_found", "There is no journal of this month. Months close within hours of their end.", {
 		param: "month",

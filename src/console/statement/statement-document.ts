@@ -1,7 +1,7 @@
 import type { Language } from "../../base/language.ts";
 import { type TextId, translateId } from "../../base/translate.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
-import { type Party, partyLines } from "./billing-details.ts";
+import { type InvoiceParty, partyLines } from "./billing-details.ts";
 import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } from "./statement.ts";
 import { exactUsd } from "./statement-csv.ts";
 import { KINDS, type StatementLine } from "./statement-lines.ts";
@@ -16,13 +16,13 @@ export interface DocumentRow {
 	readonly strong?: boolean;
 }
 
-export interface DocumentFacts {
+export interface DocumentDetails {
 	readonly statement: Statement;
 	readonly lines: readonly StatementLine[];
 	readonly language: Language;
 	readonly serviceName: string;
-	readonly seller: Party;
-	readonly buyer: Party;
+	readonly seller: InvoiceParty;
+	readonly buyer: InvoiceParty;
 	readonly account: { readonly id: string; readonly name: string; readonly email: string };
 	readonly logUrl: (query: Readonly<Record<string, string>>) => string;
 }
@@ -43,7 +43,7 @@ const STATES = {
 	running: "Preliminary: the month is not over",
 } as const satisfies Readonly<Record<MonthState, TextId>>;
 
-export function statementDocument(given: DocumentFacts) {
+export function statementDocument(given: DocumentDetails) {
 	const { statement, serviceName, account, language, seller, buyer } = given;
 	const month = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
 	const from = partyLines(seller, language);
@@ -67,7 +67,7 @@ export function statementDocument(given: DocumentFacts) {
 	};
 }
 
-function summary({ statement, language }: DocumentFacts): DocumentTable {
+function summary({ statement, language }: DocumentDetails): DocumentTable {
 	const { entrySums } = statement;
 	const kinds = (Object.keys(SUMS) as (keyof typeof SUMS)[]).filter(
 		(kind) => kind === "top_up" || (entrySums[kind] ?? 0n) !== 0n,
@@ -92,7 +92,7 @@ function summary({ statement, language }: DocumentFacts): DocumentTable {
 	return tableOf(language, "Summary", strong);
 }
 
-function movements({ lines, language }: DocumentFacts): DocumentTable {
+function movements({ lines, language }: DocumentDetails): DocumentTable {
 	const rows = lines
 		.filter(({ kind }) => kind !== "usage")
 		.map(({ day, kind, description, amountNanoUsd, url }) => ({
@@ -102,7 +102,7 @@ function movements({ lines, language }: DocumentFacts): DocumentTable {
 	return tableOf(language, "Movements", rows);
 }
 
-function usageTables({ statement, language, logUrl }: DocumentFacts): DocumentTable[] {
+function usageTables({ statement, language, logUrl }: DocumentDetails): DocumentTable[] {
 	const { fromMs, toMs, usage } = statement;
 	const whole = { from: String(fromMs), to: String(toMs) };
 	const names = new Map(usage.map(({ projectId, projectName }) => [projectId, projectName]));

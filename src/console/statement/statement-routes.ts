@@ -1,10 +1,10 @@
 import { t } from "elysia";
-import { languageOf } from "../../base/language.ts";
+import { requestLanguage } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { escaped, factsTable, isolated, printPage } from "../print-page.ts";
+import { detailsTable, escapeHtml, isolatedHtml, printPage } from "../print-page.ts";
 import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
@@ -38,7 +38,7 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | 
 		if (account === null) throw new ConsoleError("not_found", "There is no such account.");
 		return statementDocument({
 			...{ statement, lines, account, serviceName: brand.serviceName },
-			language: languageOf(request.headers),
+			language: requestLanguage(request.headers),
 			seller: brand.seller ?? { company: brand.serviceName, address: "", vatId: "" },
 			buyer: await readBillingDetails(statements, accountId),
 			logUrl: (range) => `${parts.origin()}/requests?${new URLSearchParams({ ...range, account: accountId })}`,
@@ -75,20 +75,20 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | 
 export function statementPage(document: StatementDocument): Response {
 	const { language, title, serviceName, accountId, from, to, facts, tables } = document;
 	const party = ({ label, lines }: typeof from) => [label, lines.join("\n")] as const;
-	const body = `<h1>${isolated(serviceName)}<br>${escaped(title)}</h1>
-${factsTable([party(from), party(to), ...facts])}
+	const body = `<h1>${isolatedHtml(serviceName)}<br>${escapeHtml(title)}</h1>
+${detailsTable([party(from), party(to), ...facts])}
 ${tables.map(tableHtml).join("\n")}`;
 	return printPage(language, `${title}, ${accountId}`, body);
 }
 
 function tableHtml({ title, rows, more }: DocumentTable): string {
-	const note = more === null ? "" : `<p>${escaped(more)}</p>`;
-	return `<h2>${escaped(title)} (USD)</h2>
+	const note = more === null ? "" : `<p>${escapeHtml(more)}</p>`;
+	return `<h2>${escapeHtml(title)} (USD)</h2>
 <table class="rows"><tbody>${rows.map(rowHtml).join("\n")}</tbody></table>${note}`;
 }
 
 function rowHtml({ cells: [name = "", ...cells], amount, url, strong }: DocumentRow): string {
-	const head = url === undefined ? isolated(name) : `<a href="${escaped(url)}">${isolated(name)}</a>`;
-	const others = cells.map((cell) => `<td>${isolated(cell)}</td>`).join("");
-	return `<tr${strong ? ' class="strong"' : ""}><th scope="row">${head}</th>${others}<td class="amount">${escaped(amount)}</td></tr>`;
+	const head = url === undefined ? isolatedHtml(name) : `<a href="${escapeHtml(url)}">${isolatedHtml(name)}</a>`;
+	const others = cells.map((cell) => `<td>${isolatedHtml(cell)}</td>`).join("");
+	return `<tr${strong ? ' class="strong"' : ""}><th scope="row">${head}</th>${others}<td class="amount">${escapeHtml(amount)}</td></tr>`;
 }

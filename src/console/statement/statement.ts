@@ -75,7 +75,7 @@ interface Row {
 }
 
 /** Parses `2027-01` to its first day. Fault invalid_request. */
-export function firstDayOf(month: string): string {
+export function parseMonth(month: string): string {
 	if (!MONTH.test(month))
 		throw new ConsoleError("invalid_request", "`month` must be a month such as 2027-01.", { param: "month" });
 	return `${month}-01`;
@@ -130,7 +130,7 @@ export async function listMonths(statements: Statements, accountId: string) {
 
 /** Reads a month in one snapshot. Faults invalid_request; not_found for a month before the account existed. */
 export async function readStatement(statements: Statements, accountId: string, month: string): Promise<Statement> {
-	const first = firstDayOf(month);
+	const first = parseMonth(month);
 	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
 	if (found === undefined)
 		throw new ConsoleError("not_found", "There is no statement for this month.", { param: "month" });

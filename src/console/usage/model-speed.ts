@@ -56,8 +56,8 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 		const [first, rate] = [own.find(({ kind }) => kind === "first_token"), own.find(({ kind }) => kind === "rate")];
 		if (first !== undefined)
 			speeds.set(model, {
-				firstTokenMs: middleOf(first.bucket),
-				tokensPerSecond: rate === undefined ? null : middleOf(rate.bucket),
+				firstTokenMs: bucketMiddle(first.bucket),
+				tokensPerSecond: rate === undefined ? null : bucketMiddle(rate.bucket),
 				requests: first.total,
 			});
 	}
@@ -65,4 +65,4 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 }
 
 /** Middle of a bucket of `model_speed`. */
-export const middleOf = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);
+export const bucketMiddle = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);

@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { UsageCounts } from "../../ledger/event.ts";
 import { displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -96,7 +96,7 @@ export async function usageSeries(
 		select u.*, coalesce(k.name, p.name) as label from u left join api_key k on ${filter.group}::text = 'key' and k.id = u.group_id
 			left join project p on ${filter.group}::text = 'project' and p.id = u.group_id
 		order by u.at`;
-	return seriesOf(rows.map(viewOf<UsageRow>), { bucket, fromMs, toMs });
+	return buildSeries(rows.map(toView<UsageRow>), { bucket, fromMs, toMs });
 }
 
 /** Widens a range to whole buckets. Fault invalid_request if it is empty or too long. */
@@ -130,7 +130,7 @@ function monthOf(atMs: number, more: number): number {
 }
 
 /** `range` has whole buckets. */
-export function seriesOf(rows: readonly UsageRow[], range: UsageRange): UsageSeries {
+export function buildSeries(rows: readonly UsageRow[], range: UsageRange): UsageSeries {
 	const starts: number[] = [];
 	for (let at = range.fromMs; at < range.toMs; at = afterOf(range.bucket, at)) starts.push(at);
 	const all = [...Map.groupBy(rows, ({ groupId }) => groupId)].map(([id, own]) =>

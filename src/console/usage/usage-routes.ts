@@ -44,7 +44,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 	const { statements, clock } = parts;
 	const filterOf = (query: Static<typeof usageQuery>): UsageFilter => {
 		const { group = "model", status = null } = query;
-		return { ...narrowedBy(query), ...rangeOf(query, clock.wallMs()), group, status };
+		return { ...narrowedBy(query), ...parseRange(query, clock.wallMs()), group, status };
 	};
 
 	return accountRoutes(parts, "console-usage")
@@ -75,7 +75,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 }
 
 /** Default: the last week by day. */
-export function rangeOf(query: { from?: number; to?: number; bucket?: Bucket }, nowMs: number): UsageRange {
+export function parseRange(query: { from?: number; to?: number; bucket?: Bucket }, nowMs: number): UsageRange {
 	const { bucket = "day", to: toMs = nowMs } = query;
 	return { bucket, toMs, fromMs: query.from ?? toMs - RANGE_MS_DEFAULT };
 }

@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { viewOf } from "../../db/view-of.ts";
+import { toView } from "../../db/view-of.ts";
 import type { UsageCounts } from "../../ledger/event.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -55,7 +55,7 @@ export async function usageRows(
 				> (${account}::text, ${day}::text, ${key}::text, ${model}::text)
 		order by 1, 2, 3, 4 limit ${page.asked}`;
 	return rows.map((row) => {
-		const shown = viewOf<Omit<UsageDayRow, "cursor">>(row);
+		const shown = toView<Omit<UsageDayRow, "cursor">>(row);
 		const place = [shown.accountId, shown.day, shown.keyId, shown.model];
 		return { ...shown, cursor: Buffer.from(JSON.stringify(place)).toString("base64url") };
 	});

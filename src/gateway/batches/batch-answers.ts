@@ -9,7 +9,7 @@ import type { BodyReads } from "../body/body-reads.ts";
 import { TAKES_ANY } from "../body/bytes-body.ts";
 import { readJson } from "../body/json-body.ts";
 import { queryDatabase } from "../lookups/ask-database.ts";
-import { assertBody, mapOf, optional } from "../request-fields.ts";
+import { assertBody, mapSchema, nullish } from "../request-fields.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
@@ -73,13 +73,13 @@ export const BatchRequestBody = Type.Object(
 		input_file_id: Type.String({ minLength: 1, maxLength: 128, description: "ID of a file with purpose `batch`." }),
 		endpoint: Type.Union(BATCH_ENDPOINTS.map((path) => Type.Literal(path))),
 		completion_window: Type.Literal("24h"),
-		metadata: optional(
-			mapOf(Type.String({ maxLength: METADATA_VALUE_CHARS_MAX }), {
+		metadata: nullish(
+			mapSchema(Type.String({ maxLength: METADATA_VALUE_CHARS_MAX }), {
 				maxProperties: METADATA_MAX,
 				description: `Up to ${METADATA_MAX} pairs; names of at most ${METADATA_NAME_CHARS_MAX} characters.`,
 			}),
 		),
-		output_expires_after: optional(
+		output_expires_after: nullish(
 			Type.Object({
 				anchor: Type.Literal("created_at"),
 				seconds: Type.Integer({ minimum: KEPT_S_MIN, maximum: KEPT_S_MAX }),

@@ -3,13 +3,13 @@ import { priceOfTokens, priceWithin, type Quantities } from "../../admission/pri
 import { completionTokensEstimate, type PromptMeasure, promptTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Basis, Ending, SettledEvent, UsageCounts } from "../../ledger/event.ts";
-import { freeOf } from "../../ledger/ledger.ts";
+import { freeCredit } from "../../ledger/ledger.ts";
 import { NO_COUNTS, type Outcome } from "../../ledger/outcome.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { type NanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
-import { CLIENT_LEFT_STATUS, faultOf, statusOf } from "../error-body.ts";
+import { CLIENT_LEFT_STATUS, faultStatus, toFault } from "../error-body.ts";
 import type { Exchange, ServeDeps } from "../serve/context.ts";
 
 /** Upper limit of a learnt token estimate, as a multiple of the estimate by size. */
@@ -39,7 +39,7 @@ export const NO_CHARGE: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
  * reservation. A count above the context length is reduced to it. Both are marked as estimates, and so is a record that
  * contradicts itself. A count above the output limit is charged as reported.
  */
-export function billOf(
+export function priceTokens(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
 	measure: PromptMeasure,
 	reported: ReportedUsage | undefined,
@@ -78,7 +78,7 @@ function likelyTokens(bytes: number, chunks: number, tokensLikely: number | unde
 /** Highest count that a column of 32 bits holds. A wrong count above it would block the writes of all requests. */
 const COUNT_MAX = 2 ** 31 - 1;
 
-export interface OutcomeFacts {
+export interface OutcomeDetails {
 	readonly ending: Ending;
 	readonly status: number;
 	readonly replica: string | undefined;
@@ -87,7 +87,7 @@ export interface OutcomeFacts {
 	readonly totalMs: number;
 }
 
-export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
+export function createOutcome(bill: Bill, facts: OutcomeDetails): Outcome {
 	return {
 		costNanoUsd: bill.cost,
 		basis: bill.basis,
@@ -119,12 +119,12 @@ export function settledBill(event: SettledEvent): Bill {
 export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
-	const [ending, status] = [endingOf(error), statusOf(faultOf(error))];
+	const [ending, status] = [endingForError(error), faultStatus(toFault(error))];
 	const facts = { ending, status, replica: undefined, firstMs: null, totalMs };
-	deps.admission.settle(admitted, outcomeOf(NO_CHARGE, facts));
+	deps.admission.settle(admitted, createOutcome(NO_CHARGE, facts));
 }
 
-export function endingOf(error: unknown): Ending {
+export function endingForError(error: unknown): Ending {
 	if (!(error instanceof UpstreamFailure)) return "upstream_failed";
 	if (error.kind === "died") return "upstream_died";
 	if (error.kind === "timeout") return "upstream_silent";
@@ -139,7 +139,7 @@ export function endingOf(error: unknown): Ending {
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
 	if (cost <= hold.reserved) return undefined;
 	const excess = subUsd(cost, hold.reserved);
-	if (excess <= freeOf(hold)) return undefined;
+	if (excess <= freeCredit(hold)) return undefined;
 	return draw(hold, excess);
 }
 

@@ -1,6 +1,6 @@
 import { createFairPool, type FairPool, type Yielding } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
-import { refusedWork } from "../../base/time-slice.ts";
+import { chargeRefusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CountsBytes } from "./bytes-body.ts";
 
@@ -72,7 +72,7 @@ export class BodyHold implements CountsBytes, Yielding {
 
 	/** Call it when the request is refused before admission. */
 	refused(): void {
-		if (this.#seen > UNCOUNTED_BYTES) refusedWork(this.owner, REFUSED_MS);
+		if (this.#seen > UNCOUNTED_BYTES) chargeRefusedWork(this.owner, REFUSED_MS);
 	}
 
 	/** Mean bytes per millisecond so far. */

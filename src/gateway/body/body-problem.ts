@@ -23,7 +23,7 @@ interface Part {
 function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 	const here = { schema, value, path };
 	const kind = Array.isArray(value) ? "array" : "object";
-	const forms = formsOf(schema).filter(({ type }) => type === kind);
+	const forms = unionVariants(schema).filter(({ type }) => type === kind);
 	const [form, another] = forms;
 	if (form === undefined || another !== undefined || typeof value !== "object" || value === null) return here;
 	if (Array.isArray(value)) {
@@ -41,8 +41,8 @@ function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 }
 
 /** The variants of a union; any other schema alone. */
-export function formsOf(schema: TSchema): readonly TSchema[] {
-	return (schema.anyOf as readonly TSchema[] | undefined)?.flatMap(formsOf) ?? [schema];
+export function unionVariants(schema: TSchema): readonly TSchema[] {
+	return (schema.anyOf as readonly TSchema[] | undefined)?.flatMap(unionVariants) ?? [schema];
 }
 
 const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();

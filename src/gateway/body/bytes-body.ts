@@ -1,5 +1,5 @@
 import { Fault } from "../../base/fault.ts";
-import { turnFor } from "../../base/time-slice.ts";
+import { waitForTurn } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { CODING_HEADER } from "../headers.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
@@ -8,7 +8,6 @@ import { type BodyReads, inTime } from "./body-reads.ts";
 const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface CountsBytes {
-	/** Account of the request. */
 	readonly owner: string;
 	/** Counts bytes that have arrived. Throws a Fault if there are too many. */
 	take(bytes: number): void;
@@ -76,7 +75,7 @@ async function arrivingBytes(
 		const chunks: Uint8Array[] = [];
 		let bytes = 0;
 		for (;;) {
-			const turn = turnFor(takes.owner, PIECE_MS, bytes > 0);
+			const turn = waitForTurn(takes.owner, PIECE_MS, bytes > 0);
 			if (turn !== undefined) await turn;
 			const { done, value } = await from.read();
 			if (done || isOver) return joined(chunks, bytes);

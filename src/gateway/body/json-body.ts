@@ -9,10 +9,10 @@ import { checkStructure, type RawValue, type Structure } from "../../base/json-s
 import { createTimeSlice, mustRest, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
-import { formsOf } from "./body-problem.ts";
+import { unionVariants } from "./body-problem.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
 import { assertDeclared, assertNotPacked, type CountsBytes, readBytes, TAKES_ANY } from "./bytes-body.ts";
-import { shorten } from "./shortened-json.ts";
+import { shortenTexts } from "./shortened-json.ts";
 
 /** Deadline of a body, even if bytes keep arriving. */
 const READ_DEADLINE_MS = 60_000;
@@ -25,7 +25,7 @@ const PARTS_A_STEP = 5_000;
 /** Bytes decoded in one step. A megabyte of text beyond ASCII takes up to half a millisecond. */
 const DECODED_BYTES = 1024 * 1024;
 /** From this length on, finding a field's raw text costs less than serializing its value again. */
-export const RAW_CHARS_MIN = 16 * 1024;
+export const RAW_FIELD_CHARS_MIN = 16 * 1024;
 /** Length of a time slice. Usually enough for a megabyte: values that survive a pause cost more garbage collection. */
 const TURN_MS = 2;
 /** Longest body that is read at once, which costs a third of streaming it. */
@@ -75,7 +75,7 @@ export function jsonReader(schema: TObject, field?: string): typeof readJson {
 function listBounds({ properties }: TObject): ListBounds {
 	return new Map(
 		Object.entries(properties).flatMap(([name, property]) => {
-			const forms = formsOf(property).filter(({ type }) => type === "array" || type === "object");
+			const forms = unionVariants(property).filter(({ type }) => type === "array" || type === "object");
 			const most = forms.map(({ maxItems, maxProperties }) => maxItems ?? maxProperties ?? Number.POSITIVE_INFINITY);
 			return most.length > 0 ? [[name, Math.max(...most)]] : [];
 		}),
@@ -184,14 +184,14 @@ function bodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Pro
 }
 
 function structureOf(text: string, { field, lists }: BodyForm): Structure {
-	const checked = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field, lists);
+	const checked = checkStructure(text, text.length < RAW_FIELD_CHARS_MIN ? undefined : field, lists);
 	assert(!(checked instanceof Promise), "a text shorter than LONG_CHARS is checked in one turn");
 	return checked;
 }
 
 function shortBodyOf(text: string, structure: Structure, { field }: BodyForm): JsonBody {
 	const raw = structure.field();
-	const short = shorten(text, raw);
+	const short = shortenTexts(text, raw);
 	const value = parseObject(short.text);
 	keepDigits(value, structure, short.leftOut === undefined ? undefined : field);
 	return { value, raw, leftOut: short.leftOut, timeSlice: undefined };
@@ -209,7 +209,7 @@ async function longBodyOf(
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
 	// Strings are not cut if everything must be parsed anyway.
-	const short = shorten(text, raw);
+	const short = shortenTexts(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
 	const value =
 		structure.parts < PARTS_A_STEP

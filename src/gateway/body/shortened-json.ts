@@ -22,7 +22,7 @@ const WORTH = 2;
  * Returns the text without the long strings in its member `raw`, the messages. These are sent as received, and parsing
  * would mostly spend its time on copying them. Cuts only strings that are valid JSON, nearly ASCII and without `\u`.
  */
-export function shorten(text: string, raw: RawValue | undefined): ShortenedJson {
+export function shortenTexts(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
 	const { longStrings } = raw;
 	let kept = "";

@@ -14,13 +14,13 @@ import {
 	assertBody,
 	assertStreamOptions,
 	GENERATION_FIELDS,
-	honouredFields,
 	limitsOutput,
+	nullish,
 	openObject,
-	optional,
 	removeEmpty,
 	requestBody,
-	unsupportedOf,
+	supportedFields,
+	unsupportedLimits,
 } from "../request-fields.ts";
 import { adaptMessages, Message } from "./messages.ts";
 import { canSendRaw } from "./passed-messages.ts";
@@ -31,7 +31,7 @@ const TOOLS_MAX = 1_024;
 
 /** A tool without `type` is accepted, because some clients omit it. */
 const Tool = openObject({
-	type: optional(Type.String()),
+	type: nullish(Type.String()),
 	function: Type.Optional(
 		openObject({ name: Type.String({ minLength: 1 }), parameters: Type.Optional(Type.Unknown()) }),
 	),
@@ -39,18 +39,18 @@ const Tool = openObject({
 
 export const ChatRequestBody = requestBody({
 	messages: Type.Array(Message, { minItems: 1, maxItems: MESSAGES_MAX }),
-	logprobs: optional(Type.Boolean()),
-	top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-	tools: optional(Type.Array(Tool, { maxItems: TOOLS_MAX })),
-	tool_choice: optional(Type.Union([Type.String(), openObject({ type: Type.String() })])),
-	parallel_tool_calls: optional(Type.Boolean()),
-	response_format: optional(
+	logprobs: nullish(Type.Boolean()),
+	top_logprobs: nullish(Type.Integer({ minimum: 0, maximum: 20 })),
+	tools: nullish(Type.Array(Tool, { maxItems: TOOLS_MAX })),
+	tool_choice: nullish(Type.Union([Type.String(), openObject({ type: Type.String() })])),
+	parallel_tool_calls: nullish(Type.Boolean()),
+	response_format: nullish(
 		openObject({
 			type: Type.String({ description: "`text`, `json_object`, `json_schema`, or a type of `supported_parameters`." }),
-			json_schema: optional(openObject({ name: Type.String() })),
+			json_schema: nullish(openObject({ name: Type.String() })),
 		}),
 	),
-	reasoning_effort: optional(Type.String()),
+	reasoning_effort: nullish(Type.String()),
 	...GENERATION_FIELDS,
 });
 export type ChatRequestBody = Static<typeof ChatRequestBody>;
@@ -84,7 +84,7 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 	completeTools(body.tools);
 	if (body.response_format) assertResponseFormat(body.response_format, model);
 	const asked = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
-	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
+	const { fields, ignored } = supportedFields(body, model, OWN_FIELDS.chat, unsupportedLimits(body, model));
 	return {
 		prompt: new Prompt(body.messages, passed),
 		stream: body.stream === true,

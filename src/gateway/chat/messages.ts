@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Fault } from "../../base/fault.ts";
 import type { Model, ReasoningHistory } from "../../catalog/model.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
-import { openObject, optional } from "../request-fields.ts";
+import { nullish, openObject } from "../request-fields.ts";
 import type { ContentPart } from "./passed-messages.ts";
 
 /** Most parts of a message. */
@@ -21,9 +21,9 @@ export const Message = openObject({
 		Type.Literal("function"),
 	]),
 	content: Type.Optional(Type.Union([Type.String(), Type.Array(Part, { maxItems: PARTS_MAX }), Type.Null()])),
-	name: optional(Type.String()),
-	tool_call_id: optional(Type.String()),
-	tool_calls: optional(Type.Array(openObject({}), { maxItems: CALLS_MAX })),
+	name: nullish(Type.String()),
+	tool_call_id: nullish(Type.String()),
+	tool_calls: nullish(Type.Array(openObject({}), { maxItems: CALLS_MAX })),
 });
 
 interface Call {

@@ -1,5 +1,5 @@
 import type { RawValue } from "../../base/json-structure.ts";
-import { RAW_CHARS_MIN } from "../body/json-body.ts";
+import { RAW_FIELD_CHARS_MIN } from "../body/json-body.ts";
 
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
@@ -29,7 +29,7 @@ const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
  * `isCut`: strings were cut from the messages, so they cannot be serialized.
  */
 export function canSendRaw(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
-	if (text.length < RAW_CHARS_MIN) return false;
+	if (text.length < RAW_FIELD_CHARS_MIN) return false;
 	let known = 0;
 	for (const message of messages) {
 		const inMessage = namesOfMessage(message);

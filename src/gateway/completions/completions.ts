@@ -13,12 +13,12 @@ import {
 	assertBody,
 	assertStreamOptions,
 	GENERATION_FIELDS,
-	honouredFields,
 	limitsOutput,
-	optional,
+	nullish,
 	removeEmpty,
 	requestBody,
-	unsupportedOf,
+	supportedFields,
+	unsupportedLimits,
 } from "../request-fields.ts";
 
 const PROMPTS_MAX = 128;
@@ -34,10 +34,10 @@ export const CompletionRequestBody = requestBody({
 		Tokens,
 		Type.Array(Tokens, { minItems: 1, maxItems: PROMPTS_MAX }),
 	]),
-	best_of: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-	echo: optional(Type.Boolean()),
-	suffix: optional(Type.String()),
-	logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+	best_of: nullish(Type.Integer({ minimum: 1, maximum: 128 })),
+	echo: nullish(Type.Boolean()),
+	suffix: nullish(Type.String()),
+	logprobs: nullish(Type.Integer({ minimum: 0, maximum: 20 })),
 	...GENERATION_FIELDS,
 });
 type Body = Static<typeof CompletionRequestBody>;
@@ -62,8 +62,8 @@ export function readCompletionRequest(body: Record<string, unknown>, model: Mode
 	}
 	// `best_of` above `n` cannot be charged: usage records lack the tokens of dropped choices.
 	const unbilled = typeof body.best_of === "number" && body.best_of > n ? ["best_of"] : [];
-	const unsupported = [...unsupportedOf(body, model), ...unbilled];
-	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupported);
+	const unsupported = [...unsupportedLimits(body, model), ...unbilled];
+	const { fields, ignored } = supportedFields(body, model, OWN_FIELDS.completions, unsupported);
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
 		prompt: new Prompt(prompts.length === 1 ? prompts[0] : prompts),

@@ -11,7 +11,7 @@ import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../u
 import { promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { Tokens } from "../completions/completions.ts";
-import { assertBody, honouredFields, optional, requestBody } from "../request-fields.ts";
+import { assertBody, nullish, requestBody, supportedFields } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 const INPUTS_MAX = 2_048;
@@ -24,9 +24,9 @@ export const EmbeddingRequestBody = requestBody({
 		Tokens,
 		Type.Array(Tokens, { minItems: 1, maxItems: INPUTS_MAX }),
 	]),
-	encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
-	dimensions: optional(Type.Integer({ minimum: 1, maximum: DIMENSIONS_MAX })),
-	user: optional(Type.String()),
+	encoding_format: nullish(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+	dimensions: nullish(Type.Integer({ minimum: 1, maximum: DIMENSIONS_MAX })),
+	user: nullish(Type.String()),
 });
 
 const check = TypeCompiler.Compile(EmbeddingRequestBody);
@@ -52,7 +52,7 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		tokensMax += promptTokensMax(measure, model);
 		tokensEstimate += promptTokensEstimate(measure, model);
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.embeddings);
+	const { fields, ignored } = supportedFields(body, model, OWN_FIELDS.embeddings);
 	return {
 		inputs,
 		base64: body.encoding_format === "base64",

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { createFairPool, createFairQueue, ownShareIsTaken } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
-import { passedBody } from "../../base/passed-body.ts";
+import { forwardBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { ByteRange } from "../../files/file-reader.ts";
 import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
@@ -140,7 +140,7 @@ export function createFileAnswers(deps: {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();
 			};
-			const body = passedBody(bytes, leaveNow, ended.signal);
+			const body = forwardBody(bytes, leaveNow, ended.signal);
 			const part = range === null ? null : { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` };
 			return new Response(body, {
 				status: part === null ? 200 : 206,

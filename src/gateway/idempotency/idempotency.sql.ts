@@ -17,14 +17,12 @@ export const idempotencyClaim = pgTable(
 		proof: text().notNull(),
 		/** First of 256 request ids for the request's attempts; its last byte is 0. */
 		requestId: uuid("request_id").notNull(),
-		/** Instance that serves the request. */
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		/** unkept: answered and charged, but the answer was too large or was removed for newer ones. */
 		state: text({ enum: ["running", "answered", "unkept"] })
 			.notNull()
 			.default("running"),
-		/** The encrypted answer. */
 		answer: bytea(),
 		bytes: integer().notNull().default(0),
 		claimedAt: timestamp("claimed_at", { withTimezone: true }).notNull().defaultNow(),

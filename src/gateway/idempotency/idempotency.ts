@@ -14,9 +14,9 @@ import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
 import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
-import { readUpTo, recordStream } from "./recorded-stream.ts";
+import { readShortAnswer, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
-import { claimIdOf, createSeal, type Seal, type StoredAnswer } from "./seal.ts";
+import { createSeal, hashClaimId, type Seal, type StoredAnswer } from "./seal.ts";
 
 /** A request with a claimed `Idempotency-Key`, until its answer is recorded. */
 export interface ClaimedRequest {
@@ -81,7 +81,7 @@ export function createIdempotency(deps: {
 			const { request } = connection;
 			const bytes = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 			// Claims belong to a key, not an account, because an account's keys may have different rights.
-			const id = claimIdOf(key.id, header);
+			const id = hashClaimId(key.id, header);
 			const seal = await createSeal(bearerText(request.headers), header, id);
 			const proof = seal.proof(new URL(request.url).pathname, bytes, request.headers.get("content-type"));
 			const claim = { id, accountId: key.accountId, proof, requestUuid: uuid };
@@ -103,7 +103,7 @@ export function createIdempotency(deps: {
 			const headers = [...response.headers];
 			if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
 				try {
-					const body = await readUpTo(response.body, ANSWER_BYTES_MAX);
+					const body = await readShortAnswer(response.body, ANSWER_BYTES_MAX);
 					if (body instanceof ReadableStream) {
 						running.keep(claim, null);
 						return new Response(body, { status: 200, headers });

@@ -72,7 +72,7 @@ function hasRoom(memory: BodyHold, bytes: number): boolean {
 }
 
 /** Reads a short answer completely; returns a longer one as a stream that starts at its beginning. */
-export async function readUpTo(
+export async function readShortAnswer(
 	source: ReadableStream,
 	bytesMax: number,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {

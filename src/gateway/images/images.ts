@@ -9,22 +9,22 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import { type ImageReply, imageCall } from "../../upstream/images.ts";
 import { countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
-import { assertBody, honouredFields, optional, requestBody, shortText, unsupportedOf } from "../request-fields.ts";
+import { assertBody, nullish, requestBody, shortText, supportedFields, unsupportedLimits } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 export const ImageRequestBody = requestBody({
 	prompt: Type.String({ minLength: 1, maxLength: 32_000 }),
-	n: optional(Type.Integer({ minimum: 1, maximum: 10 })),
+	n: nullish(Type.Integer({ minimum: 1, maximum: 10 })),
 	size: shortText(32),
 	quality: shortText(32),
 	style: shortText(64),
 	background: shortText(32),
 	moderation: shortText(32),
 	output_format: shortText(16),
-	output_compression: optional(Type.Integer({ minimum: 0, maximum: 100 })),
-	response_format: optional(Type.Union([Type.Literal("url"), Type.Literal("b64_json")])),
-	stream: optional(Type.Boolean()),
-	user: optional(Type.String()),
+	output_compression: nullish(Type.Integer({ minimum: 0, maximum: 100 })),
+	response_format: nullish(Type.Union([Type.Literal("url"), Type.Literal("b64_json")])),
+	stream: nullish(Type.Boolean()),
+	user: nullish(Type.String()),
 });
 
 const check = TypeCompiler.Compile(ImageRequestBody);
@@ -39,12 +39,12 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 		});
 	}
 	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
-	const unsupported = [...unsupportedOf(body, model), "partial_images"];
+	const unsupported = [...unsupportedLimits(body, model), "partial_images"];
 	const measure = { ...measureText(body.prompt, model), messages: 1, images: 0, hasTools: false };
 	return {
 		prompt: body.prompt,
 		n,
-		...honouredFields(body, model, OWN_FIELDS.image, unsupported),
+		...supportedFields(body, model, OWN_FIELDS.image, unsupported),
 		promptTokensMax: promptTokensMax(measure, model),
 		promptTokensEstimate: promptTokensEstimate(measure, model),
 	};

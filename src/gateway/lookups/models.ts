@@ -1,7 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import type { CatalogSnapshot, Model, Route } from "../../catalog/model.ts";
 import { findModel } from "../../catalog/model.ts";
-import { pricingOf } from "../../catalog/written-rates.ts";
+import { openRouterPricing } from "../../catalog/written-rates.ts";
 import { type AllowedModels, checkAllowed, mayUse } from "../../keys/access.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
@@ -55,8 +55,10 @@ function modelEntry(model: Model, connected: boolean) {
 		modes: model.batch === undefined ? [...model.modes] : [...model.modes, "batch"],
 		architecture: architectureOf([...model.inputModalities], [...model.outputModalities]),
 		/** Prices as decimal strings, US dollars per unit. */
-		pricing: pricingOf([model.rateCard]),
-		...(model.batch === undefined ? {} : { batch_pricing: pricingOf([model.batch.rateCard ?? model.rateCard]) }),
+		pricing: openRouterPricing([model.rateCard]),
+		...(model.batch === undefined
+			? {}
+			: { batch_pricing: openRouterPricing([model.batch.rateCard ?? model.rateCard]) }),
 		rate_card: model.rateCard.id,
 		/** First day (UTC) without the model, `2027-01-31`; null if none is set. */
 		expiration_date: model.retiresOn ?? null,
@@ -90,7 +92,7 @@ function routeEntry(route: Route, key: AllowedModels, connected: Connected) {
 			all(({ architecture }) => architecture.input_modalities),
 			all(({ architecture }) => architecture.output_modalities),
 		),
-		pricing: pricingOf(models.map(({ rateCard }) => rateCard)),
+		pricing: openRouterPricing(models.map(({ rateCard }) => rateCard)),
 		rate_card: null,
 		expiration_date: lastDay(models),
 		status: entries.some(({ status }) => status === "connected") ? "connected" : "unavailable",

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { uuidOfId } from "../../base/id.ts";
+import { uuidFromId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
@@ -27,7 +27,7 @@ const POLL_MS = 50;
 
 /** GET /v1/usage/{id}: finds a request of this account by `x-request-id` or by the answer's id. Fault not_found. */
 export async function usageAnswer(deps: { statements: Statements; clock: Clock }, accountId: string, id: string) {
-	const requestId = uuidOfId(id.slice(0, ID_CHARS_MAX));
+	const requestId = uuidFromId(id.slice(0, ID_CHARS_MAX));
 	if (requestId === undefined) throw unknown();
 	for (let waitedMs = 0; ; waitedMs += POLL_MS) {
 		const row = await queryDatabase(() => readRequest(deps.statements, accountId, requestId));

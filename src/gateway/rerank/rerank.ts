@@ -8,7 +8,7 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
 import { promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
-import { assertBody, honouredFields, openObject, optional, requestBody } from "../request-fields.ts";
+import { assertBody, nullish, openObject, requestBody, supportedFields } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 const DOCUMENTS_MAX = 10_000;
@@ -20,8 +20,8 @@ const RerankDocument = Type.Union([Type.String(), openObject({ text: Type.String
 export const RerankRequestBody = requestBody({
 	query: Type.String({ minLength: 1 }),
 	documents: Type.Array(RerankDocument, { minItems: 1, maxItems: DOCUMENTS_MAX }),
-	top_n: optional(Type.Integer({ minimum: 1 })),
-	return_documents: optional(Type.Boolean()),
+	top_n: nullish(Type.Integer({ minimum: 1 })),
+	return_documents: nullish(Type.Boolean()),
 });
 
 const check = TypeCompiler.Compile(RerankRequestBody);
@@ -48,7 +48,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 		topN: Math.min(body.top_n ?? documents.length, documents.length),
 		returnDocuments: body.return_documents === true,
 		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
-		...honouredFields(body, model, OWN_FIELDS.rerank),
+		...supportedFields(body, model, OWN_FIELDS.rerank),
 		promptTokensMax: tokensMax,
 		promptTokensEstimate: tokensEstimate,
 	};

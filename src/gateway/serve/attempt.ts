@@ -4,7 +4,7 @@ import type { TimeSlice } from "../../base/time-slice.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
-import { coverExcess, outcomeOf, settledBill, settleFailed } from "../bill/bill.ts";
+import { coverExcess, createOutcome, settledBill, settleFailed } from "../bill/bill.ts";
 import { answerHeaders } from "../headers.ts";
 import { callContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
@@ -16,7 +16,7 @@ import type { LongBody } from "./unread-answers.ts";
  * Sends a request to a model and returns its answer. On failure it throws or rejects, and the request is settled
  * without a charge. The body is no argument of an async function, which would keep it in memory until the answer.
  */
-export function attempt<
+export function attemptModel<
 	Body extends RequestBody,
 	Input extends EndpointInput,
 	Reply extends CountedReply,
@@ -36,7 +36,7 @@ export function attempt<
 		: answer(deps, endpoint, context, model, read);
 }
 
-/** A function of its own, because a closure in `attempt` would keep its variables for every request. */
+/** A function of its own, because a closure in `attemptModel` would keep its variables for every request. */
 function answerLater<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -101,7 +101,7 @@ async function answer<
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
 		// The answer is sent only after its settlement.
-		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));
+		const bill = settledBill(deps.admission.settle(admitted, createOutcome(outcome, facts)));
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;

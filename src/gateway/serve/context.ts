@@ -1,7 +1,7 @@
 import type { Admission, Admitted } from "../../admission/admission.ts";
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { hexOf, newRequestId, newUuid, requestIdOf } from "../../base/id.ts";
+import { formatRequestId, newRequestId, newUuid, uuidHex } from "../../base/id.ts";
 import type { Log, LogFields } from "../../base/log.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
@@ -52,7 +52,6 @@ export interface Telemetry {
 	readonly refusals: Pick<Refusals, "record">;
 }
 
-/** A request, from its start. */
 export interface RequestContext {
 	readonly connection: Connection;
 	readonly endpoint: Endpoint;
@@ -120,14 +119,14 @@ export function createContext(
 	isRepeatable = false,
 ): RequestContext {
 	const uuid = isRepeatable ? firstAttemptUuid() : (connection.line?.requestUuid ?? newUuid());
-	const hex = hexOf(uuid);
+	const hex = uuidHex(uuid);
 	const trace = traces?.begin(connection.request, endpoint);
 	const startedMs = clock.monotonicMs();
 	return {
 		connection,
 		endpoint,
 		uuid,
-		requestId: requestIdOf(hex),
+		requestId: formatRequestId(hex),
 		hex,
 		startedMs,
 		isRepeatable,

@@ -18,7 +18,7 @@ export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequir
 }
 
 /** Returns the model that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
-export function modelFor(
+export function resolveModel(
 	snapshot: CatalogSnapshot,
 	name: string,
 	endpoint: EndpointRequirement,
@@ -27,7 +27,7 @@ export function modelFor(
 	assertServed(snapshot, endpoint, account);
 	const model = findModel(snapshot, name);
 	if (!model || !isVisible(model, account)) throw modelNotFound(snapshot, name);
-	assertMeets(endpoint, model);
+	assertServesEndpoint(endpoint, model);
 	return model;
 }
 
@@ -39,12 +39,12 @@ export function routeFor(snapshot: CatalogSnapshot, name: string, account: Catal
 	return undefined;
 }
 
-export function meets({ kind, mode }: EndpointRequirement, model: Model): boolean {
+export function servesEndpoint({ kind, mode }: EndpointRequirement, model: Model): boolean {
 	return model.kind === kind && (mode === undefined || model.modes.has(mode));
 }
 
-export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
-	if (!meets(endpoint, model))
+export function assertServesEndpoint(endpoint: EndpointRequirement, model: Model): void {
+	if (!servesEndpoint(endpoint, model))
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 

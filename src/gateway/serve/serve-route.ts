@@ -6,10 +6,10 @@ import { isVisible } from "../../catalog/visibility.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusal } from "../../ops/refusals.ts";
-import { errorResponse, faultOf, isFinal, statusOf } from "../error-body.ts";
+import { errorResponse, faultStatus, isRetryUseless, toFault } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
 import { logFields, nextContext, type RequestContext, type ServeDeps } from "./context.ts";
-import { assertMeets, type EndpointRequirement, meets } from "./model-for.ts";
+import { assertServesEndpoint, type EndpointRequirement, servesEndpoint } from "./model-for.ts";
 
 /** Failures after which another model of the route may succeed. */
 const MOVES_ON: ReadonlySet<FaultCode> = new Set([
@@ -50,7 +50,7 @@ export async function serveRoute(
 			response.headers.set(SERVED_MODEL_HEADER, model.id);
 			return response;
 		} catch (error) {
-			const { code } = faultOf(error);
+			const { code } = toFault(error);
 			if (failure === undefined || (!mayPass(failure.error) && mayPass(error))) failure = { context, error };
 			if (!MOVES_ON.has(code) || context.connection.request.signal.aborted) {
 				failure = { context, error };
@@ -66,7 +66,7 @@ export async function serveRoute(
 	}
 	assert(failure !== undefined, "a route has models");
 	const { error, context: failed } = failure;
-	return refuse(deps, failed, error, endpoint.promptField);
+	return refuseRequest(deps, failed, error, endpoint.promptField);
 }
 
 /** Puts models without a connected server last: their refusal would delay the others. */
@@ -77,26 +77,26 @@ function inOrder(
 	{ key }: RequestContext,
 ): readonly Model[] {
 	const visible = route.models.filter((model) => isVisible(model, key?.account ?? null));
-	const models = visible.filter((model) => meets(endpoint, model));
-	if (models.length === 0) assertMeets(endpoint, visible[0] ?? route.models[0]);
+	const models = visible.filter((model) => servesEndpoint(endpoint, model));
+	if (models.length === 0) assertServesEndpoint(endpoint, visible[0] ?? route.models[0]);
 	const ordered = route.by === "speed" ? deps.catalog.fastestFirst(models) : models;
 	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
 	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];
 }
 
 function mayPass(error: unknown): boolean {
-	const fault = faultOf(error);
-	return statusOf(fault) >= 500 && !isFinal(fault);
+	const fault = toFault(error);
+	return faultStatus(fault) >= 500 && !isRetryUseless(fault);
 }
 
 /** Returns the error response, counts the refusal and records it for the key's owner. `promptField`: see there. */
-export function refuse(
+export function refuseRequest(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
 	error: unknown,
 	promptField: string,
 ): Response {
-	const fault = withPromptField(faultOf(error), promptField);
+	const fault = withPromptField(toFault(error), promptField);
 	const { requestId } = context;
 	const { log, stats, refusals } = deps.telemetry;
 	stats.refuse(fault.code);
@@ -128,7 +128,7 @@ function recordOf(context: RequestContext, key: KeyEntry, fault: Fault, atMs: nu
 		model: context.modelName ?? null,
 		endpoint: context.endpoint,
 		code: fault.code,
-		status: statusOf(fault),
+		status: faultStatus(fault),
 		message: fault.message,
 		param: fault.param,
 		shortage: fault instanceof CreditFault ? fault.shortage : null,

@@ -6,20 +6,20 @@ import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import { setRateHeaders } from "../headers.ts";
 import { type ClaimedRequest, IDEMPOTENCY_HEADER } from "../idempotency/idempotency.ts";
-import { modelNameOf } from "../request-fields.ts";
-import { attempt } from "./attempt.ts";
+import { readModelName } from "../request-fields.ts";
+import { attemptModel } from "./attempt.ts";
 import type { Authenticate } from "./authenticate.ts";
 import { createContext, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
-import { assertServed, modelFor, routeFor } from "./model-for.ts";
-import { refuse, serveRoute } from "./serve-route.ts";
+import { assertServed, resolveModel, routeFor } from "./model-for.ts";
+import { refuseRequest, serveRoute } from "./serve-route.ts";
 
 /**
  * Serves all endpoints. Steps: authenticate → read → claim (with an `Idempotency-Key`) → admit (one synchronous block)
  * → send → relay → settle, or refuse. Only a claim queries Postgres. A caller within the process passes its own
  * `authenticate` and must read or cancel the answer's body, or abort. Never rejects.
  */
-export async function serve<
+export async function serveRequest<
 	Body extends RequestBody,
 	Input extends EndpointInput,
 	Reply extends CountedReply,
@@ -64,16 +64,22 @@ export async function serve<
 				held,
 				step?.bytes,
 			);
-			context.modelName = modelNameOf(body.value);
+			context.modelName = readModelName(body.value);
 			// A batch line names one model; its route was resolved when the batch was checked.
 			const route = line === undefined ? routeFor(catalog.current(), context.modelName, key.account) : undefined;
 			response = await (route === undefined
-				? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint, key.account))
+				? attemptModel(
+						deps,
+						endpoint,
+						context,
+						body,
+						resolveModel(catalog.current(), context.modelName, endpoint, key.account),
+					)
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {
 		if (!context.isAdmitted) held?.refused();
-		response = refuse(deps, context, error, endpoint.promptField);
+		response = refuseRequest(deps, context, error, endpoint.promptField);
 	} finally {
 		held?.release();
 	}
@@ -82,7 +88,7 @@ export async function serve<
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 
-/** A function of its own, because a closure in `serve` would keep its variables for every request. */
+/** A function of its own, because a closure in `serveRequest` would keep its variables for every request. */
 function attemptInTurn<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -95,12 +101,12 @@ function attemptInTurn<
 	body: Body,
 	route: Route,
 ): Promise<Response> {
-	return serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, body, model));
+	return serveRoute(deps, endpoint, context, route, (again, model) => attemptModel(deps, endpoint, again, body, model));
 }
 
-export type ServedEndpoint = ReturnType<typeof served>;
+export type ServedEndpoint = ReturnType<typeof servedEndpoint>;
 
-export function served<
+export function servedEndpoint<
 	Body extends RequestBody,
 	Input extends EndpointInput,
 	Reply extends CountedReply,
@@ -109,6 +115,6 @@ export function served<
 	return {
 		name: endpoint.name,
 		answer: (deps: ServeDeps, connection: Connection, authenticate?: Authenticate) =>
-			serve(deps, endpoint, connection, authenticate),
+			serveRequest(deps, endpoint, connection, authenticate),
 	};
 }

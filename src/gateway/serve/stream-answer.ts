@@ -1,11 +1,11 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
-import type { AnswerStream, Arrived, OutputChunk } from "../../upstream/call/stream-wire.ts";
+import type { AnswerStream, OutputChunk, ReadResult } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
-import { type Bill, endingOf } from "../bill/bill.ts";
+import { type Bill, endingForError } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
-import { faultOf, statusOf } from "../error-body.ts";
+import { faultStatus, toFault } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { callContext, type Exchange, logFields, type ServeDeps } from "./context.ts";
@@ -46,8 +46,8 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 			headers: answerHeaders(requestId, exchange.input.ignored, "text/event-stream; charset=utf-8"),
 		});
 	} catch (error) {
-		const fault = streaming.halted ?? faultOf(error);
-		if (!streaming.isOver) await streaming.settle(endingOf(error), statusOf(fault));
+		const fault = streaming.halted ?? toFault(error);
+		if (!streaming.isOver) await streaming.settle(endingForError(error), faultStatus(fault));
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		throw fault;
 	}
@@ -134,7 +134,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 			}
 			// Drops the chunks, so that memory is freed during the next read.
 			next = undefined;
-			let arrived: Arrived;
+			let arrived: ReadResult;
 			try {
 				// Awaits the runtime's own promise: a wrapper would be one more per event.
 				arrived = await upstream.arrives();
@@ -144,7 +144,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 			if (!streaming.isOver) next = upstream.take(arrived);
 		}
 	} catch (error) {
-		if (!streaming.isOver) await streaming.fail(endingOf(error), faultOf(error));
+		if (!streaming.isOver) await streaming.fail(endingForError(error), toFault(error));
 	}
 }
 
@@ -180,6 +180,6 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 	} catch (error) {
 		// Only this code closes the stream after its settlement.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
-		streaming.close(relay.fail(faultOf(error), bill, streaming.context.connection.language));
+		streaming.close(relay.fail(toFault(error), bill, streaming.context.connection.language));
 	}
 }

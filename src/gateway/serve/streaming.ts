@@ -4,9 +4,9 @@ import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Ending } from "../../ledger/event.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
-import { type Bill, coverExcess, NO_CHARGE, outcomeOf, settledBill } from "../bill/bill.ts";
+import { type Bill, coverExcess, createOutcome, NO_CHARGE, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
-import { CLIENT_LEFT_STATUS, statusOf, stoppingFault } from "../error-body.ts";
+import { CLIENT_LEFT_STATUS, faultStatus, stoppingFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
 import { Delivery } from "./delivery.ts";
@@ -122,7 +122,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		const pay = (): void => {
 			this.enter("settled");
 			this.#unlisten();
-			after(settledBill(deps.admission.settle(admitted, outcomeOf(bill, facts))));
+			after(settledBill(deps.admission.settle(admitted, createOutcome(bill, facts))));
 		};
 		const covered = ending === "shutdown" ? undefined : coverExcess(admitted, bill.cost);
 		if (covered === undefined) return void pay();
@@ -167,7 +167,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.halted = halted;
 		this.#hangUp();
 		if (this.state === "streaming") void this.fail("shutdown", halted);
-		else void this.settle("shutdown", statusOf(halted));
+		else void this.settle("shutdown", faultStatus(halted));
 	}
 
 	/** Ends a stream whose client does not read while a request waits for its place. */
@@ -197,7 +197,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 			code: fault.code,
 			detail: fault.private,
 		});
-		return this.settle(ending, statusOf(fault), (bill) =>
+		return this.settle(ending, faultStatus(fault), (bill) =>
 			this.close(relay.fail(fault, bill, context.connection.language)),
 		);
 	}

@@ -1,5 +1,5 @@
 import { Fault } from "../../base/fault.ts";
-import { passedBody } from "../../base/passed-body.ts";
+import { forwardBody } from "../../base/passed-body.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { AnswerMemory } from "../../upstream/call/answer-memory.ts";
 import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, UNREAD_TIMEOUT_S } from "../connection.ts";
@@ -45,7 +45,7 @@ export function createUnreadAnswers(deps: {
 		// Needed because a disconnect before the first read causes no other event.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release);
-		return passedBody(body as ReadableStream<Uint8Array>, release);
+		return forwardBody(body as ReadableStream<Uint8Array>, release);
 	}
 
 	return {

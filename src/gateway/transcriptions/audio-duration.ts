@@ -2,7 +2,7 @@ import { walkFlac } from "./recording/flac.ts";
 import { id3Bytes, walkMp3 } from "./recording/mp3.ts";
 import { walkMp4 } from "./recording/mp4.ts";
 import { walkOgg } from "./recording/ogg.ts";
-import { inconsistent, type Measured, runWalk, unsupported, type Walk } from "./recording/walk.ts";
+import { inconsistentFault, type Measured, runWalk, unsupportedFault, type Walk } from "./recording/walk.ts";
 import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
@@ -29,11 +29,11 @@ const TAGS_MAX = 16;
 
 export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	const { seconds, secondsMax, claimed } = await measured(file);
-	if (!(seconds > 0)) throw inconsistent("it contains no audio");
+	if (!(seconds > 0)) throw inconsistentFault("it contains no audio");
 	if (claimed !== undefined && isFarLess(claimed, seconds))
-		throw inconsistent(`it claims ${claimed.toFixed(1)} s but contains ${seconds.toFixed(1)} s of audio`);
-	if (isFarLess(seconds, secondsMax)) throw inconsistent("it contains more data than its frames");
-	if (!(secondsMax <= SECONDS_MAX)) throw unsupported("it is longer than 24 hours");
+		throw inconsistentFault(`it claims ${claimed.toFixed(1)} s but contains ${seconds.toFixed(1)} s of audio`);
+	if (isFarLess(seconds, secondsMax)) throw inconsistentFault("it contains more data than its frames");
+	if (!(secondsMax <= SECONDS_MAX)) throw unsupportedFault("it is longer than 24 hours");
 	const isPadded = claimed !== undefined && claimed < seconds && claimed > seconds - PADDING_S;
 	return {
 		secondsMax: wholeSeconds(Math.max(seconds, secondsMax)),
@@ -46,7 +46,7 @@ async function measured(file: Blob): Promise<Measured> {
 	try {
 		return await runWalk(file, walkRecording(file.size));
 	} catch (error) {
-		if (error instanceof RangeError) throw inconsistent("it is truncated");
+		if (error instanceof RangeError) throw inconsistentFault("it is truncated");
 		throw error;
 	}
 }
@@ -76,5 +76,5 @@ function* walkRecording(size: number): Walk {
 	if (text(0, 4) === "\x1aE\xdf\xa3") return yield* walkWebm(at, size);
 	// MP3. Skips only the first tag, as some decoders do.
 	if (at > 0 || (head[0] === 0xff && ((head[1] ?? 0) & 0xe0) === 0xe0)) return yield* walkMp3(firstTag, size);
-	throw unsupported("it is not FLAC, MP3, MP4, M4A, Ogg, WAV or WebM");
+	throw unsupportedFault("it is not FLAC, MP3, MP4, M4A, Ogg, WAV or WebM");
 }

@@ -5,7 +5,7 @@ import { measureText, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import { assertBody, honouredFields, optional, requestBody, shortText } from "../request-fields.ts";
+import { assertBody, nullish, requestBody, shortText, supportedFields } from "../request-fields.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 
 const TRANSCRIPTION_FORMATS = ["json", "text", "srt", "verbose_json", "vtt"] as const;
@@ -15,13 +15,13 @@ const Words = Type.Union([Word, Type.Array(Word, { maxItems: 16 })]);
 
 /** Text fields of POST /v1/audio/transcriptions; `name[]` is read as `name`. */
 export const TranscriptionRequestForm = requestBody({
-	response_format: optional(Type.Union(TRANSCRIPTION_FORMATS.map((format) => Type.Literal(format)))),
-	stream: optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
-	language: optional(Word),
+	response_format: nullish(Type.Union(TRANSCRIPTION_FORMATS.map((format) => Type.Literal(format)))),
+	stream: nullish(Type.Union([Type.Literal("true"), Type.Literal("false")])),
+	language: nullish(Word),
 	prompt: shortText(32_000),
-	temperature: optional(Type.String({ pattern: "^(0|1|0?\\.\\d{1,17}|[01]\\.\\d{1,17})$" })),
-	timestamp_granularities: optional(Words),
-	include: optional(Words),
+	temperature: nullish(Type.String({ pattern: "^(0|1|0?\\.\\d{1,17}|[01]\\.\\d{1,17})$" })),
+	timestamp_granularities: nullish(Words),
+	include: nullish(Words),
 });
 
 const check = TypeCompiler.Compile(TranscriptionRequestForm);
@@ -64,7 +64,7 @@ export function readTranscriptionRequest(form: FormData, body: Readonly<Record<s
 			param: "response_format",
 		});
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.transcription);
+	const { fields, ignored } = supportedFields(body, model, OWN_FIELDS.transcription);
 	return {
 		file: file as File,
 		fileName: safeName((file as File).name),

@@ -86,23 +86,23 @@ function objectOf({ input, model }: Exchange<TranscriptionInput>, reply: Transcr
 
 function textOf({ format }: TranscriptionInput, reply: TranscriptionReply): string | Generator<string> {
 	if (format === "text") return `${reply.text}\n`;
-	const segments = (reply.segments ?? []) as unknown as readonly Cue[];
+	const segments = (reply.segments ?? []) as unknown as readonly SubtitleCue[];
 	const cues = segments.length > 0 ? segments : [{ start: 0, end: reply.durationS ?? 0, text: reply.text }];
 	return format === "srt" ? srtOf(cues) : vttOf(cues);
 }
 
-export interface Cue {
+export interface SubtitleCue {
 	readonly start: number;
 	readonly end: number;
 	readonly text: string;
 }
 
-function* srtOf(cues: readonly Cue[]): Generator<string> {
+function* srtOf(cues: readonly SubtitleCue[]): Generator<string> {
 	for (const [at, { start, end, text }] of cues.entries())
 		yield `${at + 1}\n${timeOf(start, ",")} --> ${timeOf(end, ",")}\n${lineOf(text)}\n\n`;
 }
 
-function* vttOf(cues: readonly Cue[]): Generator<string> {
+function* vttOf(cues: readonly SubtitleCue[]): Generator<string> {
 	yield "WEBVTT\n\n";
 	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
 }

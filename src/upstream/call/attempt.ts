@@ -9,15 +9,15 @@ import type { ReportedUsage } from "../usage.ts";
 import { UpstreamFailure } from "./failure.ts";
 import { CallGuard, type GuardOptions } from "./guard.ts";
 import {
-	type Accepted,
+	type AcceptType,
 	assertAnswered,
 	type CallDeps,
-	discard,
-	isSentTogether,
+	cancelBody,
 	postUpstream,
 	reachable,
 	type Sender,
 	type UpstreamPost,
+	waitsForTick,
 } from "./post.ts";
 
 export interface CallContext {
@@ -55,7 +55,7 @@ export class Attempt implements GuardOptions, Sender {
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
 	#post: UpstreamPost | undefined;
-	#accept: Accepted = "application/json";
+	#accept: AcceptType = "application/json";
 	#response: Response | undefined;
 	#status: number | undefined;
 	#sent: CallTrace | undefined;
@@ -105,11 +105,11 @@ export class Attempt implements GuardOptions, Sender {
 	}
 
 	/** Sends the request. Returns a promise if it waits to be sent together with others of this event-loop turn. */
-	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
+	post(post: UpstreamPost, accept: AcceptType): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
 		this.#accept = accept;
-		return isSentTogether(post) ? this.#deps.tickBarrier() : undefined;
+		return waitsForTick(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
 	/** Sends in this step. Throws if the call was aborted since. Pass the response to `taken` first. */
@@ -181,6 +181,6 @@ export class Attempt implements GuardOptions, Sender {
 	#hangUp(): void {
 		this.guard.abort();
 		this.guard.end();
-		discard(this.#response);
+		cancelBody(this.#response);
 	}
 }

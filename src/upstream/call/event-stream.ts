@@ -3,10 +3,10 @@ import type { Clock } from "../../base/clock.ts";
 import { nextTurn } from "../../base/time-slice.ts";
 import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
-import { died, failed, type UpstreamFailure } from "./failure.ts";
-import { beginsEvents, type OpenedBody, openBody, readText, sourceOf } from "./read-answer.ts";
+import { crashFailure, serverFailure, type UpstreamFailure } from "./failure.ts";
+import { beginsEvents, bodySource, type OpenedBody, openBody, readText } from "./read-answer.ts";
 import { SseReader } from "./sse-reader.ts";
-import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
+import type { AnswerStream, OutputChunk, ReadResult, StreamWire } from "./stream-wire.ts";
 
 /** Time after the end marker in which the body must end; else the connection is closed. */
 const DRAIN_MS = 1_000;
@@ -22,7 +22,7 @@ const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
 
-const NO_MORE: Arrived = { done: true };
+const NO_MORE: ReadResult = { done: true };
 const NOTHING: readonly never[] = [];
 
 /** "over": the upstream's answer has ended, failed, or was closed by the gateway. */
@@ -79,7 +79,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (this.#state === "opening") this.#enter("streaming");
 	}
 
-	arrives(): Promise<Arrived> {
+	arrives(): Promise<ReadResult> {
 		if (this.#failure !== undefined) return Promise.reject(this.#failure);
 		if (this.#state === "over") return Promise.resolve(NO_MORE);
 		const { guard } = this.#attempt;
@@ -103,7 +103,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 
 	async next(): Promise<readonly Chunk[] | null> {
 		for (;;) {
-			let arrived: Arrived;
+			let arrived: ReadResult;
 			try {
 				arrived = await this.arrives();
 			} catch (error) {
@@ -114,7 +114,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		}
 	}
 
-	take(arrived: Arrived): readonly Chunk[] | null | undefined {
+	take(arrived: ReadResult): readonly Chunk[] | null | undefined {
 		if (arrived === NO_MORE) return null;
 		const { done, value } = arrived;
 		try {
@@ -129,7 +129,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 			payloads.length = 0;
 			if (this.#failure === undefined) {
 				if (this.#reader.ended() || (done && this.#reader.finished())) this.#finish(done);
-				else if (done) this.#broke(died("the stream ended without its end"));
+				else if (done) this.#broke(crashFailure("the stream ended without its end"));
 			}
 			if (chunks.length > 0) return this.#delivered(chunks);
 			if (this.#failure !== undefined) throw this.#failure;
@@ -160,7 +160,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		this.#source?.cancel().catch(() => {});
 	}
 
-	async #step(): Promise<Arrived> {
+	async #step(): Promise<ReadResult> {
 		await nextTurn();
 		const all = this.#waiting;
 		this.#waiting = (all?.byteLength ?? 0) > STEP_BYTES ? all?.subarray(STEP_BYTES) : undefined;
@@ -173,9 +173,9 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
-		if (response.body === null) throw died("an answer without a body");
+		if (response.body === null) throw crashFailure("an answer without a body");
 		const isEvents = (response.headers.get("content-type") ?? "").includes("event-stream");
-		const opened = isEvents ? { source: sourceOf(response), first: undefined } : await openBody(response);
+		const opened = isEvents ? { source: bodySource(response), first: undefined } : await openBody(response);
 		if (isEvents || beginsEvents(opened)) {
 			this.open(opened);
 			attempt.handedOver();
@@ -190,7 +190,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 
 	#counted(bytes: Uint8Array = NO_BYTES): Uint8Array {
 		this.#streamBytes += bytes.byteLength;
-		if (this.#streamBytes > this.#bytesMax) throw failed("a stream beyond the limit");
+		if (this.#streamBytes > this.#bytesMax) throw serverFailure("a stream beyond the limit");
 		return bytes;
 	}
 
@@ -248,7 +248,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	 * Decides whether an answer without an end marker is complete, since some servers never send one. It is complete after
 	 * its finish, whatever ends the connection: silence, or a close with or without usage.
 	 */
-	brokeOff(error: unknown): Arrived {
+	brokeOff(error: unknown): ReadResult {
 		const { kind } = this.#attempt.guard.failureOf(error);
 		const isEnd = (kind === "died" || kind === "timeout") && this.#reader.finished();
 		if (this.#state !== "streaming" || !isEnd) throw this.#broke(error);

@@ -55,21 +55,21 @@ export class UpstreamFailure extends Error {
 }
 
 /** Failure for a response that cannot be read; another replica may do better. */
-export function unreadable(detail: string): UpstreamFailure {
+export function unreadableAnswer(detail: string): UpstreamFailure {
 	return new UpstreamFailure("unreadable", { private: detail });
 }
 
-export function died(detail: string): UpstreamFailure {
+export function crashFailure(detail: string): UpstreamFailure {
 	return new UpstreamFailure("died", { private: detail });
 }
 
 /** Failure for a response that reports an error or exceeds a limit. */
-export function failed(detail: string): UpstreamFailure {
+export function serverFailure(detail: string): UpstreamFailure {
 	return new UpstreamFailure("failed", { private: detail });
 }
 
 /** Failure for a wait that ends because this process stops. */
-export function stopping(cause?: unknown): UpstreamFailure {
+export function stoppingFailure(cause?: unknown): UpstreamFailure {
 	return new UpstreamFailure("stopping", { private: "the process stops", cause });
 }
 
@@ -222,7 +222,7 @@ export function failureOfError(value: unknown): UpstreamFailure {
  * True if the body is an error, nested or flat: `"object": "error"`, or a `message` without an answer. Some servers add
  * `"error": null`, `"error": ""` or `"message": "Success"` to each answer.
  */
-export function isError(body: JsonObject): boolean {
+export function isErrorBody(body: JsonObject): boolean {
 	if (body.error || body.object === "error") return true;
 	const isAnswer = typeof body.text === "string" || [body.choices, body.data, body.results].some(Array.isArray);
 	return typeof body.message === "string" && !isAnswer;
@@ -232,7 +232,7 @@ export function isError(body: JsonObject): boolean {
 const RETRY_AFTER_S_MAX = 60;
 
 /** Seconds of `retry-after`, given as number or date (by the server's clock); undefined if there is none. */
-export function retryAfterOf(headers: Headers): number | undefined {
+export function readRetryAfter(headers: Headers): number | undefined {
 	const said = headers.get("retry-after") ?? "";
 	const date = (Date.parse(said) - Date.parse(headers.get("date") ?? "")) / 1000;
 	const seconds = said.trim() === "" ? Number.NaN : Number.isNaN(Number(said)) ? date : Number(said);

@@ -4,7 +4,7 @@ import { createLongRunWatch } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
-import { connectionCode, isRefused, stopping, UpstreamFailure } from "./failure.ts";
+import { connectionCode, isRefused, stoppingFailure, UpstreamFailure } from "./failure.ts";
 
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
@@ -183,7 +183,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	failureOf(error: unknown): UpstreamFailure {
 		if (error instanceof UpstreamFailure) return error;
 		const cause = this.#cause;
-		if (cause === "stopping") return stopping(error);
+		if (cause === "stopping") return stoppingFailure(error);
 		if (cause === "aborted") return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
 		if (cause === "unreachable")
 			return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });

@@ -7,7 +7,7 @@ import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { AnswerMemory } from "./answer-memory.ts";
-import { retryAfterOf, unreadable } from "./failure.ts";
+import { readRetryAfter, unreadableAnswer } from "./failure.ts";
 import type { OpenCalls } from "./guard.ts";
 import { readBytes } from "./read-answer.ts";
 
@@ -30,7 +30,7 @@ export interface UpstreamPost {
 	readonly body: string | FormData;
 }
 
-export type Accepted = "application/json" | "text/event-stream";
+export type AcceptType = "application/json" | "text/event-stream";
 
 export interface Sender {
 	readonly replica: Replica;
@@ -47,7 +47,7 @@ const ERROR_BYTES_MAX = 64 * 1024;
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
 /** True if the request waits for others of its event-loop turn and is sent with them. */
-export function isSentTogether({ body }: UpstreamPost): boolean {
+export function waitsForTick({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 
@@ -55,7 +55,12 @@ export function isSentTogether({ body }: UpstreamPost): boolean {
  * Sends in this step. Does not follow redirects, which would send prompt and key to another address. Ignores the proxy
  * settings of the environment.
  */
-export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost, accept: Accepted): Promise<Response> {
+export function postUpstream(
+	deps: CallDeps,
+	sender: Sender,
+	post: UpstreamPost,
+	accept: AcceptType,
+): Promise<Response> {
 	const spec = sender.replica.spec();
 	const common = commonHeaders(spec, accept);
 	const { traceHeaders } = sender;
@@ -97,9 +102,9 @@ function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
 	return address;
 }
 
-const COMMON = new WeakMap<UpstreamSpec, Partial<Record<Accepted, Headers>>>();
+const COMMON = new WeakMap<UpstreamSpec, Partial<Record<AcceptType, Headers>>>();
 
-function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
+function commonHeaders(spec: UpstreamSpec, accept: AcceptType): Headers {
 	let known = COMMON.get(spec);
 	if (known === undefined) {
 		known = {};
@@ -144,7 +149,7 @@ export async function reachable(
 /** Throws, or rejects with, the failure for a status other than 200 and 201 or for a compressed answer. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
 	if (response.status !== 200 && response.status !== 201) return failWithItsText(response, replica);
-	if (encodingOf(response) !== "identity") throw unreadable("an answer in an encoding that was not requested");
+	if (encodingOf(response) !== "identity") throw unreadableAnswer("an answer in an encoding that was not requested");
 	return undefined;
 }
 
@@ -155,7 +160,7 @@ function encodingOf({ headers }: Response): string {
 async function failWithItsText(response: Response, replica: Replica): Promise<never> {
 	const text = await errorTextOf(response).catch(() => "");
 	const failure = replica.dialect.failureOfStatus(response.status, text);
-	if (failure.kind === "busy") failure.retryAfterS = retryAfterOf(response.headers);
+	if (failure.kind === "busy") failure.retryAfterS = readRetryAfter(response.headers);
 	throw failure;
 }
 
@@ -174,6 +179,6 @@ async function errorTextOf(response: Response): Promise<string> {
 }
 
 /** Cancels an unread body, to free its connection and memory. */
-export function discard(response: Response | undefined): void {
+export function cancelBody(response: Response | undefined): void {
 	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
 }

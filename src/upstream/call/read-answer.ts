@@ -22,13 +22,13 @@ export interface OpenedBody {
 	readonly first: Uint8Array | undefined;
 }
 
-export function sourceOf(response: Response): OpenedBody["source"] {
+export function bodySource(response: Response): OpenedBody["source"] {
 	return (response.body ?? new Blob().stream()).getReader() as OpenedBody["source"];
 }
 
 /** Reads the first bytes of a body. They show whether it consists of events. */
 export async function openBody(response: Response): Promise<OpenedBody> {
-	const source = sourceOf(response);
+	const source = bodySource(response);
 	const { value } = await source.read();
 	return { source, first: value };
 }
@@ -80,7 +80,7 @@ export async function readBytes(
 		// Must precede reading: once that starts, the runtime buffers two megabytes.
 		if (room) await room;
 	}
-	const source = opened?.source ?? sourceOf(response);
+	const source = opened?.source ?? bodySource(response);
 	for (let value = opened?.first ?? (await source.read()).value; value; value = (await source.read()).value) {
 		length += value.byteLength;
 		if (length > bytesMax) {

@@ -17,7 +17,7 @@ const YIELDS_MAX = 3;
 const NONE: ReadonlySet<Replica> = new Set();
 const NOTHING_FAILED: readonly Failed[] = [];
 
-export interface Tries<Came, Result = Came> {
+export interface RequestTries<Came, Result = Came> {
 	/** Sends the request. May reject only if nothing was delivered. `asked` aborts when a request needs the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
 	came(came: Came): Result;
@@ -35,7 +35,7 @@ export async function withReplays<Came, Result>(
 	pool: Pool,
 	log: Log,
 	context: CallContext,
-	tries: Tries<Came, Result>,
+	tries: RequestTries<Came, Result>,
 ): Promise<Result> {
 	const { routed, signal, accountId, patient = false } = context;
 	let failed: readonly Failed[] = NOTHING_FAILED;

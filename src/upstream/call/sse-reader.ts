@@ -1,6 +1,6 @@
 /** Parses server-sent events from an untrusted server. Works on bytes, because a piece may end within a character. */
 import { asObject, hasTooMuch, type JsonObject, withExactArguments } from "../wire-value.ts";
-import { died, failed, type UpstreamFailure } from "./failure.ts";
+import { crashFailure, serverFailure, type UpstreamFailure } from "./failure.ts";
 
 const EVENT_BYTES_MAX = 1024 * 1024;
 
@@ -135,7 +135,7 @@ function lineBreak(view: Buffer, from: number): number {
 }
 
 function tooLong(): UpstreamFailure {
-	return failed("a line or an event of the stream passes the limit");
+	return serverFailure("a line or an event of the stream passes the limit");
 }
 
 const END_MARKER = "[DONE]";
@@ -145,14 +145,14 @@ export function isEndMarker(payload: string): boolean {
 }
 
 export function parseEvent(payload: string): JsonObject {
-	if (hasTooMuch(payload)) throw died("an event with too much structure");
+	if (hasTooMuch(payload)) throw crashFailure("an event with too much structure");
 	let value: unknown;
 	try {
 		value = withExactArguments(JSON.parse(payload), payload);
 	} catch {
-		throw died("an event that is not JSON");
+		throw crashFailure("an event that is not JSON");
 	}
 	const event = asObject(value);
-	if (event === undefined) throw died("an event that is not an object");
+	if (event === undefined) throw crashFailure("an event that is not an object");
 	return event;
 }

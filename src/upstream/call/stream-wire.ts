@@ -13,7 +13,7 @@ export interface StreamReader<Chunk> {
 	usageIsFinal(): boolean;
 }
 
-export interface Arrived {
+export interface ReadResult {
 	readonly done: boolean;
 	readonly value?: Uint8Array | undefined;
 }
@@ -47,11 +47,11 @@ export interface AnswerStream<Chunk> {
 	 * Together with `take` does what `next` does, with one promise less. Its result goes to `take`, its rejection to
 	 * `brokeOff`.
 	 */
-	arrives(): Promise<Arrived>;
+	arrives(): Promise<ReadResult>;
 	/** Returns what `next` would, or undefined if `arrives` must be called again. */
-	take(arrived: Arrived): readonly Chunk[] | null | undefined;
+	take(arrived: ReadResult): readonly Chunk[] | null | undefined;
 	/** Returns the end, for `take`, if the answer is complete; otherwise throws the failure. */
-	brokeOff(error: unknown): Arrived;
+	brokeOff(error: unknown): ReadResult;
 	/** Newest usage record. Final after `next` returned null; before, some dialects report a running count. */
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;

@@ -9,8 +9,8 @@ import { Attempt, type CallContext } from "./attempt.ts";
 import { EventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
-import { type Tries, withReplays } from "./replay.ts";
-import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
+import { type RequestTries, withReplays } from "./replay.ts";
+import type { AnswerStream, OutputChunk, ReadResult, StreamWire } from "./stream-wire.ts";
 
 export interface StreamCall<Chunk> {
 	readonly context: CallContext;
@@ -31,7 +31,9 @@ interface AnswerStreamOptions<Chunk> {
 }
 
 /** Sends the request in this step if a place is free. A class, because there is one per open stream. */
-export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
+export class ReplayedStream<Chunk extends OutputChunk>
+	implements AnswerStream<Chunk>, RequestTries<readonly Chunk[] | null>
+{
 	readonly #deps: CallDeps;
 	/** Undefined once the answer has started: the request is not sent again. */
 	#options: AnswerStreamOptions<Chunk> | undefined;
@@ -89,15 +91,15 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		return first ?? this.#opened().next();
 	}
 
-	arrives(): Promise<Arrived> {
+	arrives(): Promise<ReadResult> {
 		return this.#opened().arrives();
 	}
 
-	take(arrived: Arrived): readonly Chunk[] | null | undefined {
+	take(arrived: ReadResult): readonly Chunk[] | null | undefined {
 		return this.#opened().take(arrived);
 	}
 
-	brokeOff(error: unknown): Arrived {
+	brokeOff(error: unknown): ReadResult {
 		return this.#opened().brokeOff(error);
 	}
 

@@ -8,7 +8,7 @@ import { asObject, parseJson } from "../wire-value.ts";
 import type { AnswerRead } from "./answer-memory.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
 import { EventStream, type EventsOwner } from "./event-stream.ts";
-import { failed, isError, UpstreamFailure, unreadable } from "./failure.ts";
+import { isErrorBody, serverFailure, UpstreamFailure, unreadableAnswer } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
 import {
 	ANSWER_BYTES_MAX,
@@ -20,7 +20,7 @@ import {
 	readLong,
 	SHORT_BYTES,
 } from "./read-answer.ts";
-import type { Tries } from "./replay.ts";
+import type { RequestTries } from "./replay.ts";
 import type { Gathering } from "./stream-wire.ts";
 
 export interface UnaryPost<Answer> extends UpstreamPost {
@@ -48,7 +48,7 @@ export interface UnaryCall<Reply extends CountedReply> {
 	dropLimit?(): boolean;
 }
 
-export interface ReplyOf<Reply> {
+export interface ReplicaReply<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
 	/** Length of the JSON in bytes if it was long, else 0. */
@@ -59,7 +59,7 @@ export interface ReplyOf<Reply> {
  * Calls for one request; the total deadline starts now. As a PostSender it sends to the replica of the present attempt.
  * A class, because there is one per request.
  */
-export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, ReplyOf<Reply>>, PostSender {
+export class UnaryTries<Reply extends CountedReply> implements RequestTries<Reply, ReplicaReply<Reply>>, PostSender {
 	readonly #deps: CallDeps;
 	readonly #limits: () => ServiceLimits;
 	readonly #call: UnaryCall<Reply>;
@@ -85,7 +85,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		return this.#call.run(this, ticket.replica);
 	}
 
-	came(reply: Reply): ReplyOf<Reply> {
+	came(reply: Reply): ReplicaReply<Reply> {
 		const attempt = this.#underWay();
 		this.#release();
 		// A short call has no listener for the abort, so it is noticed here.
@@ -139,9 +139,9 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		}
 		if (parsed === undefined && gather !== undefined && opened !== undefined && beginsEvents(opened))
 			return this.#gathered(attempt, opened, gather(), bytesMax);
-		if (parsed === undefined) throw unreadable("an answer that is not JSON");
+		if (parsed === undefined) throw unreadableAnswer("an answer that is not JSON");
 		const object = asObject(parsed);
-		if (object !== undefined && isError(object)) throw dialect.failureOfError(object);
+		if (object !== undefined && isErrorBody(object)) throw dialect.failureOfError(object);
 		return read(parsed, response.headers, dialect);
 	}
 
@@ -159,7 +159,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		let taken = 0;
 		for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
 			for (const chunk of chunks) bytes += gathering.add(chunk);
-			if (bytes > bytesMax) throw failed("an answer beyond the limit");
+			if (bytes > bytesMax) throw serverFailure("an answer beyond the limit");
 			if (bytes - taken <= SHORT_BYTES) continue;
 			const room = this.#take(bytes - taken, guard.signal);
 			this.#longBytes += bytes - taken;

@@ -72,7 +72,7 @@ export function newOtherFields(): OtherFields {
 }
 
 /** Reads the fields of an event or of a complete answer. True if `sources` changed. */
-export function noteAbout(soFar: OtherFields, event: JsonObject): boolean {
+export function updateOtherFields(soFar: OtherFields, event: JsonObject): boolean {
 	for (const [name, read] of ABOUT_READERS) {
 		const raw = event[name];
 		if (raw === undefined || raw === null || raw === soFar.about?.[name]) continue;
@@ -91,9 +91,9 @@ export function noteAbout(soFar: OtherFields, event: JsonObject): boolean {
 
 const NOTHING_SAID = {};
 
-export function aboutOf(body: JsonObject): { about?: AnswerFields; sources?: AnswerFields } {
+export function readOtherFields(body: JsonObject): { about?: AnswerFields; sources?: AnswerFields } {
 	const soFar = newOtherFields();
-	noteAbout(soFar, body);
+	updateOtherFields(soFar, body);
 	const { about, sources } = soFar;
 	if (about === undefined && sources === undefined) return NOTHING_SAID;
 	return { ...(about === undefined ? {} : { about }), ...(sources === undefined ? {} : { sources }) };

@@ -4,7 +4,7 @@ import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { PostSender, UnaryCall, UnaryPost } from "../call/unary.ts";
 import { gatherText } from "../gathered.ts";
-import { type GenerationRequest, generationText, joinReplies, seedOf } from "../generation-request.ts";
+import { fieldsForChoice, type GenerationRequest, generationText, joinReplies } from "../generation-request.ts";
 import type { Prompt } from "../prompt.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
@@ -98,7 +98,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	async #oneByOne(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {
-			const body = generationText(replica, { ...this, n: 1, fields: seedOf(this.fields, index) }, false);
+			const body = generationText(replica, { ...this, n: 1, fields: fieldsForChoice(this.fields, index) }, false);
 			replies.push(await ask.post({ path: PATH, body, read: readWhole, gather: gatherOne }));
 		}
 		return joinReplies(replies, this.n);

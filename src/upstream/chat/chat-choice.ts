@@ -1,5 +1,5 @@
 /** Copies the choices of a chat answer by a list of allowed fields. Drops rendered prompts, token ids and paths. */
-import { failed, unreadable } from "../call/failure.ts";
+import { serverFailure, unreadableAnswer } from "../call/failure.ts";
 import { asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
 import { MESSAGE_READERS } from "./answer-fields.ts";
 import { annotations } from "./answer-values.ts";
@@ -59,7 +59,7 @@ export function rebuildChoice(
 	const choice = asObject(raw);
 	const source = asObject(choice?.message);
 	if (choice === undefined || source === undefined) {
-		throw unreadable("a choice without a message");
+		throw unreadableAnswer("a choice without a message");
 	}
 	const message: Record<string, unknown> = {
 		role: "assistant",
@@ -71,7 +71,7 @@ export function rebuildChoice(
 	addOthers(message, source, progress);
 	const reason = finishReason(choice.finish_reason) ?? (counted ? "stop" : null);
 	const finish = agreeing(reason, progress);
-	if (finish === null) throw failed("a choice without a finish reason");
+	if (finish === null) throw serverFailure("a choice without a finish reason");
 	return {
 		index: asCount(choice.index, CHOICES_MAX - 1) ?? place,
 		message,
@@ -106,7 +106,7 @@ export function finishReason(value: unknown): FinishReason | null {
 		case "cancelled":
 		case "error":
 		case "insufficient_system_resource":
-			throw failed(`finish reason "${reason}"`);
+			throw serverFailure(`finish reason "${reason}"`);
 		default:
 			// Other names of an ordinary end, such as `eos_token` and `stop_sequence`.
 			return "stop";

@@ -1,9 +1,9 @@
 import { createTimeSlice } from "../../base/time-slice.ts";
-import { isError, unreadable } from "../call/failure.ts";
+import { isErrorBody, unreadableAnswer } from "../call/failure.ts";
 import type { Dialect } from "../dialects.ts";
 import { usageOfAnswer } from "../usage.ts";
 import { asArray, asObject, asObjects, type JsonObject } from "../wire-value.ts";
-import { aboutOf } from "./answer-fields.ts";
+import { readOtherFields } from "./answer-fields.ts";
 import type { ChatChoice, ChatChunk, ChatChunkChoice, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";
@@ -14,11 +14,11 @@ export function readChatReply(
 	logprobsOf: (value: unknown) => JsonObject | null = rebuildLogprobs,
 ): ChatReply {
 	const body = asObject(parsed);
-	if (body === undefined) throw unreadable("an answer that is no JSON object");
-	if (isError(body)) throw dialect.failureOfError(body);
+	if (body === undefined) throw unreadableAnswer("an answer that is no JSON object");
+	if (isErrorBody(body)) throw dialect.failureOfError(body);
 	const rawChoices = asArray(body.choices);
-	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("an answer without choices");
-	if (rawChoices.length > CHOICES_MAX) throw unreadable("an answer with too many choices");
+	if (rawChoices === undefined || rawChoices.length === 0) throw unreadableAnswer("an answer without choices");
+	if (rawChoices.length > CHOICES_MAX) throw unreadableAnswer("an answer with too many choices");
 	const usage = usageOfAnswer(body, dialect.reasoningTokens);
 	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
@@ -29,7 +29,7 @@ export function readChatReply(
 		outputBytes += progress.outputBytes;
 	}
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
-	return { choices, usage: partial ? undefined : usage, outputBytes, ...aboutOf(body) };
+	return { choices, usage: partial ? undefined : usage, outputBytes, ...readOtherFields(body) };
 }
 
 /** Like `readChatReply`, for large answers: copies `logprobs` in time slices. */

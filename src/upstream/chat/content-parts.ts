@@ -1,4 +1,4 @@
-import { failed } from "../call/failure.ts";
+import { serverFailure } from "../call/failure.ts";
 import { asArray, asObject, asText, type JsonObject } from "../wire-value.ts";
 
 /** Texts of a `content` in any of its formats. */
@@ -15,7 +15,7 @@ const PARTS_MAX = 10_000;
 export function readContentParts(content: unknown): Content {
 	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };
 	const parts = asArray(content) ?? [content];
-	if (parts.length > PARTS_MAX) throw failed("a content in too many parts");
+	if (parts.length > PARTS_MAX) throw serverFailure("a content in too many parts");
 	for (const part of parts) readPart(part, read);
 	return read;
 }
@@ -42,7 +42,7 @@ function readPart(value: unknown, into: Content): void {
 			into.references.push(part);
 			return;
 		default:
-			throw failed("a part of the content of a kind that is not known");
+			throw serverFailure("a part of the content of a kind that is not known");
 	}
 }
 

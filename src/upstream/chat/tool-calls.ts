@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { failed } from "../call/failure.ts";
+import { serverFailure } from "../call/failure.ts";
 import { asCount, asObject, asText, filledText, type JsonObject } from "../wire-value.ts";
 import { TOOL_CALL_READERS } from "./answer-fields.ts";
 
@@ -71,7 +71,7 @@ export class ToolCalls {
 		const known = this.#known(index, id);
 		const others = othersOfCall(raw);
 		if (this.#opens(known, index, id, filledText(body.name))) {
-			if (this.#calls.length === CALLS_MAX) throw failed("an answer with too many tool calls");
+			if (this.#calls.length === CALLS_MAX) throw serverFailure("an answer with too many tool calls");
 			const call = new StreamedCall(index, id, custom !== undefined);
 			const own = id === undefined || id === known?.id ? newId("call") : id;
 			const part = { name: "", ...partOf(body, call, count) };

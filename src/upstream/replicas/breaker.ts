@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { createStates } from "../../base/states.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { type CallOutcome, createCallOutcomes, isProved, type Outcome } from "./call-outcomes.ts";
+import { type CallOutcome, createCallOutcomes, isOwnFailure, type Outcome } from "./call-outcomes.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 
@@ -126,7 +126,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		const trial = states.is("half_open");
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
 		const failures = outcomes.failuresInRow();
-		const provedInRow = failures.filter(isProved);
+		const provedInRow = failures.filter(isOwnFailure);
 		const provedMostly = trial ? [] : outcomes.provedMostly(limits().breakerFailureShare);
 		const proved = provedInRow.length >= enough ? provedInRow : provedMostly;
 		if (proved.length > 0 && !isOfFew(proved)) {

@@ -85,7 +85,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
 		/** The replica's own failures, if they are at least this share of a full window; else none. */
 		provedMostly(share: number): readonly Outcome[] {
-			const proved = failuresFrom(share).filter(isProved);
+			const proved = failuresFrom(share).filter(isOwnFailure);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
 		/** All failures of a full window, if they are at least this share and several accounts have some; else none. */
@@ -98,7 +98,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	};
 }
 
-export function isProved({ verdict }: Outcome): boolean {
+export function isOwnFailure({ verdict }: Outcome): boolean {
 	return verdict === "failed";
 }
 

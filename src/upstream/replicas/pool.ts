@@ -10,11 +10,11 @@ import { createPatientCalls, type PlaceWatcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
 	areAllTaken,
+	countPlaces,
 	createReplicaChoice,
 	isAnyUsable,
 	lastAnswerAtMs,
 	noneUsable,
-	placesOf,
 	RETRY_AFTER_S_MIN,
 } from "./replica-choice.ts";
 import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner, type Waiter } from "./ticket.ts";
@@ -90,7 +90,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	/** True if only the reserve is left. */
 	function isReserveLeft(): boolean {
-		const places = placesOf(replicas);
+		const places = countPlaces(replicas);
 		return limits().accountShare < 1 && places - allHeld <= Math.floor(places * RESERVE);
 	}
 
@@ -99,7 +99,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		const { accountShare } = limits();
 		const places = held.of(accountId);
 		if (places === 0 || accountShare === 1) return false;
-		return isReserveLeft() || places >= Math.max(1, Math.floor(placesOf(replicas) * accountShare));
+		return isReserveLeft() || places >= Math.max(1, Math.floor(countPlaces(replicas) * accountShare));
 	}
 
 	function choose(wanted: AcquireOptions): Replica | undefined {

@@ -121,7 +121,7 @@ function mixed(bits: number): number {
 }
 
 /** Number of places, free or occupied. */
-export function placesOf(replicas: readonly Replica[]): number {
+export function countPlaces(replicas: readonly Replica[]): number {
 	let all = 0;
 	for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
 	return all;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { dialectOf } from "../dialects.ts";
+import { findDialect } from "../dialects.ts";
 import type { ReportedUsage } from "../usage.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
@@ -51,7 +51,7 @@ export function createReplica(
 ) {
 	const { clock } = deps;
 	const { alias, modelId } = options;
-	let server = { spec: options.spec, dialect: dialectOf(options.spec) };
+	let server = { spec: options.spec, dialect: findDialect(options.spec) };
 	const counts = { refused: 0, contradictions: 0, promptTokens: 0, cachedTokens: 0 };
 	const prefill = createPrefill(clock, entriesFor(1));
 	let inFlight = 0;
@@ -91,7 +91,7 @@ export function createReplica(
 		spec: (): UpstreamSpec => server.spec,
 		/** Applies changed settings; the address is the same. */
 		configure(changed: UpstreamSpec) {
-			server = { spec: changed, dialect: dialectOf(changed) };
+			server = { spec: changed, dialect: findDialect(changed) };
 		},
 		/** True if it serves some account, even if it is full now. */
 		takesCalls: takes,

@@ -11,8 +11,8 @@ import batchPython from "../snippets/batch.py" with { type: "text" };
 import changeJavascript from "../snippets/change.mjs" with { type: "text" };
 import changePython from "../snippets/change.py" with { type: "text" };
 import { chatSnippets, KEY_VARIABLE } from "../snippets/chat.ts";
-import { ToolSteps, useToolFacts } from "../snippets/tool-choice.tsx";
-import { filled, TOOLS } from "../snippets/tools.ts";
+import { ToolSteps, useToolValues } from "../snippets/tool-choice.tsx";
+import { fillSnippet, TOOLS } from "../snippets/tools.ts";
 import webhookJavascript from "../snippets/webhook.mjs" with { type: "text" };
 import webhookPython from "../snippets/webhook.py" with { type: "text" };
 import { t } from "../texts.tsx";
@@ -26,7 +26,7 @@ export type DocsNode =
 	  };
 
 /** Splits a page into passages, one per heading. Text before the first heading belongs to the title. */
-export function passagesOf(nodes: readonly DocsNode[], to: string, title: string) {
+export function splitPassages(nodes: readonly DocsNode[], to: string, title: string) {
 	const passages = [{ to, heading: title, text: title }];
 	for (const node of nodes) {
 		const text = textOf(node);
@@ -106,7 +106,7 @@ const PARTS: Readonly<Record<string, () => ReactNode>> = {
 };
 
 function ChatSnippets({ stream }: { stream: boolean }) {
-	const { baseUrl, model, question } = useToolFacts();
+	const { baseUrl, model, question } = useToolValues();
 	return (
 		<CodeTabs snippets={chatSnippets({ baseUrl, model, messages: [{ role: "user", content: question }], stream })} />
 	);
@@ -116,13 +116,13 @@ function FileTabs({ files }: { files: Readonly<Record<string, string>> }) {
 	const { config } = useSession();
 	const snippets = Object.entries(files).map(([label, file]) => ({
 		label,
-		code: filled(file, { baseUrl: config.baseUrl }),
+		code: fillSnippet(file, { baseUrl: config.baseUrl }),
 	}));
 	return <CodeTabs snippets={snippets} />;
 }
 
 function AllTools() {
-	const facts = useToolFacts();
+	const facts = useToolValues();
 	return TOOLS.map((tool) => (
 		<section key={tool.id}>
 			<h2>{tool.name}</h2>

@@ -6,7 +6,7 @@ import { SearchField } from "../parts/fields.tsx";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import { ApiReference } from "./api-reference.tsx";
-import { type DocsNode, DocsText, passagesOf } from "./docs-text.tsx";
+import { type DocsNode, DocsText, splitPassages } from "./docs-text.tsx";
 
 const TITLES = {
 	"quick-start": t("Quick start"),
@@ -62,7 +62,7 @@ function DocsSearch({ texts }: { texts: Texts }) {
 	useEffect(focusHeading, []);
 	const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
 	const has = (text: string) => words.every((word) => text.toLowerCase().includes(word));
-	const found = SECTIONS.flatMap((id) => passagesOf(id === "api" ? [] : texts[id], pathOf(id), TITLES[id]))
+	const found = SECTIONS.flatMap((id) => splitPassages(id === "api" ? [] : texts[id], pathOf(id), TITLES[id]))
 		.filter(({ heading, text }) => has(heading + text))
 		.sort((one, other) => Number(has(other.heading)) - Number(has(one.heading)))
 		.slice(0, 12);

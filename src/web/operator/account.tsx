@@ -9,7 +9,7 @@ import { BalanceFigures } from "../parts/balance-figures.tsx";
 import { FenceNotice } from "../parts/dialog.tsx";
 import { CheckField, SearchField, TextField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { DetailList, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Problem, Reading } from "../parts/problem.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
@@ -185,7 +185,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 			</Panel>
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Account")}>
-					<Facts
+					<DetailList
 						of={{
 							[t("Email")]: account.email,
 							[t("State")]: <State value={account.state} />,

@@ -1,6 +1,6 @@
 import type { UsageFilter } from "../api.ts";
-import { client, dataOf } from "../client.ts";
-import { given, queryText } from "../http.ts";
+import { client, unwrap } from "../client.ts";
+import { omitUndefined, queryText } from "../http.ts";
 import type { Answer, Item } from "../views.ts";
 
 const operator = client.operator;
@@ -10,42 +10,42 @@ export type RevenueFilter = ServiceFilter & { readonly group: "model" | "account
 export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
 
 export const operatorApi = {
-	revenue: (filter: RevenueFilter) => dataOf(operator.revenue.get({ query: given(filter) })),
+	revenue: (filter: RevenueFilter) => unwrap(operator.revenue.get({ query: omitUndefined(filter) })),
 	revenueCsvAddress: (filter: RevenueFilter) => `/api/console/operator/revenue.csv${queryText(filter)}`,
-	figures: (filter: ServiceFilter) => dataOf(operator.figures.get({ query: given(filter) })),
-	service: (filter: ServiceFilter) => dataOf(operator.service.get({ query: given(filter) })),
-	summary: () => dataOf(operator.summary.get()),
-	accounts: (q: string, after: After) => dataOf(operator.accounts.get({ query: given({ q, after }) })),
-	account: (id: string) => dataOf(operator.accounts({ id }).get()),
-	view: (id: string) => dataOf(operator.accounts({ id }).view.post({})),
-	suspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).suspend.post({ reason })),
-	unsuspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).unsuspend.post({ reason })),
+	figures: (filter: ServiceFilter) => unwrap(operator.figures.get({ query: omitUndefined(filter) })),
+	service: (filter: ServiceFilter) => unwrap(operator.service.get({ query: omitUndefined(filter) })),
+	summary: () => unwrap(operator.summary.get()),
+	accounts: (q: string, after: After) => unwrap(operator.accounts.get({ query: omitUndefined({ q, after }) })),
+	account: (id: string) => unwrap(operator.accounts({ id }).get()),
+	view: (id: string) => unwrap(operator.accounts({ id }).view.post({})),
+	suspend: (id: string, reason: string) => unwrap(operator.accounts({ id }).suspend.post({ reason })),
+	unsuspend: (id: string, reason: string) => unwrap(operator.accounts({ id }).unsuspend.post({ reason })),
 	setTerms: (id: string, terms: { tags: string[]; tokensPerMinute: number | null }) =>
-		dataOf(operator.accounts({ id }).terms.put(terms)),
+		unwrap(operator.accounts({ id }).terms.put(terms)),
 	adjust: (
 		{ id, ...adjustment }: { id: string; usd: string; reason: string; promotion?: { lastDay: string | null } },
 		idempotencyKey: string,
-	) => dataOf(operator.accounts({ id }).adjust.post({ ...adjustment, idempotencyKey })),
-	confirmAdjustment: (id: string) => dataOf(operator.adjustments({ id }).confirm.post({})),
-	rejectAdjustment: (id: string, reason: string) => dataOf(operator.adjustments({ id }).reject.post({ reason })),
+	) => unwrap(operator.accounts({ id }).adjust.post({ ...adjustment, idempotencyKey })),
+	confirmAdjustment: (id: string) => unwrap(operator.adjustments({ id }).confirm.post({})),
+	rejectAdjustment: (id: string, reason: string) => unwrap(operator.adjustments({ id }).reject.post({ reason })),
 	topUps: (state: TopUpState, after: After) =>
-		dataOf(operator["top-ups"].get({ query: { state, ...given({ after }) } })),
+		unwrap(operator["top-ups"].get({ query: { state, ...omitUndefined({ after }) } })),
 	confirmTopUp: (id: string, transactionReference: string) =>
-		dataOf(operator["top-ups"]({ id }).confirm.post({ transactionReference })),
-	rejectTopUp: (id: string, reason: string) => dataOf(operator["top-ups"]({ id }).reject.post({ reason })),
-	closeFinding: (id: string, reason: string) => dataOf(operator["payment-findings"].close.post({ id, reason })),
-	deployments: () => dataOf(operator.deployments.get()),
-	instances: () => dataOf(operator.instances.get()),
-	reconciliation: () => dataOf(operator.reconciliation.get()),
-	journals: () => dataOf(operator.journals.get()),
+		unwrap(operator["top-ups"]({ id }).confirm.post({ transactionReference })),
+	rejectTopUp: (id: string, reason: string) => unwrap(operator["top-ups"]({ id }).reject.post({ reason })),
+	closeFinding: (id: string, reason: string) => unwrap(operator["payment-findings"].close.post({ id, reason })),
+	deployments: () => unwrap(operator.deployments.get()),
+	instances: () => unwrap(operator.instances.get()),
+	reconciliation: () => unwrap(operator.reconciliation.get()),
+	journals: () => unwrap(operator.journals.get()),
 	journalAddress: (month: string) => `/api/console/operator/journal.csv${queryText({ month })}`,
-	reconcile: () => dataOf(operator.reconciliation.post({})),
-	managementKeys: (after: After) => dataOf(operator["management-keys"].get({ query: given({ after }) })),
+	reconcile: () => unwrap(operator.reconciliation.post({})),
+	managementKeys: (after: After) => unwrap(operator["management-keys"].get({ query: omitUndefined({ after }) })),
 	createManagementKey: (key: { name: string; scopes: string[]; expiresAtMs: number | null }, token: string) =>
-		dataOf(operator["management-keys"].post({ ...key, token })),
-	revokeManagementKey: (id: string) => dataOf(operator["management-keys"]({ id }).revoke.post({})),
+		unwrap(operator["management-keys"].post({ ...key, token })),
+	revokeManagementKey: (id: string) => unwrap(operator["management-keys"]({ id }).revoke.post({})),
 	audit: (filter: { subject: string | null; actor: string | null; action: string | null }, after: After) =>
-		dataOf(operator.audit.get({ query: given({ ...filter, after }) })),
+		unwrap(operator.audit.get({ query: omitUndefined({ ...filter, after }) })),
 };
 
 export type Figures = Answer<typeof operatorApi.figures>;

@@ -2,7 +2,7 @@ import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
-import { Facts, Panel, Stat, State } from "../parts/page.tsx";
+import { DetailList, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
@@ -112,7 +112,7 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 		({ row, isConfirm }) => ({
 			title: isConfirm ? t("Confirm the adjustment") : t("Reject the adjustment"),
 			about: (
-				<Facts
+				<DetailList
 					of={{
 						[t("Account")]: row.accountEmail,
 						[t("Amount")]: <Amount nanoUsd={row.amountNanoUsd} />,

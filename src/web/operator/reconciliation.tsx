@@ -1,6 +1,6 @@
 import { formatCount, formatDateTime } from "../format.ts";
 import { ActButton } from "../parts/form.tsx";
-import { capital, Page } from "../parts/page.tsx";
+import { capitalize, Page } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
 import { Amount, Moment } from "../parts/text.tsx";
@@ -71,7 +71,7 @@ export function ReconciliationPage() {
 				{...reading}
 				empty={<Empty title={t("No checks yet.")}>{t("“Check now” takes a second or two.")}</Empty>}
 				columns={[
-					{ label: t("Check"), lead: true, render: (item) => capital(item.name.replaceAll("_", " ")) },
+					{ label: t("Check"), lead: true, render: (item) => capitalize(item.name.replaceAll("_", " ")) },
 					{ label: t("Result"), render: (item) => <CheckState ok={item.ok} /> },
 					{ label: t("Details"), render: (item) => item.detail },
 				]}

@@ -9,7 +9,7 @@ import { Empty, Reading } from "../parts/problem.tsx";
 import { Amount } from "../parts/text.tsx";
 import { type Grouping, UsagePanel, useGrouping } from "../parts/usage-panel.tsx";
 import { Tokens, UsageTable } from "../parts/usage-table.tsx";
-import { filterOf } from "../range.ts";
+import { readUsageFilter } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -46,7 +46,7 @@ export function RevenuePage() {
 	const [nowMs] = useState(() => Date.now());
 	const grouping = useGrouping(GROUPS);
 	const service = useMemo((): ServiceFilter => {
-		const { from, to, bucket, model } = filterOf(query, nowMs, RANGE);
+		const { from, to, bucket, model } = readUsageFilter(query, nowMs, RANGE);
 		return { from, to, bucket, model };
 	}, [query, nowMs]);
 	const filter: RevenueFilter = { ...service, group: grouping.value };

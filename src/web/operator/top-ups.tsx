@@ -1,14 +1,14 @@
 import { SegmentedControl } from "@mantine/core";
 import type { ReactNode } from "react";
 import { stateText, TOP_UP_METHODS } from "../labels.ts";
-import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { DetailList, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { DataTable, type DataTableProps, fromList } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
-import { inSentence, isolated, t } from "../texts.tsx";
+import { inSentence, isolatedText, t } from "../texts.tsx";
 import { operatorApi, type TopUpWaiting } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reviewColumn, useDecision } from "./decision.tsx";
 
@@ -132,9 +132,9 @@ const rejection = (topUp: TopUpWaiting) => ({
 
 function TopUpFacts({ topUp }: { topUp: TopUpWaiting }) {
 	return (
-		<Facts
+		<DetailList
 			of={{
-				[t("Account")]: `${isolated(topUp.accountName)} (${topUp.accountEmail})`,
+				[t("Account")]: `${isolatedText(topUp.accountName)} (${topUp.accountEmail})`,
 				[t("Amount")]: <Amount nanoUsd={topUp.amountNanoUsd} />,
 				[t("Reference")]: <Id value={topUp.reference} label={t("Copy the reference")} />,
 			}}

@@ -4,7 +4,7 @@ import { api } from "../api.ts";
 import { formatAgo, formatCount } from "../format.ts";
 import { ActButton } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { DetailList, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment, Truncated } from "../parts/text.tsx";
@@ -212,7 +212,7 @@ function Detail({ item }: { item: BatchView }) {
 					</>
 				}
 			>
-				<Facts
+				<DetailList
 					of={{
 						[t("State")]: <BatchState item={item} />,
 						[t("Lines")]: <BatchProgress item={item} />,

@@ -6,7 +6,7 @@ import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { UsdField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { capital, Panel, State } from "../parts/page.tsx";
+import { capitalize, Panel, State } from "../parts/page.tsx";
 import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
@@ -103,7 +103,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 			) : (
 				<p>
 					{t("Card: {brand} ending in {lastFour}, expires {expiry}", {
-						brand: capital(card.brand),
+						brand: capitalize(card.brand),
 						lastFour: card.lastFour,
 						expiry: `${String(card.expMonth).padStart(2, "0")}/${card.expYear}`,
 					})}

@@ -5,7 +5,7 @@ import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { UsdField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { Facts, Panel } from "../parts/page.tsx";
+import { DetailList, Panel } from "../parts/page.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
@@ -118,7 +118,7 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 		<Panel title={t("Top up")}>
 			<Stack gap={14}>
 				<Notice kind="ok">{t("Your top-up is pending. Transfer the amount with these details:")}</Notice>
-				<Facts
+				<DetailList
 					of={{
 						[t("Amount")]: <Amount nanoUsd={made.amountNanoUsd} />,
 						[t("Reference")]: <Id value={made.reference} label={t("Copy the reference")} />,

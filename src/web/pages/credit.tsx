@@ -9,7 +9,7 @@ import { Page, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
 import { fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { type List, useAction, useList, useLive, useResource } from "../resource.ts";
-import { Link, linkTo, useQueryState } from "../router.tsx";
+import { Link, linkRenderer, useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { locale, plural, rich, t } from "../texts.tsx";
@@ -172,7 +172,7 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 			<p className="small dim panel-note">
 				{rich(
 					"Months are in UTC and close within hours of their end. Closed statements never change. Edit your company, address and VAT ID in the <link>settings</link>.",
-					{ link: linkTo("/settings") },
+					{ link: linkRenderer("/settings") },
 				)}
 			</p>
 		</TablePanel>

@@ -15,7 +15,6 @@ import { useAttempt } from "../token.ts";
 import type { KeyView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf, useProjectChoice } from "./key-form.tsx";
 
-/** Creates a key and shows its secret once. */
 export function KeyCreateDialog(props: {
 	open: boolean;
 	onClose: () => void;

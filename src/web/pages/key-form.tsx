@@ -37,7 +37,7 @@ export const EMPTY_DRAFT: KeyDraft = {
 	projectId: "",
 };
 
-export function draftOf(
+export function toKeyDraft(
 	key: Pick<KeyView, "name" | "capNanoUsd" | "capPeriod" | "models" | LimitName> &
 		Partial<Pick<KeyView, "expiresAtMs" | "projectId">>,
 ): KeyDraft {
@@ -249,12 +249,12 @@ export function useProjectChoice(wanted: boolean): readonly ProjectView[] | unde
 /** Edits a key or project, and shows when all instances have applied the change. */
 export function SettingsDialog(props: {
 	title: string;
-	item: Parameters<typeof draftOf>[0];
+	item: Parameters<typeof toKeyDraft>[0];
 	fields: Pick<Parameters<typeof KeyFields>[0], "readsOnly" | "ofProject" | "projects">;
 	onSave: (changes: Partial<KeySettingsInput>) => Promise<{ readonly fence: Fence }>;
 	onClose: () => void;
 }) {
-	const [before] = useState(() => draftOf(props.item));
+	const [before] = useState(() => toKeyDraft(props.item));
 	const [draft, setDraft] = useState(before);
 	const [fence, setFence] = useState<Fence>();
 	const save = useAction(async () => setFence((await props.onSave(changesOf(draft, before))).fence));

@@ -2,13 +2,13 @@ import { Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
-import { canSend, isArchived } from "../key-use.ts";
+import { canSend, isProjectArchived } from "../key-use.ts";
 import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog, EndDialog } from "../parts/dialog.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { DetailList, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { type Column, fromItems, fromList, TablePanel } from "../parts/table.tsx";
@@ -87,7 +87,7 @@ function KeyPage({ id }: { id: string }) {
 function KeyFacts({ item }: { item: KeyView }) {
 	return (
 		<Panel title={t("Key")}>
-			<Facts
+			<DetailList
 				of={{
 					[t("State")]: <KeyState item={item} />,
 					[t("Secret")]: <code>{`${item.prefix}…${item.lastFour}`}</code>,
@@ -271,7 +271,7 @@ export const KEY_COLUMNS: readonly Column<KeyView>[] = [
 
 export function KeyState({ item }: { item: KeyView }) {
 	if (item.state === "active" && item.replacedBy) return <State value="draining" label={t("Being replaced")} />;
-	return <State value={isArchived(item) ? "archived" : item.state} />;
+	return <State value={isProjectArchived(item) ? "archived" : item.state} />;
 }
 
 function KeyList() {

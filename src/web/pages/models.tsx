@@ -8,12 +8,12 @@ import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { KINDS, ModelState, ModelTable } from "../parts/model-table.tsx";
-import { Facts, Page, Panel } from "../parts/page.tsx";
+import { DetailList, Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
-import { linkTo, useQueryState } from "../router.tsx";
+import { linkRenderer, useQueryState } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
 import { chatSnippets } from "../snippets/chat.ts";
@@ -152,13 +152,13 @@ function Detail({ item }: { item: ModelDetail }) {
 				<Notice kind="warn">
 					{rich(
 						"This model retires on {retiresOn} (UTC). After that, requests fail with status 404. <link>All models</link>",
-						{ retiresOn: formatDay(Date.parse(item.retiresOn)), link: linkTo("/models") },
+						{ retiresOn: formatDay(Date.parse(item.retiresOn)), link: linkRenderer("/models") },
 					)}
 				</Notice>
 			)}
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Model")}>
-					<Facts
+					<DetailList
 						of={{
 							[t("State")]: <ModelState model={item} />,
 							[t("Replicas")]: t("{up} of {total} up", {
@@ -177,7 +177,7 @@ function Detail({ item }: { item: ModelDetail }) {
 				</Panel>
 				<SpeedPanel speed={item.speed} />
 				<Panel title={t("Rates in USD")}>
-					<Facts
+					<DetailList
 						of={Object.fromEntries(
 							used.map(({ name, label, show }) => [
 								label,
@@ -231,7 +231,7 @@ function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 				<Empty title={t("Not enough streamed responses in the last day.")} />
 			) : (
 				<>
-					<Facts
+					<DetailList
 						of={{
 							[t("First token, median")]: formatDuration(speed.firstTokenMs),
 							[t("Tokens per second, median")]:

@@ -5,14 +5,14 @@ import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog, Dialog, EndDialog } from "../parts/dialog.tsx";
 import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
-import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { DetailList, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Problem, Reading } from "../parts/problem.tsx";
 import { type Column, fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useResource } from "../resource.ts";
 import { Link, navigate, useCreating } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
-import { isolated, rich, t } from "../texts.tsx";
+import { isolatedText, rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
 import type { ProjectMemberView, ProjectView } from "../views.ts";
 import { KeyCreateDialog } from "./key-create.tsx";
@@ -67,7 +67,7 @@ function ProjectPage({ id }: { id: string }) {
 function ProjectFacts({ item }: { item: ProjectView }) {
 	return (
 		<Panel title={t("Project")}>
-			<Facts
+			<DetailList
 				of={{
 					[t("State")]: <State value={item.state} />,
 					[t("Id")]: <Id value={item.id} label={t("Copy the project's id")} />,
@@ -232,7 +232,7 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 			<Select
 				label={t("Add a member of the account")}
 				size="xs"
-				data={others.map(({ userId, name, email }) => ({ value: userId, label: `${isolated(name)} (${email})` }))}
+				data={others.map(({ userId, name, email }) => ({ value: userId, label: `${isolatedText(name)} (${email})` }))}
 				searchable
 				value={chosen}
 				onChange={setChosen}

@@ -4,7 +4,7 @@ import { ActButton } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
-import { linkTo } from "../router.tsx";
+import { linkRenderer } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
@@ -40,7 +40,7 @@ export function ClosedPage() {
 						</>
 					}
 				>
-					{rich("Your own profile is in the <link>settings</link>.", { link: linkTo("/settings") })}
+					{rich("Your own profile is in the <link>settings</link>.", { link: linkRenderer("/settings") })}
 				</Empty>
 			</Panel>
 		</Page>

@@ -5,13 +5,13 @@ import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { endpointName } from "../labels.ts";
 import { CostLines } from "../parts/cost-lines.tsx";
-import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
+import { DetailList, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { Refused, RequestEnding } from "../parts/request-table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { basisText, endingText, failureReason } from "../request-words.ts";
 import { useResource } from "../resource.ts";
-import { Link, linkTo } from "../router.tsx";
+import { Link, linkRenderer } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
 import { showUsdExact } from "../shown-money.ts";
 import { plural, rich, t } from "../texts.tsx";
@@ -88,7 +88,7 @@ function Detail({ row }: { row: RequestDetail }) {
 			)}
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Request")}>
-					<Facts
+					<DetailList
 						of={{
 							[t("Model")]: <Link to={`/models/${row.model}`}>{row.model}</Link>,
 							[t("Key")]: <Link to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>,
@@ -104,7 +104,7 @@ function Detail({ row }: { row: RequestDetail }) {
 					/>
 				</Panel>
 				<Panel title={t("Timeline")}>
-					<Facts
+					<DetailList
 						of={Object.fromEntries(
 							row.timeline.map(({ name, atMs, afterMs }) => [
 								STEPS[name] ?? name,
@@ -147,7 +147,7 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("What to do")}>{adviceOf(row)}</Panel>
 				<Panel title={t("Request")}>
-					<Facts
+					<DetailList
 						of={{
 							[t("Time")]: <Moment atMs={row.atMs} form="log" />,
 							[t("Response")]: <Refused row={{ ...row, repeats: 0 }} />,
@@ -265,25 +265,27 @@ const MEND = t("Correct the request before you send it again.");
 
 const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	top_up_required: () =>
-		rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", { link: linkTo("/credit") }),
+		rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", {
+			link: linkRenderer("/credit"),
+		}),
 	sign_in_required: () => t("An owner of the account must sign in to the console once."),
 	model_not_allowed: (row) =>
 		rich("{link}, or use another key.", {
 			link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
 		}),
 	account_suspended: () => t("Contact the operator of the service."),
-	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkTo("/keys") }),
+	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkRenderer("/keys") }),
 	api_key_revoked: () =>
 		rich("An application still uses this revoked key. Switch it to <link>another key</link>.", {
-			link: linkTo("/keys"),
+			link: linkRenderer("/keys"),
 		}),
 	api_key_expired: (row) =>
 		rich("{change}, or use <link>another key</link>.", {
 			change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
-			link: linkTo("/keys"),
+			link: linkRenderer("/keys"),
 		}),
 	read_only_key: () =>
-		rich("This key only reads usage. Use <link>another key</link> for requests.", { link: linkTo("/keys") }),
+		rich("This key only reads usage. Use <link>another key</link> for requests.", { link: linkRenderer("/keys") }),
 	model_not_found: () => rich("Use a model id from {modelsLink}.", { modelsLink }),
 	unsupported_mode: () => rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink }),
 	rate_limit_exceeded: (row) =>

@@ -7,7 +7,7 @@ import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { fromList } from "../parts/table.tsx";
-import { filterOf } from "../range.ts";
+import { readUsageFilter } from "../range.ts";
 import { useList } from "../resource.ts";
 import { Link, navigate, useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
@@ -75,7 +75,7 @@ export default function RequestsPage() {
 }
 
 function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
-	const { bucket: _, ...settled } = filterOf(query, nowMs);
+	const { bucket: _, ...settled } = readUsageFilter(query, nowMs);
 	const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
 	const batch = query.get("batch");
 	// Shows all lines of a batch unless the address names a time.

@@ -1,6 +1,6 @@
 import { Group, Select, Stack } from "@mantine/core";
 import { useState } from "react";
-import { may, ROLES, type Role, rightToManage } from "../../console/views.ts";
+import { can, ROLES, type Role, rightToManage } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
@@ -12,7 +12,7 @@ import { Ago, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
-import { inSentence, isolated, plural, rich, t } from "../texts.tsx";
+import { inSentence, isolatedText, plural, rich, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
 
@@ -22,7 +22,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
 	const [losing, setLosing] = useState<{ member: MemberRow; role: Role | null; keys: readonly MemberKeyView[] }>();
 	const change = useAction(async (member: MemberRow, role: Role | null) => {
-		if (role === null || !may(role, "keys.change")) {
+		if (role === null || !can(role, "keys.change")) {
 			const { items } = await api.memberKeys(account.id, member.userId);
 			if (items.length > 0) return setLosing({ member, role, keys: items });
 		}
@@ -36,7 +36,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 		await members.reload();
 	});
 	const mayChange = (member: MemberRow) =>
-		may(account.role, rightToManage(member.role)) && member.userId !== me?.user.id;
+		can(account.role, rightToManage(member.role)) && member.userId !== me?.user.id;
 	const failure = change.error ?? withdraw.error;
 	return (
 		<TablePanel
@@ -95,7 +95,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 					}}
 				/>
 			)}
-			{may(account.role, "members.manage") && <InviteForm account={account} onInvited={() => void members.reload()} />}
+			{can(account.role, "members.manage") && <InviteForm account={account} onInvited={() => void members.reload()} />}
 		</TablePanel>
 	);
 }
@@ -120,7 +120,7 @@ function InvitationTable(props: {
 					label: t("Action"),
 					act: true,
 					render: (invitation) =>
-						may(role, rightToManage(invitation.role)) && (
+						can(role, rightToManage(invitation.role)) && (
 							<LinkButton onClick={() => onWithdraw(invitation)}>{t("Withdraw")}</LinkButton>
 						),
 				},
@@ -137,7 +137,7 @@ function RoleSelect(props: {
 	role: Role;
 	onChange: (role: Role) => void;
 }) {
-	const given = ROLES.filter((role) => may(props.giver, rightToManage(role)));
+	const given = ROLES.filter((role) => can(props.giver, rightToManage(role)));
 	return (
 		<Select
 			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}
@@ -210,7 +210,9 @@ function RightsDialog(props: {
 	return (
 		<Dialog
 			onClose={props.onClose}
-			title={role === null ? t("Remove {name}", { name: member.name }) : `${isolated(member.name)}: ${roleName(role)}`}
+			title={
+				role === null ? t("Remove {name}", { name: member.name }) : `${isolatedText(member.name)}: ${roleName(role)}`
+			}
 		>
 			<Stack gap={14}>
 				<p>

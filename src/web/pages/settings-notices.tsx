@@ -1,6 +1,6 @@
 import { Button, Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { type AlertType, may } from "../../console/views.ts";
+import { type AlertType, can } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { noticeChanges } from "../notice-changes.ts";
 import { CodeBlock } from "../parts/code.tsx";
@@ -105,7 +105,7 @@ function NoticesForm(props: {
 	onSecret: (secret: string) => void;
 }) {
 	const { account, notices } = props;
-	const mayChange = may(account.role, "account.change");
+	const mayChange = can(account.role, "account.change");
 	const [mail, setMail] = useState(notices.mail);
 	const [url, setUrl] = useState(notices.webhookUrl ?? "");
 	const [events, setEvents] = useState<readonly string[]>(notices.events);
@@ -170,7 +170,7 @@ function NoticesForm(props: {
 }
 
 function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]; reload: () => Promise<void> }) {
-	const mayReplay = may(props.account.role, "account.change");
+	const mayReplay = can(props.account.role, "account.change");
 	const replay = useAction(async (id: string) => {
 		await api.replayNotice(props.account.id, id);
 		await props.reload();

@@ -1,7 +1,7 @@
 import { Group, Select, SimpleGrid, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import type { Language } from "../../base/language.ts";
-import { may } from "../../console/views.ts";
+import { can } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";
@@ -33,9 +33,9 @@ export default function SettingsPage() {
 			</SimpleGrid>
 			{account && (
 				<>
-					{may(account.role, "credit.see") && <BillingPanel key={account.id} account={account} />}
+					{can(account.role, "credit.see") && <BillingPanel key={account.id} account={account} />}
 					<MembersPanel account={account} />
-					{may(account.role, "sign_in.manage") && <CompanyPanel account={account} />}
+					{can(account.role, "sign_in.manage") && <CompanyPanel account={account} />}
 					<NoticesPanel account={account} />
 				</>
 			)}
@@ -111,7 +111,7 @@ function AccountPanel({ account }: { account: AccountView }) {
 		await api.changeAccount(account.id, { ...(isNamed && { name: name.trim() }), ...(isMoved && { timeZone }) });
 		await refresh();
 	});
-	const disabled = !may(account.role, "account.change");
+	const disabled = !can(account.role, "account.change");
 	return (
 		<Panel title={t("Account")}>
 			<PanelForm action={save} act={t("Save")} disabled={!isNamed && !isMoved}>
@@ -159,7 +159,7 @@ function BillingForm(props: {
 	onSaved: (stored: BillingDetails) => void;
 }) {
 	const { account, details, onSaved } = props;
-	const mayChange = may(account.role, "billing.change");
+	const mayChange = can(account.role, "billing.change");
 	// Only the edited fields; the others are sent as loaded.
 	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
 	const given = { ...details, ...typed };

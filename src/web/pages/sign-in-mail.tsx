@@ -11,7 +11,7 @@ import { Page, Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { PageWaiting } from "../parts/waiting.tsx";
 import { type Action, useAction } from "../resource.ts";
-import { Link, linkTo, navigate, safeNext, usePlace } from "../router.tsx";
+import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
@@ -32,7 +32,7 @@ function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; t
 /** The link alone changes nothing, because mail scanners open links too: the user must press the button. */
 export function VerifyPage() {
 	const { me, refresh } = useSession();
-	const { query } = usePlace();
+	const { query } = useRoute();
 	const next = safeNext(query.get("next"));
 	const token = query.get("token") ?? "";
 	const [step, setStep] = useState<"confirm" | "password" | "elsewhere" | "here">("confirm");
@@ -68,7 +68,7 @@ export function VerifyPage() {
 				kind="warn"
 				text={t("The link was already used or has expired. If your address is verified, sign in.")}
 			>
-				<p>{rich("<link>Sign up again</link> for a new one.", { link: linkTo("/sign-up") })}</p>
+				<p>{rich("<link>Sign up again</link> for a new one.", { link: linkRenderer("/sign-up") })}</p>
 			</SignInNext>
 		);
 	}
@@ -104,7 +104,7 @@ function FirstPassword({ confirm }: { confirm: Action<[chosen?: { name: string; 
 }
 
 export function ResetPage() {
-	const { query } = usePlace();
+	const { query } = useRoute();
 	const token = query.get("token");
 	return token && !query.has("error") ? <NewPassword token={token} /> : <ResetLink isOld={query.has("error")} />;
 }
@@ -157,7 +157,7 @@ function NewPassword({ token }: { token: string }) {
 
 export function InvitePage() {
 	const { me, chooseAccount } = useSession();
-	const { query } = usePlace();
+	const { query } = useRoute();
 	const accept = useAction(async () => {
 		const { accountId } = await api.acceptInvitation(query.get("token") ?? "");
 		await chooseAccount(accountId);

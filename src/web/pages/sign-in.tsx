@@ -6,27 +6,27 @@ import { CheckField, EmailField, PasswordField, TextField } from "../parts/field
 import { AuthForm } from "../parts/form.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
-import { Link, linkTo, navigate, safeNext, usePlace } from "../router.tsx";
+import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
 /** Page after the sign-in, from the address. Redirects a viewer who is signed in already. */
 export function useNext() {
 	const { me } = useSession();
-	const { query } = usePlace();
+	const { query } = useRoute();
 	const next = safeNext(query.get("next"));
 	useEffect(() => {
 		if (me) navigate(next, { replace: true });
 	}, [me, next]);
 	return {
 		next,
-		linkWithNext: (to: string) => linkTo(query.has("next") ? `${to}?next=${encodeURIComponent(next)}` : to),
+		linkWithNext: (to: string) => linkRenderer(query.has("next") ? `${to}?next=${encodeURIComponent(next)}` : to),
 	};
 }
 
 export function SignInPage() {
 	const { config, refresh } = useSession();
-	const { query } = usePlace();
+	const { query } = useRoute();
 	const { next, linkWithNext } = useNext();
 	const [step, setStep] = useState<"password" | "code" | "company">("password");
 	const refusal = query.get("company");

@@ -8,7 +8,7 @@ import { Empty, Reading } from "../parts/problem.tsx";
 import { Amount } from "../parts/text.tsx";
 import { type Grouping, UsagePanel, useGrouping } from "../parts/usage-panel.tsx";
 import { Tokens, UsageTable } from "../parts/usage-table.tsx";
-import { filterOf } from "../range.ts";
+import { readUsageFilter } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
@@ -29,7 +29,7 @@ export default function UsagePage() {
 	const group = grouping.value;
 	// Fixed while the page is open: a new value at each render would reload without end.
 	const [nowMs] = useState(() => Date.now());
-	const filter = useMemo(() => ({ ...filterOf(query, nowMs), group }), [query, nowMs, group]);
+	const filter = useMemo(() => ({ ...readUsageFilter(query, nowMs), group }), [query, nowMs, group]);
 	const usage = useResource(`usage ${account.id} ${JSON.stringify(filter)}`, () => api.usage(account.id, filter));
 	const data = usage.data;
 

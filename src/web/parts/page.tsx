@@ -53,7 +53,7 @@ export function Stat({ label, value, children }: { label: string; value: ReactNo
 }
 
 /** A list of names and values; null and false values are omitted. */
-export function Facts({ of }: { of: Readonly<Record<string, ReactNode>> }) {
+export function DetailList({ of }: { of: Readonly<Record<string, ReactNode>> }) {
 	const shown = Object.entries(of).filter(([, value]) => value !== null && value !== false);
 	return (
 		<dl className="facts">
@@ -67,7 +67,7 @@ export function Facts({ of }: { of: Readonly<Record<string, ReactNode>> }) {
 	);
 }
 
-export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
+export const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 type Tone = "ok" | "warn" | "bad" | "off";
 

@@ -2,14 +2,14 @@ import { brand } from "../brand.ts";
 import type { Snippet } from "../parts/code.tsx";
 
 /** Environment variable of the key. It has the service's name, because users may have keys of several services. */
-export const KEY_VARIABLE = keyVariableOf(brand.name);
+export const KEY_VARIABLE = keyVariableName(brand.name);
 
 /** Name of the variable. It never begins with a digit, which shells refuse. */
-export function keyVariableOf(name: string): string {
+export function keyVariableName(name: string): string {
 	return `${name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`.replace(/^(?=\d)/, "_");
 }
 
-export interface ChatSnippetFacts {
+export interface ChatSnippetValues {
 	readonly baseUrl: string;
 	readonly model: string;
 	readonly messages: readonly object[];
@@ -18,7 +18,7 @@ export interface ChatSnippetFacts {
 	readonly stream?: boolean;
 }
 
-export function chatSnippets(facts: ChatSnippetFacts): readonly Snippet[] {
+export function chatSnippets(facts: ChatSnippetValues): readonly Snippet[] {
 	return [
 		{ label: "curl", code: curlSnippet(facts) },
 		{ label: "Python", code: pythonSnippet(facts) },
@@ -26,11 +26,11 @@ export function chatSnippets(facts: ChatSnippetFacts): readonly Snippet[] {
 	];
 }
 
-function bodyOf(facts: ChatSnippetFacts): Record<string, unknown> {
+function bodyOf(facts: ChatSnippetValues): Record<string, unknown> {
 	return { model: facts.model, messages: facts.messages, ...facts.options, ...(facts.stream ? { stream: true } : {}) };
 }
 
-export function curlSnippet(facts: ChatSnippetFacts): string {
+export function curlSnippet(facts: ChatSnippetValues): string {
 	const body = JSON.stringify(bodyOf(facts), null, 2).replaceAll("'", "'\\''");
 	return `curl ${facts.stream ? "-N " : ""}${facts.baseUrl}/chat/completions \\
   -H "Authorization: Bearer $${KEY_VARIABLE}" \\
@@ -38,7 +38,7 @@ export function curlSnippet(facts: ChatSnippetFacts): string {
   -d '${body}'`;
 }
 
-export function pythonSnippet(facts: ChatSnippetFacts): string {
+export function pythonSnippet(facts: ChatSnippetValues): string {
 	const fields = Object.entries(bodyOf(facts)).map(([name, value]) => `    ${name}=${pythonText(value, 4)},`);
 	const read = facts.stream
 		? `for chunk in answer:
@@ -56,7 +56,7 @@ ${fields.join("\n")}
 ${read}`;
 }
 
-export function typescriptSnippet(facts: ChatSnippetFacts): string {
+export function typescriptSnippet(facts: ChatSnippetValues): string {
 	const fields = Object.entries(bodyOf(facts)).map(
 		([name, value]) => `  ${name}: ${indented(JSON.stringify(value, null, 2), 2)},`,
 	);

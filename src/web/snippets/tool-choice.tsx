@@ -7,13 +7,13 @@ import { createRemembered } from "../remembered.ts";
 import { useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
-import { packageLine, TOOLS, type Tool, type ToolFacts, type ToolStep } from "./tools.ts";
+import { packageLine, TOOLS, type Tool, type ToolStep, type ToolValues } from "./tools.ts";
 
 const remembered = createRemembered("tollgate-tool");
 
 /** Steps for the tool that the user chose last. Without `apiKey` they contain a placeholder. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
-	const facts = useToolFacts(apiKey, models);
+	const facts = useToolValues(apiKey, models);
 	const chosen = TOOLS.find(({ id }) => id === remembered.read());
 	const toolOf = (name: string) => TOOLS.find((tool) => tool.name === name) ?? TOOLS[0];
 	return (
@@ -28,7 +28,7 @@ export default function ToolChoice({ apiKey, models }: { apiKey?: string; models
 	);
 }
 
-export function ToolSteps({ tool, facts }: { tool: Tool; facts: ToolFacts }) {
+export function ToolSteps({ tool, facts }: { tool: Tool; facts: ToolValues }) {
 	const steps = tool.steps(facts);
 	return (
 		<Stack gap={14}>
@@ -60,7 +60,7 @@ function Step({ step }: { step: ToolStep }) {
 	);
 }
 
-export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolFacts {
+export function useToolValues(apiKey?: string, models?: readonly string[]): ToolValues {
 	const { config } = useSession();
 	return {
 		baseUrl: config.baseUrl,

@@ -17,10 +17,10 @@ export interface Tool {
 	readonly name: string;
 	/** What must be installed first. */
 	readonly needs?: string;
-	steps(facts: ToolFacts): readonly ToolStep[];
+	steps(facts: ToolValues): readonly ToolStep[];
 }
 
-export interface ToolFacts {
+export interface ToolValues {
 	readonly baseUrl: string;
 	readonly model: string;
 	/** The secret of a key that was just created; otherwise a placeholder. */
@@ -56,7 +56,7 @@ export function packageLine({ by, packages }: PackageStep, pinned: (name: string
 }
 
 /** Replaces `{{placeholders}}` in a snippet. Each is inside a quoted string, so values are escaped. */
-export function filled(file: string, facts: Readonly<Record<string, string>>): string {
+export function fillSnippet(file: string, facts: Readonly<Record<string, string>>): string {
 	const values: Readonly<Record<string, string>> = { ...facts, keyVariable: KEY_VARIABLE };
 	return file.trimEnd().replace(/\{\{(\w+)\}\}/g, (mark, name: string) => {
 		const value = values[name];
@@ -64,11 +64,11 @@ export function filled(file: string, facts: Readonly<Record<string, string>>): s
 	});
 }
 
-type Code = string | ((facts: ToolFacts) => string);
-const codeOf = (code: Code, facts: ToolFacts): string =>
-	typeof code === "string" ? filled(code, { ...facts }) : code(facts);
+type Code = string | ((facts: ToolValues) => string);
+const codeOf = (code: Code, facts: ToolValues): string =>
+	typeof code === "string" ? fillSnippet(code, { ...facts }) : code(facts);
 
-const keyStep = ({ apiKey }: ToolFacts): ToolStep => ({
+const keyStep = ({ apiKey }: ToolValues): ToolStep => ({
 	does: "shell",
 	say: t("Set the API key in this shell"),
 	code: `export ${KEY_VARIABLE}="${apiKey}"`,
@@ -107,7 +107,7 @@ const nodeProgram = (id: string, name: string, packages: readonly string[], code
 		run: "node chat.mjs",
 	});
 
-const chat = ({ baseUrl, model, question }: ToolFacts) => ({
+const chat = ({ baseUrl, model, question }: ToolValues) => ({
 	baseUrl,
 	model,
 	messages: [{ role: "user", content: question }],

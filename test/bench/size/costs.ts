@@ -4,7 +4,7 @@ import { findAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
 import { runningRequests } from "../../../src/console/credit/credit.ts";
 import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
-import { heldBy } from "../../../src/console/keys/key-view.ts";
+import { readHeld } from "../../../src/console/keys/key-view.ts";
 import { overview } from "../../../src/console/live/overview.ts";
 import { logPage } from "../../../src/console/log/log-page.ts";
 import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
@@ -95,7 +95,7 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),
 		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT, PAGE),
 		"running requests": () => runningRequests(statements, HEAVY),
-		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), heldBy("key", statements, HEAVY)]),
+		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), readHeld("key", statements, HEAVY)]),
 		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
 		"operator: revenue by model, 30 days": () => revenueSeries(statements, revenue("model")),
 		"operator: revenue by account, 30 days": () => revenueSeries(statements, revenue("account")),

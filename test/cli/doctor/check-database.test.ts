@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
 import { checkDatabase, type DatabaseSettings, judgeSettings } from "../../../src/cli/doctor/check-database.ts";
-import { findingsOf } from "../../../src/cli/doctor/finding.ts";
+import { createFindings } from "../../../src/cli/doctor/finding.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { withDatabase } from "../../support/database.ts";
 import { type FakePoolerOptions, startFakePooler } from "../../support/fake-pooler.ts";
@@ -93,7 +93,7 @@ describe("an existing database", () => {
 describe("a server's settings", () => {
 	const GOOD = { version: "18.1", major: 18, fsync: "on", pages: "on", ssl: true, local: false, freeConnections: 27 };
 	const judged = (settings: Partial<DatabaseSettings>, tookMs = 1) => {
-		const found = findingsOf("database");
+		const found = createFindings("database");
 		judgeSettings({ ...GOOD, ...settings }, { workers: 1, tookMs }, found);
 		return found.list;
 	};

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { CONTRAST_MIN, contrast, paletteOf } from "../../../src/console/brand/palette.ts";
+import { CONTRAST_MIN, contrastRatio, createPalette } from "../../../src/console/brand/palette.ts";
 import { createRandom } from "../../support/random.ts";
 
 /** Page backgrounds of the style sheets on which text in the accent colour appears. */
@@ -14,18 +14,18 @@ test("text in, on or next to an accent has the contrast of WCAG", () => {
 	];
 	const pale: string[] = [];
 	for (const color of colors) {
-		const { shades, ...schemes } = paletteOf(color);
+		const { shades, ...schemes } = createPalette(color);
 		expect(shades).toHaveLength(10);
 		for (const scheme of ["light", "dark"] as const) {
 			const { fill, text, soft } = schemes[scheme];
-			if (contrast(fill, "#ffffff") < CONTRAST_MIN) pale.push(`${color}: white on ${fill}`);
+			if (contrastRatio(fill, "#ffffff") < CONTRAST_MIN) pale.push(`${color}: white on ${fill}`);
 			for (const ground of [...GROUNDS[scheme], soft])
-				if (contrast(text, ground) < CONTRAST_MIN) pale.push(`${color}, ${scheme}: ${text} on ${ground}`);
+				if (contrastRatio(text, ground) < CONTRAST_MIN) pale.push(`${color}, ${scheme}: ${text} on ${ground}`);
 		}
 	}
 	expect(pale).toEqual([]);
 });
 
 test("a readable colour stays unchanged", () => {
-	expect(paletteOf("#17637f").light).toMatchObject({ fill: "#17637f", text: "#17637f" });
+	expect(createPalette("#17637f").light).toMatchObject({ fill: "#17637f", text: "#17637f" });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createConsoleDoor } from "../../../src/console/console-door.ts";
 import type { ConsoleSessions } from "../../../src/console/console-session.ts";
-import { RIGHTS, ROLES, type Role, scopeOf } from "../../../src/console/members/roles.ts";
+import { RIGHTS, ROLES, type Role, scopeForRole } from "../../../src/console/members/roles.ts";
 import { checkRoute } from "../../../src/console/members/route-rules.ts";
 
 test("the README's table of roles matches the code", async () => {
@@ -16,7 +16,7 @@ test("the README's table of roles matches the code", async () => {
 });
 
 test("a role of another version has no rights", () => {
-	expect(scopeOf("emperor" as Role, "account.see")).toBeUndefined();
+	expect(scopeForRole("emperor" as Role, "account.see")).toBeUndefined();
 });
 
 test("a changing route without a table row needs the password, also below /public/", () => {

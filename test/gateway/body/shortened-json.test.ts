@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { PlainLength } from "../../../src/admission/prompt-bound.ts";
 import { checkStructure, LONG_STRING_CHARS, type Structure } from "../../../src/base/json-structure.ts";
-import { shorten } from "../../../src/gateway/body/shortened-json.ts";
+import { shortenTexts } from "../../../src/gateway/body/shortened-json.ts";
 
 const PROSE = "A line of prose, as people write it, of some length. ";
 const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length)).slice(0, chars);
@@ -77,7 +77,7 @@ const broken = fc
 	});
 
 function shortened(text: string) {
-	const short = shorten(text, (checkStructure(text, "messages") as Structure).field());
+	const short = shortenTexts(text, (checkStructure(text, "messages") as Structure).field());
 	return { value: JSON.parse(short.text) as unknown, leftOut: short.leftOut };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { checkStructure, type Structure } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
-import { shorten } from "../../../src/gateway/body/shortened-json.ts";
+import { shortenTexts } from "../../../src/gateway/body/shortened-json.ts";
 import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 
@@ -155,7 +155,7 @@ describe("a long plain message", () => {
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
 		const raw = (checkStructure(text, "messages") as Structure).field();
-		const short = shorten(text, raw);
+		const short = shortenTexts(text, raw);
 		return readChatRequest(JSON.parse(short.text), of, raw, short.leftOut);
 	};
 	const readText = (messages: string) => readLong(messages).prompt.text;

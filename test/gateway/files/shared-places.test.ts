@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { passedBody } from "../../../src/base/passed-body.ts";
+import { forwardBody } from "../../../src/base/passed-body.ts";
 import { openRaw, parseRaw, type RawClient, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { withUpstream } from "../../support/upstream-server.ts";
@@ -49,7 +49,7 @@ test("a download that loses its place ends with an error at the reader", async (
 			isCancelled = true;
 		},
 	});
-	const reader = passedBody(source, () => ends.push("end"), ended.signal).getReader();
+	const reader = forwardBody(source, () => ends.push("end"), ended.signal).getReader();
 	expect((await reader.read()).done).toBe(false);
 	ended.abort(new Error("lost its place"));
 	await expect(reader.read().then(() => reader.read())).rejects.toThrow("lost its place");

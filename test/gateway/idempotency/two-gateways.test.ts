@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { claimIdOf, createSeal } from "../../../src/gateway/idempotency/seal.ts";
+import { createSeal, hashClaimId } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { lockWaits } from "../../support/lock-waits.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
@@ -40,7 +40,7 @@ async function left(
 	state: "live" | "dead" | "left",
 ): Promise<string> {
 	const uuid = firstAttemptUuid();
-	const id = claimIdOf(customer.keyId, header);
+	const id = hashClaimId(customer.keyId, header);
 	const seal = await createSeal(customer.secret, header, id);
 	const proof = seal.proof("/v1/completions", new TextEncoder().encode(JSON.stringify(BODY)));
 	const gone = `gone-${uuid}`;

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
-import { serve } from "../../../src/gateway/serve/serve.ts";
+import { serveRequest } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
@@ -126,7 +126,7 @@ function happen(
 async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) {
 	const road = createRoad({ mode: host ? "host" : "process", holdStatusMs: HOLD_MS });
 	const { connection, leave } = madeUp({ stream, max_tokens: 1_000 });
-	const answer = serve(road.deps, chat, connection);
+	const answer = serveRequest(road.deps, chat, connection);
 	const client = createClient(answer);
 	const call = await road.call();
 	Object.assign(call, { counts, isDeaf });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../../src/gateway/connection.ts";
-import { serve } from "../../../src/gateway/serve/serve.ts";
+import { serveRequest } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/stream-events.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
@@ -19,7 +19,7 @@ const LONG = "w".repeat(128 * 1024);
 async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
 	const road = createRoad(options);
 	const made = madeUp(body);
-	const answer = serve(road.deps, chat, made.connection);
+	const answer = serveRequest(road.deps, chat, made.connection);
 	return { road, ...made, answer, call: await road.call() };
 }
 
@@ -59,7 +59,7 @@ describe("before the status is sent", () => {
 			const road = createRoad();
 			const { asked, grant } = road.withholdCredit();
 			const { connection, leave } = madeUp(body);
-			const answer = serve(road.deps, chat, connection);
+			const answer = serveRequest(road.deps, chat, connection);
 			await asked;
 			leave();
 			grant();
@@ -105,7 +105,7 @@ describe("before the status is sent", () => {
 				throw new Error("scripted");
 			};
 			const upstreams = { ...road.deps.upstreams, open: thrown, call: thrown };
-			expect(await errorOf(serve({ ...road.deps, upstreams }, chat, madeUp(body).connection))).toEqual([
+			expect(await errorOf(serveRequest({ ...road.deps, upstreams }, chat, madeUp(body).connection))).toEqual([
 				500,
 				"internal_error",
 			]);
@@ -118,12 +118,12 @@ describe("before the status is sent", () => {
 			throw new Error("scripted: the connection is gone");
 		};
 		const road = createRoad();
-		const answer = await serve(road.deps, chat, { ...madeUp(STREAM).connection, setIdleTimeout });
+		const answer = await serveRequest(road.deps, chat, { ...madeUp(STREAM).connection, setIdleTimeout });
 		expect(answer.status).toBe(500);
 		settledOnce(road, { charged: 0 });
 
 		const whole = createRoad();
-		const inOnePiece = serve(whole.deps, chat, { ...madeUp({}).connection, setIdleTimeout });
+		const inOnePiece = serveRequest(whole.deps, chat, { ...madeUp({}).connection, setIdleTimeout });
 		const call = await whole.call();
 		whole.clock.advance(MOMENT_MS);
 		call.reply(7);
@@ -157,7 +157,7 @@ describe("a whole answer", () => {
 	test("that cannot be billed is free and not delivered", async () => {
 		const { road, call, answer } = await sent({});
 		const whole = { ...chat.whole, bill: () => broken() };
-		const second = serve(road.deps, { ...chat, whole }, madeUp({}).connection);
+		const second = serveRequest(road.deps, { ...chat, whole }, madeUp({}).connection);
 		(await road.call(2)).reply(7);
 		expect(await errorOf(second)).toEqual([500, "internal_error"]);
 		expect(road.settled).toMatchObject([{ ending: "upstream_failed", charged: 0, status: 500 }]);
@@ -169,7 +169,7 @@ describe("a whole answer", () => {
 	test("that cannot be written or made durable is charged once", async () => {
 		const road = createRoad();
 		const whole = { ...chat.whole, write: () => broken() };
-		const unwritten = serve(road.deps, { ...chat, whole }, madeUp({}).connection);
+		const unwritten = serveRequest(road.deps, { ...chat, whole }, madeUp({}).connection);
 		(await road.call()).reply(7);
 		expect(await errorOf(unwritten)).toEqual([500, "internal_error"]);
 		settledOnce(road, { ending: "finished", charged: costOf(7) });

@@ -1,6 +1,6 @@
 /** Promotional credit under concurrent requests on two instances: spent to the last request, taken back exactly. */
 import { expect, test } from "bun:test";
-import { adjust, endPromotions } from "../../../src/billing/adjustments.ts";
+import { bookAdjustment, endPromotions } from "../../../src/billing/adjustments.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
@@ -44,7 +44,7 @@ async function customer(paid: number, promotional: number, lastDay: string | nul
 		reason: "test",
 		promotion: { lastDay },
 	};
-	await adjust(tx, { ...asked, idempotencyKey: crypto.randomUUID(), operatorId: "usr_test", ip: null }, null);
+	await bookAdjustment(tx, { ...asked, idempotencyKey: crypto.randomUUID(), operatorId: "usr_test", ip: null }, null);
 	return made;
 }
 

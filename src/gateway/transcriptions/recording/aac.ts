@@ -1,4 +1,4 @@
-import { inconsistent, unsupported } from "./walk.ts";
+import { inconsistentFault, unsupportedFault } from "./walk.ts";
 
 /** Sample rates by index: ISO 14496-3, 1.6.3.4. */
 const RATES = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
@@ -8,13 +8,13 @@ const FRAME_SAMPLES_MAX = 1_024;
 
 /** Longest duration of a frame in seconds, by an AudioSpecificConfig. */
 export function aacFrameSeconds(config: Buffer): number {
-	if (config.length < 2) throw inconsistent("its AAC configuration is cut off");
+	if (config.length < 2) throw inconsistentFault("its AAC configuration is cut off");
 	const type = (config[0] as number) >> 3;
 	const index = (((config[0] as number) & 7) << 1) | ((config[1] as number) >> 7);
-	if (!TYPES.has(type)) throw unsupported(`AAC of type ${type}`);
-	if (index === 15 && config.length < 5) throw inconsistent("its AAC configuration is cut off");
+	if (!TYPES.has(type)) throw unsupportedFault(`AAC of type ${type}`);
+	if (index === 15 && config.length < 5) throw inconsistentFault("its AAC configuration is cut off");
 	const rate = index === 15 ? Math.floor(config.readUIntBE(1, 4) / 128) % 2 ** 24 : RATES[index];
-	if (rate === undefined || rate === 0) throw inconsistent("its AAC configuration has no sample rate");
+	if (rate === undefined || rate === 0) throw inconsistentFault("its AAC configuration has no sample rate");
 	return FRAME_SAMPLES_MAX / rate;
 }
 
@@ -34,11 +34,11 @@ export function aacConfig(esds: Buffer): Buffer {
 		if (tag === 5) return esds.subarray(at, at + length);
 		if (tag === 3) at += streamHeaderBytes(esds[at + 2] ?? 0, esds[at + 3] ?? 0);
 		else if (tag === 4) {
-			if (esds[at] !== 0x40) throw unsupported("its audio is not AAC");
+			if (esds[at] !== 0x40) throw unsupportedFault("its audio is not AAC");
 			at += 13;
 		} else break;
 	}
-	throw inconsistent("its AAC configuration is missing");
+	throw inconsistentFault("its AAC configuration is missing");
 }
 
 /** Length of a stream descriptor's header: number and flags, and the fields that the flags announce. */

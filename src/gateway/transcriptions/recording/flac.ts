@@ -1,4 +1,4 @@
-import { inconsistent, type Walk } from "./walk.ts";
+import { inconsistentFault, type Walk } from "./walk.ts";
 
 /** Longest header of a frame. */
 const HEADER_BYTES_MAX = 16;
@@ -28,7 +28,7 @@ export function* walkFlac(start: number, size: number): Walk {
 			window = yield at;
 		}
 		const here = at - windowAt;
-		if (here + 4 > window.length) throw inconsistent("its headers are cut off");
+		if (here + 4 > window.length) throw inconsistentFault("its headers are cut off");
 		last = ((window[here] as number) & 0x80) !== 0;
 		const isInfo = ((window[here] as number) & 0x7f) === 0;
 		if (isInfo && here + 38 <= window.length) {
@@ -37,7 +37,7 @@ export function* walkFlac(start: number, size: number): Walk {
 		}
 		at += 4 + window.readUIntBE(here + 1, 3);
 	}
-	if (streamRate === 0) throw inconsistent("its sample rate is missing");
+	if (streamRate === 0) throw inconsistentFault("its sample rate is missing");
 	let seconds = 0;
 	let others = 0;
 	let expected: number | undefined;

@@ -1,4 +1,4 @@
-import { inconsistent, type Walk } from "./walk.ts";
+import { inconsistentFault, type Walk } from "./walk.ts";
 
 /** Bit rates in kbit/s by index, for version (1, or 2 and 2.5) and layer: ISO 11172-3 and 13818-3. */
 const KBITS: Readonly<Record<string, readonly number[]>> = {
@@ -48,10 +48,10 @@ export function* walkMp3(start: number, size: number): Walk {
 		// A tag is no unknown data. It is still searched for frames, as decoders do after the first frame.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
-		if (junk > JUNK_BYTES_MAX) throw inconsistent("it has too many bytes between its frames");
+		if (junk > JUNK_BYTES_MAX) throw inconsistentFault("it has too many bytes between its frames");
 		at += 1;
 	}
-	if (frames < 2) throw inconsistent("it has no MP3 frames");
+	if (frames < 2) throw inconsistentFault("it has no MP3 frames");
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
@@ -101,7 +101,7 @@ export function id3Bytes(bytes: Buffer, at: number): number {
 	let size = 0;
 	for (let place = at + 6; place < at + 10; place += 1) size = size * 128 + (bytes[place] as number);
 	const isOdd = [3, 4, 6, 7, 8, 9].some((place) => (bytes[at + place] as number) > (place < 6 ? 254 : 127));
-	if (isOdd) throw inconsistent("its ID3 tag has an invalid size");
+	if (isOdd) throw inconsistentFault("its ID3 tag has an invalid size");
 	const hasFooter = ((bytes[at + 5] as number) & 0x10) !== 0;
 	return 10 + size + (hasFooter ? 10 : 0);
 }

@@ -1,5 +1,5 @@
 import { aacConfig, aacFrameSeconds } from "./aac.ts";
-import { inconsistent, type Measured, unsupported, type Walk } from "./walk.ts";
+import { inconsistentFault, type Measured, unsupportedFault, type Walk } from "./walk.ts";
 
 /** Boxes whose child boxes are read. */
 const HOLDERS = new Set(["trak", "mdia", "minf", "stbl", "edts", "mvex", "traf"]);
@@ -55,7 +55,7 @@ export function* walkMp4(start: number, size: number): Walk {
 		const box = boxAt(window, at - windowAt, size - windowAt);
 		if (box.name === "moov" || box.name === "moof") {
 			const bytes = box.end - box.body;
-			if (bytes > TABLES_BYTES_MAX) throw inconsistent("its tables are too large");
+			if (bytes > TABLES_BYTES_MAX) throw inconsistentFault("its tables are too large");
 			const isHere = box.end <= window.length;
 			const tables = isHere ? window.subarray(box.body, box.end) : yield { at: windowAt + box.body, bytes };
 			movie.inFragments ||= box.name === "moof";
@@ -76,24 +76,25 @@ function boxAt(bytes: Buffer, at: number, end: number): { name: string; body: nu
 		header = 16;
 	} else if (length === 0) length = end - at;
 	if (name === "mdat") length = Math.min(length, end - at);
-	if (length < header || at + length > end) throw inconsistent("its parts overlap");
+	if (length < header || at + length > end) throw inconsistentFault("its parts overlap");
 	return { name, body: at + header, end: at + length };
 }
 
 function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
-	if (depth > DEPTH_MAX) throw inconsistent("its parts are nested too deeply");
+	if (depth > DEPTH_MAX) throw inconsistentFault("its parts are nested too deeply");
 	for (let at = 0; at + 8 <= bytes.length; ) {
 		const box = boxAt(bytes, at, bytes.length);
 		const body = bytes.subarray(box.body, box.end);
 		if (box.name === "trak" && movie.tracks.push(new Track()) > TRACKS_MAX)
-			throw inconsistent("it has too many tracks");
+			throw inconsistentFault("it has too many tracks");
 		if (box.name === "traf") movie.fragment = undefined;
 		if (HOLDERS.has(box.name)) readBoxes(movie, body, depth + 1);
 		else {
 			const read = READERS[box.name];
 			if (read !== undefined) {
 				const track = movie.tracks.at(-1);
-				if (ONCE.has(box.name) && track?.seen.has(box.name)) throw inconsistent(`a track has two boxes ${box.name}`);
+				if (ONCE.has(box.name) && track?.seen.has(box.name))
+					throw inconsistentFault(`a track has two boxes ${box.name}`);
 				track?.seen.add(box.name);
 				read(body, movie, track);
 			}
@@ -134,7 +135,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 		if (track) track.frames += count;
 	},
 	stz2() {
-		throw unsupported("its size table (stz2) is not supported");
+		throw unsupportedFault("its size table (stz2) is not supported");
 	},
 	elst(body, _, track) {
 		const long = body[0] === 1;
@@ -181,13 +182,13 @@ function readTimes(body: Buffer): { timescale: number; duration: number } {
 /** Length of the longest audio track, because decoders may use any. */
 function measure(movie: Movie, size: number): Measured {
 	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
-	if (sounds.length === 0) throw unsupported("it has no audio track");
-	if (movie.frameBytes > size) throw inconsistent("its tables list more bytes than the file has");
+	if (sounds.length === 0) throw unsupportedFault("it has no audio track");
+	if (movie.frameBytes > size) throw inconsistentFault("its tables list more bytes than the file has");
 	let longest: Measured = { seconds: 0, secondsMax: 0 };
 	for (const track of sounds) {
 		const seconds = track.frames * frameSecondsOf(track);
 		const edited = movie.timescale === 0 ? 0 : track.edited / movie.timescale;
-		if (edited > seconds + EDIT_GRACE_S) throw inconsistent("its edit list is longer than its audio");
+		if (edited > seconds + EDIT_GRACE_S) throw inconsistentFault("its edit list is longer than its audio");
 		const silence = movie.timescale === 0 ? 0 : track.silence / movie.timescale;
 		const claims = [
 			[movie.duration, movie.timescale],
@@ -203,14 +204,14 @@ function measure(movie: Movie, size: number): Measured {
 
 function frameSecondsOf({ description }: Track): number {
 	if (description === undefined || description.length < 52 || description.readUInt32BE(4) !== 1)
-		throw inconsistent("a track has no codec, or two");
+		throw inconsistentFault("a track has no codec, or two");
 	const kind = description.toString("latin1", 12, 16);
 	// Child boxes follow the entry's header, the audio fields, and further fields of QuickTime's versions 1 and 2.
 	const children = description.subarray(44 + ([0, 16, 36][description.readUInt16BE(24)] ?? 0));
 	if (kind === "mp4a") return aacFrameSeconds(aacConfig(childOf(children, "esds")));
-	if (kind !== "alac") throw unsupported(`sound of the kind ${JSON.stringify(kind)} in MP4`);
+	if (kind !== "alac") throw unsupportedFault(`sound of the kind ${JSON.stringify(kind)} in MP4`);
 	const config = childOf(children, "alac");
-	if (config.length < 28 || config.readUInt32BE(24) === 0) throw inconsistent("its ALAC configuration is cut off");
+	if (config.length < 28 || config.readUInt32BE(24) === 0) throw inconsistentFault("its ALAC configuration is cut off");
 	return config.readUInt32BE(4) / config.readUInt32BE(24);
 }
 
@@ -222,5 +223,5 @@ function childOf(bytes: Buffer, name: string): Buffer {
 		if (box.name === "wave") return childOf(body, name);
 		at = box.end;
 	}
-	throw inconsistent(`its box ${name} is missing`);
+	throw inconsistentFault(`its box ${name} is missing`);
 }

@@ -1,5 +1,5 @@
 import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
-import { inconsistent, unsupported, type Walk } from "./walk.ts";
+import { inconsistentFault, unsupportedFault, type Walk } from "./walk.ts";
 
 /** CRC-32 with the polynomial 0x04c11db7, highest bit first (RFC 3533). */
 const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -53,13 +53,13 @@ export function* walkOgg(start: number, size: number): Walk {
 		const page = pageAt(window, at - windowAt);
 		if (page === undefined) {
 			if (isPadding(window.subarray(at - windowAt)) && windowAt + window.length >= size) break;
-			throw inconsistent("a page is damaged");
+			throw inconsistentFault("a page is damaged");
 		}
 		at += page.bytes.length;
 		takePage(streams, page.bytes, page.body);
 	}
 	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
-	if (heard.length === 0) throw unsupported("it has no Opus or Vorbis stream");
+	if (heard.length === 0) throw unsupportedFault("it has no Opus or Vorbis stream");
 	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
 	// Recordings from the middle of a broadcast start at a large position, so only a claim that is too small counts.
 	const claimed = sum(({ codec, position }) =>
@@ -89,10 +89,10 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	const serial = page.readUInt32LE(14);
 	const flags = page[5] as number;
 	let stream = streams.get(serial);
-	if (stream !== undefined && (flags & BEGINS) !== 0) throw inconsistent("a stream begins twice");
-	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw inconsistent("a page is missing");
+	if (stream !== undefined && (flags & BEGINS) !== 0) throw inconsistentFault("a stream begins twice");
+	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw inconsistentFault("a page is missing");
 	if (stream === undefined) {
-		if (streams.size === STREAMS_MAX) throw inconsistent("it has too many streams");
+		if (streams.size === STREAMS_MAX) throw inconsistentFault("it has too many streams");
 		stream = new Stream();
 		streams.set(serial, stream);
 	}
@@ -107,7 +107,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 		if (stream.codec === undefined && length > 0) stream.pieces.push(page.subarray(at, at + length));
 		stream.length += length;
 		at += length;
-		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw inconsistent("a header is too long");
+		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw inconsistentFault("a header is too long");
 		if (length < 255) endPacket(stream);
 	}
 	const position = page.readBigUInt64LE(6);
@@ -132,7 +132,7 @@ function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
 	if (first?.toString("latin1", 0, 7) !== "\x01vorbis")
-		throw unsupported("it has a stream that is neither Opus nor Vorbis");
+		throw unsupportedFault("it has a stream that is neither Opus nor Vorbis");
 	return third === undefined ? undefined : vorbis(vorbisModes(first, third));
 }
 

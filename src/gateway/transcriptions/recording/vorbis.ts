@@ -1,4 +1,4 @@
-import { inconsistent } from "./walk.ts";
+import { inconsistentFault } from "./walk.ts";
 
 /** What the length of Vorbis packets depends on (Vorbis I specification, sections 4.2 and 4.3). */
 export interface VorbisModes {
@@ -16,10 +16,10 @@ const MODE_BITS = 1 + 16 + 16 + 8;
 const COUNT_BITS = 6;
 
 export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
-	if (identification.length < 30 || setup.length < 16) throw inconsistent("its Vorbis headers are cut off");
+	if (identification.length < 30 || setup.length < 16) throw inconsistentFault("its Vorbis headers are cut off");
 	const rate = identification.readUInt32LE(12);
 	const sizes = identification[28] as number;
-	if (rate === 0) throw inconsistent("its sample rate is missing");
+	if (rate === 0) throw inconsistentFault("its sample rate is missing");
 	const flags = modeFlags(setup);
 	const blocks = flags.map((long) => 1 << (long ? sizes >> 4 : sizes & 15));
 	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
@@ -28,7 +28,7 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 /** Samples that a packet adds: a quarter of the previous block plus a quarter of its own. The first adds none. */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
-	if (block === undefined) throw inconsistent("a Vorbis packet has an unknown mode");
+	if (block === undefined) throw inconsistentFault("a Vorbis packet has an unknown mode");
 	return { samples: before === 0 ? 0 : before / 4 + block / 4, block };
 }
 
@@ -52,6 +52,6 @@ function modeFlags(setup: Buffer): boolean[] {
 		flags.unshift(bitAt(at) === 1);
 		if (read(at - COUNT_BITS, COUNT_BITS) + 1 === flags.length) found = [...flags];
 	}
-	if (found === undefined) throw inconsistent("its Vorbis headers cannot be read");
+	if (found === undefined) throw inconsistentFault("its Vorbis headers cannot be read");
 	return found;
 }

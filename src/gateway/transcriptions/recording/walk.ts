@@ -34,12 +34,12 @@ export async function runWalk<Result>(file: Blob, walk: Walk<Result>): Promise<R
 }
 
 /** Fault invalid_request for a recording that contradicts itself: decoders differ about its length. */
-export function inconsistent(detail: string): Fault {
+export function inconsistentFault(detail: string): Fault {
 	return new Fault("invalid_request", `\`file\` is damaged or inconsistent: ${detail}. Encode it again.`, {
 		param: "file",
 	});
 }
 
-export function unsupported(detail: string): Fault {
+export function unsupportedFault(detail: string): Fault {
 	return new Fault("invalid_request", `\`file\` is not supported: ${detail}.`, { param: "file" });
 }

@@ -1,4 +1,4 @@
-import { inconsistent, unsupported, type Walk } from "./walk.ts";
+import { inconsistentFault, unsupportedFault, type Walk } from "./walk.ts";
 
 /** Most samples per channel and byte, of compressed formats with a fixed rate; by format number. */
 const SAMPLES_PER_BYTE: Readonly<Record<number, number>> = { 2: 2, 17: 2, 49: 320 / 65 };
@@ -21,19 +21,19 @@ export function* walkWav(start: number, size: number): Walk {
 	let firstSound = 0;
 	let soundBytes = 0;
 	for (let chunk = 0; at + 8 <= size; chunk += 1) {
-		if (chunk === CHUNKS_MAX) throw inconsistent("it has too many parts");
+		if (chunk === CHUNKS_MAX) throw inconsistentFault("it has too many parts");
 		if (at + 64 > windowAt + window.length && windowAt + window.length < size) {
 			windowAt = at;
 			window = yield at;
 		}
 		const name = window.toString("latin1", at - windowAt, at - windowAt + 4);
-		if (!/^[ -~]{4}$/.test(name)) throw inconsistent("there are unknown bytes after its samples");
+		if (!/^[ -~]{4}$/.test(name)) throw inconsistentFault("there are unknown bytes after its samples");
 		const body = at + 8;
 		let length = window.readUInt32LE(at - windowAt + 4);
-		if (name === "fmt " && secondsPerByte !== 0) throw inconsistent("it has two formats");
+		if (name === "fmt " && secondsPerByte !== 0) throw inconsistentFault("it has two formats");
 		if (name === "fmt ") secondsPerByte = readFormat(window.subarray(body - windowAt, body - windowAt + length));
 		if (name === "data") {
-			if (secondsPerByte === 0) throw inconsistent("its samples come before their format");
+			if (secondsPerByte === 0) throw inconsistentFault("its samples come before their format");
 			if (UNKNOWN_LENGTHS.has(length)) length = size - body;
 			length = Math.min(length, size - body);
 			firstSound ||= body;
@@ -41,19 +41,19 @@ export function* walkWav(start: number, size: number): Walk {
 		}
 		at = body + length + (length % 2);
 	}
-	if (firstSound === 0) throw inconsistent("it has no samples");
+	if (firstSound === 0) throw inconsistentFault("it has no samples");
 	return { seconds: soundBytes * secondsPerByte, secondsMax: (size - firstSound) * secondsPerByte };
 }
 
 function readFormat(format: Buffer): number {
-	if (format.length < 16) throw inconsistent("its format is cut off");
+	if (format.length < 16) throw inconsistentFault("its format is cut off");
 	const channels = format.readUInt16LE(2);
 	const rate = format.readUInt32LE(4);
 	const bits = format.readUInt16LE(14);
 	const plain = format.readUInt16LE(0) === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : undefined;
 	const kind = plain ?? format.readUInt16LE(0);
-	if (channels === 0 || rate === 0) throw inconsistent("its format has no channels or no sample rate");
+	if (channels === 0 || rate === 0) throw inconsistentFault("its format has no channels or no sample rate");
 	const perByte = PLAIN.has(kind) && bits > 0 ? 1 / Math.ceil(bits / 8) : SAMPLES_PER_BYTE[kind];
-	if (perByte === undefined) throw unsupported(`WAV of the compressed kind ${kind}`);
+	if (perByte === undefined) throw unsupportedFault(`WAV of the compressed kind ${kind}`);
 	return perByte / (channels * rate);
 }

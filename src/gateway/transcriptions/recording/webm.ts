@@ -1,7 +1,7 @@
 import { aacFrameSeconds } from "./aac.ts";
 import { type Codec, opus, vorbis } from "./ogg.ts";
 import { vorbisModes } from "./vorbis.ts";
-import { inconsistent, type Measured, unsupported, type Walk } from "./walk.ts";
+import { inconsistentFault, type Measured, unsupportedFault, type Walk } from "./walk.ts";
 
 /** Ids of the elements that are read (RFC 9559), with their length marker. */
 const ID = {
@@ -62,11 +62,11 @@ export function* walkWebm(start: number, size: number): Walk {
 		const isTorn = end > (ends.at(-1) as number);
 		// A file that was cut off may end only in a block, or in an element that contains one.
 		if (isTorn && !(end > size && (isBlock || isHolder) && ends.every((one) => one >= size)))
-			throw inconsistent("its parts overlap");
-		if (length === undefined && !isHolder) throw inconsistent("an element has no length");
+			throw inconsistentFault("its parts overlap");
+		if (length === undefined && !isHolder) throw inconsistentFault("an element has no length");
 		if (isHolder) {
-			if (ends.length > DEPTH_MAX) throw inconsistent("its parts are nested too deeply");
-			if (id === ID.entry && tracks.push(new Track()) > TRACKS_MAX) throw inconsistent("it has too many tracks");
+			if (ends.length > DEPTH_MAX) throw inconsistentFault("its parts are nested too deeply");
+			if (id === ID.entry && tracks.push(new Track()) > TRACKS_MAX) throw inconsistentFault("it has too many tracks");
 			// An element of unknown size ends where the next one of its level starts, so both have the same depth.
 			if (length !== undefined) ends.push(end);
 			at = body;
@@ -84,7 +84,7 @@ export function* walkWebm(start: number, size: number): Walk {
 
 function elementAt(window: Buffer, here: number) {
 	const idBytes = Math.clz32((window[here] ?? 0) << 24) + 1;
-	if (idBytes > 4 || here + idBytes + 1 > window.length) throw inconsistent("an element has no ID");
+	if (idBytes > 4 || here + idBytes + 1 > window.length) throw inconsistentFault("an element has no ID");
 	const id = window.readUIntBE(here, idBytes);
 	const { value, bytes } = sizeAt(window, here + idBytes);
 	return { id, length: value, header: idBytes + bytes };
@@ -94,14 +94,14 @@ function elementAt(window: Buffer, here: number) {
 function sizeAt(bytes: Buffer, at: number): { value: number | undefined; bytes: number } {
 	const first = bytes[at] ?? 0;
 	const length = Math.clz32(first << 24) + 1;
-	if (length > 8 || at + length > bytes.length) throw inconsistent("a length is truncated");
+	if (length > 8 || at + length > bytes.length) throw inconsistentFault("a length is truncated");
 	let value = first & (0xff >> length);
 	let isUnknown = value === 0xff >> length;
 	for (let place = at + 1; place < at + length; place += 1) {
 		isUnknown &&= bytes[place] === 0xff;
 		value = value * 256 + (bytes[place] as number);
 	}
-	if (!isUnknown && !Number.isSafeInteger(value)) throw inconsistent("a length is too large");
+	if (!isUnknown && !Number.isSafeInteger(value)) throw inconsistentFault("a length is too large");
 	return { value: isUnknown ? undefined : value, bytes: length };
 }
 
@@ -151,7 +151,7 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 	const packets: Buffer[] = [];
 	for (const length of lengths) {
 		if (!Number.isInteger(length) || length < 0 || at + length > bytes.length)
-			throw inconsistent("a block is truncated");
+			throw inconsistentFault("a block is truncated");
 		packets.push(bytes.subarray(at, at + length));
 		at += length;
 	}
@@ -159,23 +159,23 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 }
 
 function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
-	if (encoded) throw unsupported("the sound in it is packed or encrypted");
+	if (encoded) throw unsupportedFault("the sound in it is packed or encrypted");
 	if (codec === "A_OPUS") return opus(setup);
 	if (codec === "A_AAC") {
 		const seconds = aacFrameSeconds(setup);
 		return { seconds: () => ({ likely: seconds, max: seconds }) };
 	}
-	if (codec !== "A_VORBIS") throw unsupported(`sound of the kind ${JSON.stringify(codec.slice(0, 32))} in WebM`);
+	if (codec !== "A_VORBIS") throw unsupportedFault(`sound of the kind ${JSON.stringify(codec.slice(0, 32))} in WebM`);
 	// The three Vorbis headers, laced as in Ogg.
 	const [identification, , last] = laced(setup, 1);
-	if (identification === undefined || last === undefined) throw inconsistent("its Vorbis headers are missing");
+	if (identification === undefined || last === undefined) throw inconsistentFault("its Vorbis headers are missing");
 	return vorbis(vorbisModes(identification, last));
 }
 
 /** Length of the longest audio track, because decoders may use any. */
 function measure(tracks: readonly Track[]): Measured {
 	const sounds = tracks.filter(({ type }) => type === SOUND);
-	if (sounds.length === 0) throw unsupported("it has no audio track");
+	if (sounds.length === 0) throw unsupportedFault("it has no audio track");
 	return {
 		seconds: Math.max(...sounds.map(({ seconds }) => seconds)),
 		secondsMax: Math.max(...sounds.map(({ secondsMax }) => secondsMax)),

@@ -31,7 +31,7 @@ export interface Picture {
 	readonly url: string;
 }
 
-export interface AnswerFacts {
+export interface AnswerStats {
 	readonly model: string;
 	readonly requestId: string | null;
 	readonly promptTokens: number | null;
@@ -53,7 +53,7 @@ export interface AnswerTurn {
 	readonly content: string;
 	readonly thought: string;
 	readonly toolCalls: readonly ToolCall[];
-	readonly facts?: AnswerFacts;
+	readonly facts?: AnswerStats;
 	readonly error?: string;
 }
 
@@ -76,7 +76,7 @@ export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
 }
 
 /** Request body. Omits parameters that the model does not support. */
-export function bodyOf(model: ModelView, turns: readonly Turn[], setup: ChatSetup) {
+export function chatBody(model: ModelView, turns: readonly Turn[], setup: ChatSetup) {
 	const takes = (name: string) => model.parameters.includes(name);
 	const system = setup.system.trim();
 	const messages = turns.map(messageOf);

@@ -15,9 +15,9 @@ import { chatSnippets } from "../../snippets/chat.ts";
 import { t } from "../../texts.tsx";
 import type { KeyView, ModelView } from "../../views.ts";
 import { Composer } from "./composer.tsx";
-import { bodyOf, type ChatSetup, FRESH_SETUP, openCalls, readSchema, readTools, type Turn } from "./conversation.ts";
+import { type ChatSetup, chatBody, FRESH_SETUP, openCalls, readSchema, readTools, type Turn } from "./conversation.ts";
 import { SetupForm } from "./setup-form.tsx";
-import { isSharedFragment, linkOf, type Shared, sharedOf } from "./share-link.ts";
+import { isSharedFragment, readShareLink, type Shared, toShareLink } from "./share-link.ts";
 import { ThreadView } from "./thread.tsx";
 import { type Thread, useThread } from "./use-thread.ts";
 
@@ -73,7 +73,7 @@ function useSharedLink(): SharedLink {
 			if (!isSharedFragment(fragment)) return;
 			history.replaceState(history.state, "", location.pathname + location.search);
 			setLink({ state: "reading" });
-			void sharedOf(fragment).then((shared) => setLink(shared ? { state: "read", shared } : { state: "broken" }));
+			void readShareLink(fragment).then((shared) => setLink(shared ? { state: "read", shared } : { state: "broken" }));
 		};
 		read();
 		addEventListener("hashchange", read);
@@ -225,7 +225,7 @@ function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Tur
 	const { config } = useSession();
 	// The turns to send again: all up to the last question.
 	const asked = turns.slice(0, turns.findLastIndex(({ role }) => role !== "assistant") + 1);
-	const body = bodyOf(model, asked.length === 0 ? EXAMPLE : asked.map(shortened), setup);
+	const body = chatBody(model, asked.length === 0 ? EXAMPLE : asked.map(shortened), setup);
 	const { model: id, messages, ...options } = body;
 	const isShortened = asked.some((turn) => turn.role === "user" && turn.pictures.length > 0);
 	return (
@@ -261,7 +261,7 @@ function CopyLink({ shared, disabled }: { shared: Shared; disabled: boolean }) {
 }
 
 async function copied(shared: Shared): Promise<string> {
-	const { url, leftOut } = await linkOf(shared, location.origin + location.pathname);
+	const { url, leftOut } = await toShareLink(shared, location.origin + location.pathname);
 	if (url === undefined) return t("Too long for a link: use the code.");
 	try {
 		await navigator.clipboard.writeText(url);

@@ -1,6 +1,6 @@
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
-import { type AnswerFacts, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObject, type Turn } from "./conversation.ts";
+import { type AnswerStats, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObject, type Turn } from "./conversation.ts";
 
 /**
  * A conversation in a link's fragment, which browsers never send to a server. Everybody with the link can read it;
@@ -20,7 +20,7 @@ const THREADS_MAX = 2;
 const TURNS_MAX = 1_000;
 
 /** `url` is undefined if the link would be too long. `leftOut` counts the pictures, which links never contain. */
-export async function linkOf(shared: Shared, page: string) {
+export async function toShareLink(shared: Shared, page: string) {
 	let leftOut = 0;
 	const text = JSON.stringify({
 		...shared,
@@ -41,7 +41,7 @@ export async function linkOf(shared: Shared, page: string) {
 export const isSharedFragment = (fragment: string): boolean => fragment.startsWith(NAME);
 
 /** The conversation in the fragment; undefined if there is no valid one. */
-export async function sharedOf(fragment: string): Promise<Shared | undefined> {
+export async function readShareLink(fragment: string): Promise<Shared | undefined> {
 	if (!isSharedFragment(fragment) || fragment.length > LINK_CHARS_MAX) return undefined;
 	try {
 		return readShared(JSON.parse(await unpacked(fragment.slice(NAME.length))));
@@ -110,7 +110,7 @@ function readAnswer(turn: Readonly<Record<string, unknown>>, content: string): A
 }
 
 /** Drops the request id, which belongs to the sender's log. */
-function readFacts(value: unknown): AnswerFacts {
+function readFacts(value: unknown): AnswerStats {
 	const facts = isObject(value) ? value : {};
 	const figure = (name: string) => {
 		const found = facts[name];

@@ -6,10 +6,10 @@ import { formatCount, formatDuration } from "../../format.ts";
 import { lazy } from "../../lazy.tsx";
 import { ActButton, Form } from "../../parts/form.tsx";
 import { Empty, Notice, Problem } from "../../parts/problem.tsx";
-import { Link, linkTo } from "../../router.tsx";
+import { Link, linkRenderer } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
 import { rich, t } from "../../texts.tsx";
-import { type AnswerFacts, type AnswerTurn, openCalls, type ToolTurn, type Turn } from "./conversation.ts";
+import { type AnswerStats, type AnswerTurn, openCalls, type ToolTurn, type Turn } from "./conversation.ts";
 import type { Thread } from "./use-thread.ts";
 
 const Markdown = lazy<{ text: string }>(() => import("./markdown.tsx"), "…");
@@ -31,7 +31,7 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 					<Problem error={refused.error} />
 					{refused.error.status === 402 && (
 						<p className="small">
-							{rich("<link>Top up</link>, or lower the maximum tokens.", { link: linkTo("/credit") })}
+							{rich("<link>Top up</link>, or lower the maximum tokens.", { link: linkRenderer("/credit") })}
 						</p>
 					)}
 					{refused.error.code === "unanswered" && (
@@ -162,7 +162,7 @@ function Answer({ turn }: { turn: AnswerTurn }) {
 	);
 }
 
-function Facts({ facts }: { facts: AnswerFacts }) {
+function Facts({ facts }: { facts: AnswerStats }) {
 	const speed = tokensPerSecond(facts);
 	const parts = [
 		facts.stopped ? t("stopped") : undefined,
@@ -187,7 +187,7 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 }
 
 /** Tokens per second after the first token; undefined if there is too little data. */
-function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFacts): number | undefined {
+function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerStats): number | undefined {
 	const generatingMs = totalMs - (firstTokenMs ?? 0);
 	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;
 	return Math.round((completionTokens / generatingMs) * 1000);

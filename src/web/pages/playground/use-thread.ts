@@ -4,9 +4,8 @@ import { ApiError } from "../../http.ts";
 import { useAction } from "../../resource.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
-import { type AnswerFacts, type AnswerTurn, bodyOf, type ChatSetup, NO_ANSWER, type Turn } from "./conversation.ts";
+import { type AnswerStats, type AnswerTurn, type ChatSetup, chatBody, NO_ANSWER, type Turn } from "./conversation.ts";
 
-/** A conversation with one model. */
 export interface Thread {
 	readonly turns: readonly Turn[];
 	/** A message that the service refused; sending it again adds it to the conversation. */
@@ -43,7 +42,7 @@ export function useThread(
 		put({});
 		abort.current = new AbortController();
 		try {
-			await receive(address, bodyOf(model, asked, setup), abort.current.signal, put);
+			await receive(address, chatBody(model, asked, setup), abort.current.signal, put);
 		} catch (error) {
 			setTurns(turns);
 			setRefused(added);
@@ -81,7 +80,7 @@ async function receive(
 		else thought += text;
 		put({ content, thought });
 	});
-	const facts: AnswerFacts = {
+	const facts: AnswerStats = {
 		model: body.model,
 		requestId: end.requestId,
 		promptTokens: end.usage?.promptTokens ?? null,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { acceptsGzip, gzipped } from "../../src/console/pages/pack.ts";
+import { acceptsGzip, gzipped } from "../../src/console/pages/gzip.ts";
 
 const LONG = JSON.stringify({ items: Array(200).fill({ name: "search-api production" }) });
 const asked = (headers: Record<string, string> = { "accept-encoding": "gzip, br" }, method = "GET") =>

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
-import { languageOf } from "../base/language.ts";
+import { requestLanguage } from "../base/language.ts";
 import { readInternalToken } from "../keys/internal-token.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import type { KeyDigest } from "../keys/secret.ts";
@@ -54,7 +54,7 @@ export function createInternalApi(
 		connections.set(request, {
 			request,
 			address,
-			language: languageOf(request.headers),
+			language: requestLanguage(request.headers),
 			setIdleTimeout: (seconds) => asked.setIdleTimeout(seconds),
 		});
 		return app.fetch(request);
@@ -62,6 +62,6 @@ export function createInternalApi(
 }
 
 /** True if the request has an internal token; API keys start differently. */
-export function isInternal(request: Request): boolean {
+export function hasInternalToken(request: Request): boolean {
 	return request.headers.get("authorization")?.startsWith("Bearer tgi_") ?? false;
 }

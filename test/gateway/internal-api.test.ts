@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Batches } from "../../src/batch/batches.ts";
 import type { Files } from "../../src/files/files.ts";
-import { createInternalApi } from "../../src/gateway/internal-door.ts";
+import { createInternalApi } from "../../src/gateway/internal-api.ts";
 import { signInternalToken } from "../../src/keys/internal-token.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { plainKey } from "../support/plain-key.ts";

@@ -1,6 +1,6 @@
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import { centsOf, coveringCents } from "../../money/cents.ts";
+import { coveringCents, wholeCents } from "../../money/cents.ts";
 import { NANO_PER_USD, type NanoUsd, nanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { countWithin, subtractCount } from "../rate-counter.ts";
@@ -24,20 +24,20 @@ export async function checkCapRaise(
 ): Promise<void> {
 	const isKept = before !== null && change.capNanoUsd === undefined && change.capPeriod === undefined;
 	if (isKept || sessions.isAuthenticatedLately(request)) return;
-	const { from, cap } = wideningOf(before, change);
+	const { from, cap } = capRaise(before, change);
 	if (from === null || (cap !== null && cap <= from)) return;
 	if (cap === null || cap > UNASKED_NANO_USD) throw sessions.passwordWanted();
 	const { viewer, accountId } = sessions.account(request);
 	const subject = `${viewer.userId} ${accountId}`;
 	const cents = coveringCents(subUsd(cap, from));
 	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
-	if (count <= centsOf(UNASKED_NANO_USD)) return;
+	if (count <= wholeCents(UNASKED_NANO_USD)) return;
 	await subtractCount(statements, "cents unasked", subject, cents);
 	throw sessions.passwordWanted();
 }
 
 /** Allowed total before and after; null: unlimited. A renewing cap counts as unlimited unless it was lowered. */
-function wideningOf(
+function capRaise(
 	before: Capped | null,
 	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: Change,
 ): { from: NanoUsd | null; cap: NanoUsd | null } {

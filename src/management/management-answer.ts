@@ -16,7 +16,7 @@ type SourceOf<Name> = Name extends `${infer Of}_usd`
 type Shown<P extends TProperties> = Static<TObject<P>>;
 
 /** Builds a response from a record, by its schema. `others` has the fields with another name or form. */
-export function shown<P extends TProperties, const Others extends Partial<Shown<P>>>(
+export function toAnswer<P extends TProperties, const Others extends Partial<Shown<P>>>(
 	schema: TObject<P>,
 	record: { readonly [Name in Exclude<keyof P, keyof Others | "object"> as SourceOf<Name>]: unknown },
 	others: Others,

@@ -224,8 +224,8 @@ export function failureOfError(value: unknown): UpstreamFailure {
  */
 export function isErrorBody(body: JsonObject): boolean {
 	if (body.error || body.object === "error") return true;
-	const isAnswer = typeof body.text === "string" || [body.choices, body.data, body.results].some(Array.isArray);
-	return typeof body.message === "string" && !isAnswer;
+	if (typeof body.message !== "string") return false;
+	return typeof body.text !== "string" && ![body.choices, body.data, body.results].some(Array.isArray);
 }
 
 /** SDKs wait at most so many seconds. */

@@ -75,11 +75,13 @@ function fitResult(message: Message): boolean {
 
 /** Joins texts of role `system` at the start, since templates of several families refuse a second one. */
 function joinSystem(messages: Message[], model: Model): boolean {
+	// First, because most chats have no second one, and the search makes a function.
+	if (messages[1]?.role !== "system" || speaksOpenAi(model)) return true;
 	const other = messages.findIndex(
 		({ role, content, name }) => role !== "system" || typeof content !== "string" || name,
 	);
 	const count = other < 0 ? messages.length : other;
-	if (count < 2 || speaksOpenAi(model)) return true;
+	if (count < 2) return true;
 	const content = messages.slice(0, count).map((message) => message.content);
 	messages.splice(0, count, { role: "system", content: content.join("\n\n") });
 	return false;

@@ -57,7 +57,7 @@ describe("the source", () => {
 		const made = (path: string) => path.includes("/results/");
 		expect(wordProblems([...source, ...functions, ...papers.filter(({ path }) => !made(path))])).toEqual([]);
 	});
-	test("has papers of at most 250 lines of 120 characters", () => {
+	test("has Markdown documents of at most 250 lines of 120 characters", () => {
 		expect(paperProblems(papers.filter(({ path }) => !path.includes("/results/")))).toEqual([]);
 		const made = (text: string) => paperProblems([{ path: "a.md", text }]);
 		expect(made("x\n".repeat(251))).toEqual(["a.md has 251 lines"]);

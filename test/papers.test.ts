@@ -90,7 +90,7 @@ test("each room's paper is linked from src/README.md", () => {
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
 });
 
-test("a text that prompts are not stored names batch files with sealed answers", () => {
+test("a text that prompts are not stored names batch files and encrypted answers", () => {
 	for (const [path, says] of [
 		["../SECURITY.md", "prompts and answers"],
 		["console/README.md", "No prompt and no answer"],

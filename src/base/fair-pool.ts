@@ -122,7 +122,10 @@ export function createFairPool({
 		/** Registers a holder that may be ended. Returns its slot for `keeps`. */
 		yields: (one: Yielding): number => yielding.take(one),
 		keeps: (slot: number, one: Yielding): boolean => yielding.release(slot, one),
-		/** Takes a place for a holder; returns an idempotent function that frees it. Faults as in `take`. */
+		/**
+		 * Takes a place for a holder, which `giveUp` may end. Returns an idempotent function that frees the place. Faults
+		 * of `own` and `full`.
+		 */
 		enter(owner: string, holder: Omit<Yielding, "owner">): () => void {
 			take(owner);
 			const one: Yielding = {

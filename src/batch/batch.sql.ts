@@ -85,7 +85,7 @@ export const batchLine = pgTable(
 		requestId: uuid("request_id").notNull(),
 		/** `free`: no request was charged, may be sent again. `output`, `error`: the file that has the outcome. */
 		state: text({ enum: ["claimed", "free", "output", "error"] }).notNull(),
-		/** Number of the file's part with the outcome. It counts once that part is sealed. */
+		/** Number of the file's part with the outcome. It counts once that part is stored. */
 		part: integer(),
 		promptTokens: count("prompt_tokens"),
 		cachedTokens: count("cached_tokens"),

@@ -3,7 +3,7 @@ import { type BatchLine, type OpenLine, readCustomId, readLine } from "./batch-l
 import type { BatchRecord } from "./batch-record.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Most characters of lines that wait or are being sent, with outcomes that are not sealed. */
+/** Most characters of lines that wait or are being sent, with outcomes that are not stored. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
 /** A line that waits or is being sent. */

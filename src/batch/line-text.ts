@@ -1,6 +1,6 @@
 import { newUuid } from "../base/id.ts";
 
-type Verdict =
+type LineRetryDecision =
 	/** The line has its final outcome. */
 	| "final"
 	/** Not sent, because credit is lacking; sent again later. */
@@ -12,7 +12,7 @@ type Verdict =
 	/** Not sent: the key is revoked or expired. */
 	| "key";
 
-const VERDICTS: Readonly<Record<string, Verdict>> = {
+const DECISIONS: Readonly<Record<string, LineRetryDecision>> = {
 	insufficient_quota: "credit",
 	key_cap_exceeded: "credit",
 	project_cap_exceeded: "credit",
@@ -42,8 +42,8 @@ export function parseErrorBody(text: string): AnswerError {
 	return { code: error.code, message: error.message };
 }
 
-export function lineVerdict(status: number, code: string): Verdict {
-	return status === 200 ? "final" : (VERDICTS[code] ?? "final");
+export function lineRetryDecision(status: number, code: string): LineRetryDecision {
+	return status === 200 ? "final" : (DECISIONS[code] ?? "final");
 }
 
 /** Why a line has no answer, in OpenAI's format. */

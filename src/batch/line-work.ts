@@ -9,7 +9,7 @@ import type { BatchBooks } from "./batch-books.ts";
 import type { OpenLine } from "./batch-line.ts";
 import type { BatchPause, BatchRecord, BatchUsage } from "./batch-record.ts";
 import { createLineQueue, type QueuedLine } from "./line-queue.ts";
-import { answeredLine, interruptedError, lineVerdict, parseErrorBody, unansweredLine } from "./line-text.ts";
+import { answeredLine, interruptedError, lineRetryDecision, parseErrorBody, unansweredLine } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** Most concurrent lines of a batch on one instance. */
@@ -182,20 +182,20 @@ export function createLineWork(
 	function judge(work: QueuedLine, id: string, status: number, text: string): void {
 		const { line, read } = work;
 		const error = status === 200 ? undefined : parseErrorBody(text);
-		const verdict = lineVerdict(status, error?.code ?? "");
+		const decision = lineRetryDecision(status, error?.code ?? "");
 		// Read in any case: the carrier keeps usage until it is read.
 		const usage = carrier.usageOf(id);
-		const failures = work.failures + (verdict === "failed" ? 1 : 0);
-		const isFinal = verdict === "final" || error === undefined;
+		const failures = work.failures + (decision === "failed" ? 1 : 0);
+		const isFinal = decision === "final" || error === undefined;
 		if (isFinal || (failures >= FAILURES_MAX && !cutOff.signal.aborted)) {
 			const file = status === 200 ? "output" : "error";
 			const answer = answeredLine(read.customId, id, status, text);
 			settle(work, { line, id, file, text: answer, usage });
 			if (isFinal) pace.went();
-		} else if (cutOff.signal.aborted && verdict === "failed") tryAgain(work, id);
+		} else if (cutOff.signal.aborted && decision === "failed") tryAgain(work, id);
 		else {
 			tryAgain({ ...work, failures }, id);
-			if (verdict === "key") stopWith("key");
+			if (decision === "key") stopWith("key");
 			else pace.refused(error, inFlight.size - 1);
 		}
 	}

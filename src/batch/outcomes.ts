@@ -36,7 +36,7 @@ const NOTHING = {
 	charged: ZERO_USD,
 } as const;
 
-/** Outcomes of a run. They are collected in memory and count once they are sealed in their files. */
+/** Outcomes of a run. They are collected in memory and count once they are stored in their files. */
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
@@ -77,7 +77,7 @@ export function createOutcomes(
 				return await step();
 			} catch (failure) {
 				if (failure instanceof Fault && failure.code !== "overloaded") throw failure;
-				log.info("outcomes of a batch could not be sealed; trying again", { batch: batchId, error: failure });
+				log.info("outcomes of a batch could not be stored; trying again", { batch: batchId, error: failure });
 				await sleep(clock, RETRY_MS);
 			}
 		}
@@ -93,7 +93,7 @@ export function createOutcomes(
 		waitingBytes = 0;
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
-		// Before the part is sealed, so that each sealed part has the rows of its lines.
+		// Before the part is stored, so that each stored part has the rows of its lines.
 		for (const once of inStatements(rows)) await lineRows.keep(once, signal);
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
@@ -115,12 +115,12 @@ export function createOutcomes(
 		release(line: number, id: string): void {
 			released.push({ line, id, state: "free", part: null, ...NOTHING });
 		},
-		/** Bytes of outcomes that are not sealed yet. */
+		/** Bytes of outcomes that are not stored yet. */
 		bytes: () => waitingBytes + sealingBytes,
 		pending: () => waiting.length + released.length,
 		parts: () => output.parts() + error.parts(),
 		/**
-		 * Resolves once everything added so far is sealed and recorded. Repeats while database or storage fail. Rejects
+		 * Resolves once everything added so far is stored and recorded. Repeats while database or storage fail. Rejects
 		 * with RunLost, with a Fault of the files (no space, deleted), or when `signal` aborts.
 		 */
 		flush(signal: AbortSignal): Promise<void> {
@@ -129,14 +129,14 @@ export function createOutcomes(
 			// An earlier flush may be the one that runs, so this call's abort is watched separately.
 			return unlessAborted(signal, mine);
 		},
-		/** Counts a line whose outcome an earlier run has sealed. */
+		/** Counts a line whose outcome an earlier run has stored. */
 		restore(row: LineRow): void {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: (): { completed: number; failed: number } & BatchUsage => ({ ...sum }),
 		/** Why the batch is paused, if Postgres refuses its outcomes. */
 		pause: lineRows.pause,
-		/** Drops outcomes that are not sealed. The next run sends their lines again. */
+		/** Drops outcomes that are not stored. The next run sends their lines again. */
 		stop: lineRows.stop,
 	};
 }

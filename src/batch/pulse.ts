@@ -36,7 +36,7 @@ export function startBatchTick(
 	const sealing = createSingleFlight(seal, (error) => {
 		if (error instanceof RunLost) work.stop("lost");
 		else if (error instanceof Fault) work.fail(error);
-		else if (!over.signal.aborted) log.error("outcomes of a batch could not be sealed", { batch: batch.id, error });
+		else if (!over.signal.aborted) log.error("outcomes of a batch could not be stored", { batch: batch.id, error });
 	});
 	let sealedAtMs = clock.monotonicMs();
 	let stoppedAtMs: number | undefined;

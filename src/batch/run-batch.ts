@@ -17,19 +17,17 @@ import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { startBatchTick } from "./pulse.ts";
 import { validateInput } from "./validate.ts";
 
-/** Number of a file's sealed parts, and the numbers of the empty ones among them. */
-interface Sealed {
+/** Number of a file's stored parts, and the numbers of the empty ones among them. */
+interface StoredParts {
 	readonly parts: number;
 	readonly empty: ReadonlySet<number>;
 }
 
-/**
- * Returns the lines whose outcome an earlier run has sealed, and frees all other claimed lines. Rejects with RunLost.
- */
+/** Returns the lines whose outcome an earlier run has stored; frees all other claimed lines. Rejects with RunLost. */
 async function linesBefore(
 	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
-	sealed: { readonly output: Sealed; readonly error: Sealed },
+	stored: { readonly output: StoredParts; readonly error: StoredParts },
 ): Promise<ReadonlySet<number>> {
 	const { books, outcomes } = deps;
 	const done = new Set<number>();
@@ -40,7 +38,7 @@ async function linesBefore(
 		for (const row of rows) {
 			after = row.line;
 			if (row.state === "free") continue;
-			if (row.state !== "claimed" && row.part !== null && isSealed(row.part, sealed[row.state])) {
+			if (row.state !== "claimed" && row.part !== null && isStored(row.part, stored[row.state])) {
 				done.add(row.line);
 				outcomes.restore(row);
 			} else lost.push({ line: row.line, id: row.id });
@@ -50,7 +48,7 @@ async function linesBefore(
 	}
 }
 
-function isSealed(part: number, { parts, empty }: Sealed): boolean {
+function isStored(part: number, { parts, empty }: StoredParts): boolean {
 	return part < parts && !empty.has(part);
 }
 
@@ -69,7 +67,7 @@ export interface RunDeps {
 	othersWait(): Promise<boolean>;
 }
 
-/** Lines without a request whose outcomes are sealed in one step. */
+/** Lines without a request whose outcomes are stored in one step. */
 const REST_LINES = 1_000;
 /** Time for sealing outcomes when the process stops. */
 const SHUTDOWN_FLUSH_MS = 5_000;
@@ -170,7 +168,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
 	let stop: LineStopReason | undefined;
 	try {
-		// Even for a deleted input: lines with an answer are sealed and counted before the batch fails.
+		// Even for a deleted input: lines with an answer are stored and counted before the batch fails.
 		const bytes = input === undefined ? noBytes() : deps.files.read(input);
 		stop = await everyLine(deps, { ...batch, model }, { bytes, output, error }, signal);
 	} catch (failure) {
@@ -198,14 +196,14 @@ async function outputLost(
 	// An earlier run fenced the files after its own check passed, or a failover lost parts: the next run decides.
 	for (const file of [files.output, files.error])
 		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) !== file.parts()) throw new Error(FENCED);
-	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };
+	const stored = { output: await storedPartsOf(files.output), error: await storedPartsOf(files.error) };
 	const uncounted = { books: deps.books, outcomes: { restore: () => {} } };
-	await linesBefore(uncounted, { batchId: batch.id, run: batch.run }, sealed);
+	await linesBefore(uncounted, { batchId: batch.id, run: batch.run }, stored);
 	await fail(deps, batch, [{ ...OUTPUT_GONE, message }]);
 }
 
-/** The sealed parts of a file. A deleted file counts as having all outcomes that its rows name. */
-async function sealedOf(file: FileWriter | undefined): Promise<Sealed> {
+/** The stored parts of a file. A deleted file counts as having all outcomes that its rows name. */
+async function storedPartsOf(file: FileWriter | undefined): Promise<StoredParts> {
 	try {
 		if (file !== undefined) return { empty: await file.fence(), parts: file.parts() };
 	} catch (error) {
@@ -249,11 +247,11 @@ async function everyLine(
 	let lines: ReturnType<typeof openLines> | undefined;
 	let pulse: ReturnType<typeof startBatchTick> | undefined;
 	try {
-		const sealed = {
+		const stored = {
 			output: { empty: await output.fence(), parts: output.parts() },
 			error: { empty: await error.fence(), parts: error.parts() },
 		};
-		lines = openLines(bytes, await linesBefore({ ...deps, outcomes }, run, sealed));
+		lines = openLines(bytes, await linesBefore({ ...deps, outcomes }, run, stored));
 		const work = createLineWork({ ...deps, outcomes }, batch, lines);
 		pulse = startBatchTick(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();

@@ -1,5 +1,5 @@
 import { nanoUsd } from "../money/nano-usd.ts";
-import type { ModelCost } from "./model.ts";
+import type { OperatorCost } from "./model.ts";
 import { readRate } from "./rates-section.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
@@ -10,7 +10,7 @@ const COST_FIELDS = ["replica_hour", "input", "output"];
  * Reads `cost:` of a model: what it costs the operator, as decimal strings. `replica_hour` is USD per replica and hour,
  * `input` and `output` USD per million tokens. No customer sees it.
  */
-export function readCost(reader: YamlReader, field: YamlField | undefined): ModelCost | undefined {
+export function readCost(reader: YamlReader, field: YamlField | undefined): OperatorCost | undefined {
 	const map = field && reader.map(field, COST_FIELDS);
 	if (field === undefined || map === undefined) return undefined;
 	const of = (name: string, perMillion: boolean) => {

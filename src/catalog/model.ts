@@ -36,7 +36,7 @@ export interface RateCard extends Rates {
 }
 
 /** What a model costs the operator: per replica and hour, and per token. */
-export interface ModelCost {
+export interface OperatorCost {
 	readonly replicaHour: NanoUsd;
 	readonly input: number;
 	readonly output: number;
@@ -101,7 +101,7 @@ export interface Model {
 	readonly tokensPerMinute?: number;
 	readonly rateCard: RateCard;
 	/** Absent if `tollgate.yaml` has none. */
-	readonly cost?: ModelCost;
+	readonly cost?: OperatorCost;
 	readonly upstreams: readonly UpstreamSpec[];
 	/** Unix seconds at which this id first was in the catalogue. */
 	readonly createdS: number;

@@ -17,7 +17,7 @@ export interface WorkerProcessOptions {
 
 export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 
-/** A process of a worker slot: the present one, its successor, or one that is ending. */
+/** Starts a process of a worker slot. During a replacement a slot also has a successor, or a process that is ending. */
 export function startWorkerProcess(
 	options: WorkerProcessOptions,
 	on: { onEnd: (exitCode: number | null, signal: string | number | null) => void; onHung: () => void },

@@ -139,7 +139,7 @@ export function createSilenceTimes(clock: Clock) {
 			seen.set(what, { beat, sinceMs: nowMs });
 			return 0;
 		},
-		/** Forgets all others. */
+		/** Forgets the beats of all that are not in `what`. */
 		keep(what: ReadonlySet<string>) {
 			for (const name of seen.keys()) if (!what.has(name)) seen.delete(name);
 		},

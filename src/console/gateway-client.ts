@@ -76,7 +76,7 @@ export function createGatewayClient(
 }
 
 /** For a process with both planes: calls the gateway's handler directly. */
-export function createDirectGatewayClient(
+export function createInProcessGatewayClient(
 	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
 	options: { secret: string },
 ): GatewayClient {

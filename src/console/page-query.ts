@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** Query of routes that concern an account, which the console's router reads. */
+/** Query of routes about one account; the console's router reads the account's id from it. */
 export const ACCOUNT_QUERY = {
 	schema: "standalone",
 	query: t.Object({ account: t.Optional(t.String({ maxLength: 64 })) }),

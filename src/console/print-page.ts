@@ -39,13 +39,13 @@ export function printPage(language: Language, title: string, body: string): Resp
 export function detailsTable(rows: readonly (readonly [name: string, value: string])[], strong?: string): string {
 	const lines = rows.map(([name, value]) => {
 		const amount = name === strong ? ' class="amount"' : "";
-		return `<tr><th scope="row">${escapeHtml(name)}</th><td${amount}>${isolatedHtml(value)}</td></tr>`;
+		return `<tr><th scope="row">${escapeHtml(name)}</th><td${amount}>${bidiIsolatedHtml(value)}</td></tr>`;
 	});
 	return `<table class="facts"><tbody>${lines.join("\n")}</tbody></table>`;
 }
 
 /** Puts a text into an element of its own, so that right-to-left text does not change what is next to it. */
-export function isolatedHtml(text: string): string {
+export function bidiIsolatedHtml(text: string): string {
 	return `<bdi>${escapeHtml(text)}</bdi>`;
 }
 

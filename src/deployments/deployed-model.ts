@@ -1,4 +1,4 @@
-import type { ChatMode, Model, ModelCost, ModelKind, RateCard } from "../catalog/model.ts";
+import type { ChatMode, Model, ModelKind, OperatorCost, RateCard } from "../catalog/model.ts";
 
 /** A model as a gateway reports it to the console: JSON, without its servers' addresses and keys. */
 export interface DeployedModel {
@@ -14,7 +14,7 @@ export interface DeployedModel {
 	readonly parameters: readonly string[];
 	readonly rateCard: RateCard;
 	/** For operators only. */
-	readonly cost?: ModelCost;
+	readonly cost?: OperatorCost;
 	/** First day (UTC) without the model, `2027-01-31`. Absent: none is set, or the gateway has the previous version. */
 	readonly retiresOn?: string;
 	/** As in the catalogue. */

@@ -33,7 +33,7 @@ export interface BegunFile extends FileOwner, Pick<FileRecord, "id" | "purpose" 
 /** Records of files in Postgres. Each method is one statement that may be repeated. */
 export type FileBooks = ReturnType<typeof createFileBooks>;
 
-/** A record and the number of its sealed parts. */
+/** A record and the number of its recorded parts. */
 type FileRow = FileRecord & { readonly parts: number };
 
 const PARTS_PAGE = 256;
@@ -53,14 +53,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Records a sealed part. Faults: conflict (another writer, file deleted, account's space full), overloaded (total
+		 * Records a stored part. Faults: conflict (another writer, file deleted, account's space full), overloaded (total
 		 * space full).
 		 */
 		async seal(fileId: string, part: Omit<FilePart, "start">): Promise<void> {
 			if (!(await this.sealUnlessTaken(fileId, part))) throw notSealed(fileId, part.number, "taken");
 		},
 
-		/** Like `seal`, but false if another writer sealed this part first. */
+		/** Like `seal`, but false if another writer recorded this part first. */
 		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
 			const rows = await statements<{ outcome: string }>`

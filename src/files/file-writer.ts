@@ -33,7 +33,7 @@ export function createFileWriter(
 	let sealedBytes = file.bytes;
 	const gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
-	/** Kept after a failure: the blob may have been stored, and the part even sealed. */
+	/** Kept after a failure: the blob may have been stored, and the part even recorded. */
 	let pending: PendingPart | undefined;
 	let sealing: Promise<unknown> = Promise.resolve();
 
@@ -65,7 +65,7 @@ export function createFileWriter(
 	}
 
 	/**
-	 * Seals everything that was written; resolves with the number of sealed parts. Retry after a failure, but not after
+	 * Seals everything that was written; resolves with the number of recorded parts. Retry after a failure, but not after
 	 * Fault conflict (another writer, file deleted, account's space full); after overloaded (total space full) retry
 	 * later.
 	 */
@@ -77,7 +77,7 @@ export function createFileWriter(
 
 	return {
 		fileId: id,
-		/** Number of sealed parts, those from before a crash included; also the number of the next part. */
+		/** Number of recorded parts, those from before a crash included; also the number of the next part. */
 		parts: () => sealed,
 		bytes: () => sealedBytes,
 		/** Adds bytes without a copy. True once they suffice for a part: then call `seal` before writing more. */
@@ -96,7 +96,7 @@ export function createFileWriter(
 			for (;;) {
 				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
 				if (await books.sealUnlessTaken(id, part)) break;
-				// The earlier writer sealed one more part before the fence. That part counts.
+				// The earlier writer recorded one more part before the fence. That part counts.
 				const now = await books.findOpen(id);
 				if (now === undefined || now.parts === sealed)
 					throw new Fault("conflict", "The file was deleted while it was being written.");

@@ -113,7 +113,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			await books.begin({ id, accountId, keyId, purpose, filename, store, lifetimeMs });
 			return writerOf({ id, store, parts: 0, bytes: 0 });
 		},
-		/** A writer that continues after the last sealed part; undefined if the file is finished or deleted. */
+		/** A writer that continues after the last recorded part; undefined if the file is finished or deleted. */
 		async resume(fileId: string): Promise<FileWriter | undefined> {
 			const file = await books.findOpen(fileId);
 			return file && writerOf(file);

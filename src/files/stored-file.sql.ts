@@ -14,11 +14,11 @@ export const storedFile = pgTable(
 		purpose: text().notNull(),
 		/** Name that the client gave, shortened. No other text in this table is from a client. */
 		filename: text().notNull(),
-		/** `writing` until the last part is sealed, then `ready`; `removed` while its bytes are being deleted. */
+		/** `writing` until the last part is recorded, then `ready`; `removed` while its bytes are being deleted. */
 		state: text().notNull(),
 		/** Store with its bytes: `disk`, `postgres` or `s3`. */
 		store: text().notNull(),
-		/** Sum of the bytes in sealed parts. */
+		/** Sum of the bytes in recorded parts. */
 		bytes: bigint({ mode: "number" }).notNull().default(0),
 		parts: integer().notNull().default(0),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull(),
@@ -31,7 +31,7 @@ export const storedFile = pgTable(
 	],
 );
 
-/** Sealed parts of a file, which never change. */
+/** Recorded parts of a file, which never change. */
 export const storedFilePart = pgTable(
 	"stored_file_part",
 	{

@@ -16,7 +16,7 @@ import { creditsAnswer, keyAnswer } from "./lookups/key-lookup.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
 import { createUsageSums } from "./lookups/usage-sums.ts";
-import { type DocumentPart, type Failures, openapiDocument } from "./openapi/openapi.ts";
+import { type DescribeFailures, type DocumentPart, openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { createUnmetered } from "./unmetered-answer.ts";
 
@@ -27,7 +27,7 @@ export interface EndpointDeps {
 	readonly files: Files;
 	readonly batches: Batches;
 	/** Part of `/openapi.json` for routes outside this room. */
-	readonly documentPart: (failures: Failures) => DocumentPart;
+	readonly documentPart: (failures: DescribeFailures) => DocumentPart;
 	connectionOf(request: Request): Connection;
 }
 
@@ -137,7 +137,7 @@ export function notFound(request: Request): Response {
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
-/** For the outermost `onError`: an error response without the text of the error, which is a bug's. */
+/** For the outermost `onError`: such an error may be a bug, so the response does not contain its text. */
 export function uncaughtErrorResponse(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);

@@ -35,7 +35,7 @@ export interface EpochParts {
 	counts?: LedgerCounts;
 	/** Applies a control entry to the keys and accounts in memory; the ledger applies it afterwards. */
 	apply(entry: ControlEntry): void;
-	/** Called when a new epoch starts after this control entry: caches may lack entries before it. */
+	/** Called when a new epoch starts after the control entry `seq`: caches may lack earlier entries and are cleared. */
 	reset(seq: number): void;
 	/** The journal's disk failed: acknowledged records may be lost in a power failure, so the process must end. */
 	onDiskFailed(error: unknown): void;
@@ -176,7 +176,7 @@ export async function beginEpoch(
 		sync: () => void heartbeat.sync(),
 		/** Call it when other instances may have recalled idle credit. */
 		hearRecalls: () => answers.hear(),
-		/** Sends this epoch's settlements to another server. Must run before the epoch's leases are closed. */
+		/** Sends this epoch's settlements to another database server. Must run before the epoch's leases are closed. */
 		tellAgain,
 		/**
 		 * Stops admission, settles running requests, answers recalls and returns all credit. `why` is the reason that the

@@ -55,7 +55,7 @@ export const sealCursor = pgTable("seal_cursor", {
 	day: date({ mode: "string" }).notNull(),
 	/** Ledger entries from this time on are not sealed yet. */
 	entriesFrom: moment("entries_from").notNull(),
-	/** No new row gets an earlier time, even if the server's clock is set back. */
+	/** No new row gets an earlier time, even if the database's clock is set back. */
 	closedUntil: moment("closed_until").notNull(),
 	/** Last settled request that was added to the day's sums, and these sums so far. */
 	usageAt: moment("usage_at").notNull(),

@@ -247,8 +247,8 @@ export function createSlices(
 		/** Number of limit lowerings that this instance has applied, over all budgets. */
 		lowerings: () => lowerings,
 		/**
-		 * Releases the unused `rest` of a request admitted after `lowering` lowerings. If the limit was lowered since, the
-		 * rest goes back to Postgres.
+		 * Releases the unused `rest` of a request; `lowering` is what `lowerings()` returned at its admission. If the
+		 * budget's limit was lowered since, the rest goes back to Postgres.
 		 */
 		leave(slice: Slice, rest: NanoUsd, lowering: number) {
 			slice.held = subUsd(slice.held, rest);

@@ -9,7 +9,7 @@ export interface ShareRequest {
 	readonly limit: number;
 	/** Share that the instance has and keeps; the store may grant the rest of its former share to others. */
 	readonly have: number;
-	/** Share that the instance needs; `have` or less if it needs no more. */
+	/** Share that the instance requests; at most `have` if it requests no increase. */
 	readonly need: number;
 	/** Number of the call, which increases in a process, so that an earlier call that arrives late changes nothing. */
 	readonly seq: number;

@@ -1,6 +1,6 @@
 /** Generates the management interface's part of the OpenAPI document from its routes. */
 import type { TSchema } from "@sinclair/typebox";
-import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
+import type { DescribeFailures, DocumentPart } from "../gateway/openapi/openapi.ts";
 import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES, type ManagementRoute } from "./management-routes.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
@@ -26,7 +26,7 @@ function token(isRequired: boolean): Json {
 	};
 }
 
-function operation(route: ManagementRoute, failures: Failures): Json {
+function operation(route: ManagementRoute, failures: DescribeFailures): Json {
 	const query = route.query.map((name) => {
 		const { description, ...schema }: TSchema = MANAGEMENT_QUERY[name];
 		const required = ["from", "to"].includes(name) || (name === "account_id" && route.answer === "ManagementKeyList");
@@ -71,7 +71,7 @@ function mayBeLeftOut(body: keyof typeof MANAGEMENT_REQUESTS): boolean {
 	return Object.keys(MANAGEMENT_REQUESTS[body].properties).length === 0;
 }
 
-export function managementDocument(failures: Failures): DocumentPart {
+export function managementDocument(failures: DescribeFailures): DocumentPart {
 	const paths: Record<string, Record<string, Json>> = {};
 	for (const route of Object.values(MANAGEMENT_ROUTES)) {
 		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route, failures) };

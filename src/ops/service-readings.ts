@@ -77,7 +77,7 @@ function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
 	return chosen;
 }
 
-export interface ServiceState {
+export interface ServiceFigures {
 	open(): boolean;
 	leaseLeftMs(): number;
 	ledger(): LedgerState | undefined;
@@ -108,7 +108,7 @@ export type LedgerState = Readonly<
 	>
 >;
 
-export function serviceReadings(state: ServiceState): Reading[] {
+export function serviceReadings(state: ServiceFigures): Reading[] {
 	const ledger = (figure: keyof LedgerState) => () => state.ledger()?.[figure] ?? 0;
 	const gauge = (name: string, help: string, read: () => number): Reading => ({ name, help, read });
 	return [

@@ -8,13 +8,13 @@ import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.t
 import type { Metrics } from "../ops/metrics.ts";
 import { type Refusals, refusalReadings } from "../ops/refusals.ts";
 import { type RequestStats, requestHistograms, requestReadings } from "../ops/request-stats.ts";
-import { type ServiceState, serviceReadings } from "../ops/service-readings.ts";
+import { type ServiceFigures, serviceReadings } from "../ops/service-readings.ts";
 import { type BooksCheck, ledgerTotals } from "./gateway-health.ts";
 import { createProcessMetrics } from "./process-metrics.ts";
 
 /** Metrics of a gateway's process. */
 export function createGatewayMetrics(
-	deps: Omit<ServiceState, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
+	deps: Omit<ServiceFigures, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
 		readonly stats: RequestStats;
 		readonly instanceLease: InstanceLease;
 		readonly refusals: Refusals;
@@ -25,7 +25,7 @@ export function createGatewayMetrics(
 ): Metrics {
 	const { stats, instanceLease, refusals, books } = deps;
 	const { gate, counts } = instanceLease;
-	const state: ServiceState = {
+	const state: ServiceFigures = {
 		...deps,
 		open: () => instanceLease.problem() === undefined,
 		leaseLeftMs: () => gate.leftMs(),

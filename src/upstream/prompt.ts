@@ -77,7 +77,7 @@ export class Prompt {
 class OutsideText {
 	readonly #form = new FormData();
 
-	/** The text must contain no lone surrogates: a form would change them. */
+	/** The text must contain no lone surrogates: `FormData` would replace them. */
 	constructor(text: string) {
 		this.#form.append("", text);
 	}

@@ -35,7 +35,7 @@ export function Shell({ children }: { children: ReactNode }) {
 					<Side />
 				</nav>
 			</div>
-			<Group component="section" className="top" gap="xs" aria-label={t("Site")}>
+			<Group component="section" className="top" gap="xs" aria-label={t("Website")}>
 				<ActionIcon variant="subtle" color="gray" aria-label={t("Open the menu")} onClick={drawer.open}>
 					<Icon name="menu" />
 				</ActionIcon>

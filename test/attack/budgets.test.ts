@@ -21,7 +21,7 @@ const ACCOUNTS = LONG ? [1, 4, 16] : [4];
 const COUNT = ATTACK_S === undefined ? (LONG ? 500 : 30) : ATTACK_S * 25;
 /** Attackers that meet the same limits as others; only the long form tests them. */
 const SHORT: readonly string[] = ["90,000 stops", "49,000 names in tools", "bodies that arrive slowly"];
-/** Tries for the time only: other work may slow one down. */
+/** Only the measurement of time is repeated, because other work on the machine may slow one try down. */
 const TRIES_MAX = 3;
 const BYTES = { processor: 100, "body memory": 200_000 } as const;
 

@@ -66,7 +66,7 @@ test("links in mails lead to this service", async () => {
 	}
 });
 
-test("return addresses of other sites are refused or left out", async () => {
+test("return URLs of other sites are refused or left out of the mail", async () => {
 	const away = "https://attacker.example/";
 	for (const back of [away, "//attacker.example", "/\\attacker.example", "https:attacker.example"]) {
 		const person = newPerson(mailing);

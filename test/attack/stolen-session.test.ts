@@ -159,7 +159,7 @@ test("every changing route needs the password unless listed with a reason", asyn
 		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
 }, 60_000);
 
-test("the caps of many small keys count together", async () => {
+test("the caps of many small keys add up to one limit", async () => {
 	const owner = await signedUp(service);
 	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
 	const small = (await make("1")).body.key.id as string;

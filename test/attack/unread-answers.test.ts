@@ -84,7 +84,7 @@ test("an account with too many unread answers is refused", async () => {
 	const before = asked;
 	const [first, second] = [await askUnread(idle, AGAIN), await askUnread(idle)];
 	await waitFor(() => asked === before + 2, "both to be answered");
-	// Two of the idle answers reach the limit of 32 MB.
+	// Two unread answers do not exceed the account's limit of 32 MB yet, so its next request is served without an error.
 	expect(await statusOf(idle)).toEqual([200, undefined]);
 	const third = await askUnread(idle);
 	await waitFor(async () => (await statusOf(idle))[1] === "rate_limit_exceeded", "what is unread to be counted");

@@ -86,7 +86,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 /** Numbers of arrived lines at which the process is killed. */
 const KILLED_AT = LONG ? [90, 200] : [50];
 
-test("after kill -9 lines without a sealed answer are sent again for one charge", async () => {
+test("after kill -9 lines without a stored answer are sent again for one charge", async () => {
 	const batch = await started("killed", LONG ? 300 : 100);
 	for (const lines of KILLED_AT) {
 		await batch.until(lines);

@@ -47,7 +47,7 @@ const { secrets } = await database.customer(8);
 const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
 const collecting = collected(folder, "collecting");
-/** The short run does not count what requests and open streams retain. */
+/** Only the long run counts retained objects, which needs a gateway that collects garbage before it reports. */
 const own = LONG ? await productWith(collecting, "collecting") : gateway;
 
 async function productWith({ flags, env }: Counted, name: string) {

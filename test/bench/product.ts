@@ -150,7 +150,7 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			CONFIG: configPath,
 			PORT: String(port),
 			JOURNAL: "process",
-			// Measures the process that answers; several workers need a parent.
+			// One worker runs as a gateway alone, so only the answering process is measured. Several workers need a parent.
 			ROLE: (options.workers ?? 1) > 1 ? "all" : "gateway",
 			WORKERS: String(options.workers ?? 1),
 			// Time for the last window's queue to reach Postgres before the books are read.

@@ -231,7 +231,7 @@ test("a repeated difference is a new finding; a finding closed by hand stays clo
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("one of all consoles compares, once a day; a broken comparison starts again", async () => {
+test("one console compares with Stripe once a day; a broken comparison starts again", async () => {
 	const at = await paidThere();
 	stripe.fail(true);
 	try {

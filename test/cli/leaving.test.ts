@@ -40,7 +40,7 @@ for (const [role, started, asked] of [
 			] as const)
 		: []),
 ] as const)
-	test(`a stopping ${role} informs balancers and closes idle connections by an answer`, async () => {
+	test(`a stopping ${role} is not ready and closes idle connections after an answer`, async () => {
 		const server = await startServe(
 			{ ...env, ROLE: role, INSTANCE_ID: role, DATA_DIR: join(folder, role) },
 			{ ready: started },

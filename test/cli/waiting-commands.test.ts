@@ -12,7 +12,7 @@ async function addInstance(id: string, leaseSeconds: number): Promise<void> {
 const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
 const removeAll = () => database.sql`delete from instance_beat`;
 
-test("key update or rotate waits too; a failed wait still prints the secret", async () => {
+test("key update and rotate wait for instances; a failed wait prints the secret", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");

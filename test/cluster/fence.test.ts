@@ -296,7 +296,7 @@ test("an entry that the server lacks is reported as unknown", async () => {
 	expect((await fence(seq, 5_000)).effective).toBe(true);
 });
 
-test("a wait fails when another server takes over", async () => {
+test("a wait fails when another database server takes over", async () => {
 	const clock = createManualClock();
 	const lagging = { id: "i", epoch: 1, beat: 1, ttlMs: 30_000, leaseUntilMs: clock.wallMs() };
 	let looks = 0;

@@ -81,7 +81,7 @@ test("an instance replaces its row at each heartbeat and counts the beats", asyn
 	heartbeat.stop();
 });
 
-test("an instance ends its epoch on another server", async () => {
+test("an instance ends its epoch when the database server changes", async () => {
 	const { store, state } = cuttable();
 	let left = 0;
 	const leave = (id: string, epoch: number) => {
@@ -104,7 +104,7 @@ test("an instance ends its epoch on another server", async () => {
 	);
 });
 
-test("an instance reports another server that lacks its epoch, not a fence", async () => {
+test("an instance reports a database server that lacks its epoch, not a fence", async () => {
 	const { store, state } = cuttable();
 	const { heartbeat, gate, ended } = await joinTestInstance(store, "unknown", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();

@@ -128,7 +128,7 @@ test("an instance only reports lost changes that gave a right", async () => {
 test("an instance reports no booking that the server has, though its clock differs", async () => {
 	const owner = await account();
 	await sql`select ledger_book(${crypto.randomUUID()}, ${owner}, 'top_up', 5, ${crypto.randomUUID()}, 'test', '', false)`;
-	// An hour ago by the server's clock, which is ahead of the instance's.
+	// An hour ago by the database's clock, which is ahead of the instance's.
 	await sql`update control_log set at = at - interval '61 minutes' where subject = ${owner}`;
 	const { kept } = openKept(undefined, { ...systemClock, wallMs: () => Date.now() - 120_000 });
 	for (const entry of await readControlAfter(statements, 0)) if (entry.subject === owner) kept.add(entry);

@@ -47,7 +47,7 @@ await sql`
 	from generate_series(1, 200) n`;
 await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
 	select gen_random_uuid(), 'acc_1', 'key_1', 'i', 1, 'model-0', 12345, now() from generate_series(1, 3)`;
-// Longer than the deadline of statements of pages.
+// Called directly, because this sum takes longer than a page's statement may.
 await sql`select usage_fold()`;
 await foldAll(statements);
 
@@ -130,7 +130,7 @@ for (const days of [1, 7, 29, 90])
 			];
 		expect(told(figures.total)).toEqual((await raw(first, nowMs)) ?? null);
 		if (days < 90) expect(told(figures.before)).toEqual((await raw(figures.beforeMs, first)) ?? null);
-		// The period before is as long, to the hour, or to the day if its sums are by day.
+		// The earlier period is as long as the shown one, to the hour; to the day where sums are by day.
 		expect(Math.abs(nowMs - first - (first - figures.beforeMs))).toBeLessThan(days > 19 ? DAY_MS : 3_600_000);
 		const entries = await sql`
 			select kind, sum(amount_nano_usd)::text as nano from ledger_entry where created_at >= ${from(first)} and created_at < ${from(nowMs)} group by 1 order by 1`;

@@ -34,7 +34,7 @@ test("a protocol upgrade counts as no answer and is disconnected", async () => {
 	await waitFor(() => open.size === 0, "the connections to end");
 });
 
-test("an invalid status is an error of its call only", async () => {
+test("an invalid HTTP status fails only the call that received it", async () => {
 	for (const status of ["099", "600", "999"]) {
 		says = `HTTP/1.1 ${status} Odd\r\ncontent-length: 2\r\n\r\n{}`;
 		await expect(fetched(url, {})).rejects.toThrow("a status that there is not");

@@ -7,7 +7,7 @@ import { parseSync } from "oxc-parser";
 import { CreditFault } from "../../src/admission/credit-fault.ts";
 import { pages, pauses, server, signIn } from "../../src/base/de.json";
 import { fillPlaceholders, inEnglish, translate, translateAll } from "../../src/base/translate.ts";
-import { lineVerdict } from "../../src/batch/line-text.ts";
+import { lineRetryDecision } from "../../src/batch/line-text.ts";
 import { RIGHTS, ROLE_LABELS } from "../../src/console/members/roles.ts";
 import { signInError, translateSignIn } from "../../src/console/sign-in/sign-in-error.ts";
 import { ERRORS } from "../../src/gateway/error-body.ts";
@@ -140,7 +140,7 @@ describe("errors that people read", () => {
 	});
 
 	test("have a translation of each reason why a batch pauses", () => {
-		const waits = Object.keys(ERRORS).filter((code) => !["final", "key"].includes(lineVerdict(400, code)));
+		const waits = Object.keys(ERRORS).filter((code) => !["final", "key"].includes(lineRetryDecision(400, code)));
 		expect(Object.keys(pauses).toSorted()).toEqual(waits.toSorted());
 	});
 });

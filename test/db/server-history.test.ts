@@ -64,7 +64,7 @@ test("an answer that a later one overtook does not count as a step back", () => 
 	expect(history.setbacks()).toBe(1);
 });
 
-test("another server that answers at the same time as the first one is noticed", () => {
+test("a second database server that answers at the same time is noticed", () => {
 	const history = createServerHistory({ log });
 	const [one, other] = [history.look(), history.look()];
 	one("7/00000001 5");

@@ -92,7 +92,7 @@ describe("a file", () => {
 });
 
 describe("a file that is written part by part", () => {
-	test("continues after the last sealed part and loses the rest", async () => {
+	test("continues after the last recorded part and loses the rest", async () => {
 		const writer = await files.writer(owner, output);
 		writer.write("one\n");
 		expect(await writer.seal()).toBe(1);

@@ -15,8 +15,8 @@ const folder = temporaryFolder();
 const storage = startObjectStorage();
 const bucket = { endpoint: storage.url, bucket: "files", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
 
-describe("blobs are read completely or not at all", () => {
-	test("on the disk, for this user alone", async () => {
+describe("blobs", () => {
+	test("on the disk are read whole or not at all, by this user only", async () => {
 		const store = createDiskBlobs({ folder: join(folder, "files") });
 		await holdsBlobs(store);
 		await store.put("file_a", "0-x", new Uint8Array(1));
@@ -24,12 +24,12 @@ describe("blobs are read completely or not at all", () => {
 		expect([mode(""), mode("file_a"), mode("file_a/0-x")]).toEqual([0o700, 0o700, 0o600]);
 	});
 
-	test("in the database", async () => {
+	test("in the database are read whole or not at all", async () => {
 		await holdsBlobs(createPostgresBlobs({ statements: db.statements }));
 		expect(await db.sql`select 1 from stored_blob`).toHaveLength(0);
 	});
 
-	test("in a bucket", async () => {
+	test("in a bucket are read whole or not at all", async () => {
 		await holdsBlobs(createS3Blobs({ clock: systemClock }, bucket));
 		expect(storage.objects.size).toBe(0);
 	});

@@ -63,7 +63,7 @@ test.each(CALLS)("a private model is unknown to other accounts: %s", async (name
 	if (name === "chat") expect((await call(partner.secret, "private-route")).status).toBe(200);
 });
 
-test("lists of models have a private one only for its accounts; a mixed route serves others by its other models", async () => {
+test("only its accounts see a private model; mixed routes serve others without it", async () => {
 	const listed = async (secret: string) => {
 		const { data } = (await (await service.get("/v1/models", secret)).json()) as { data: { id: string }[] };
 		return data.map(({ id }) => id);

@@ -328,7 +328,7 @@ describe("keyring", () => {
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
-				// A read returns the newest sequence number in the fields of the key and the account.
+				// Each read returns a key with the newest sequence number, also as its name, which the test compares below.
 				let newest = 0;
 				let applied = 0;
 				const pending: (() => void)[] = [];

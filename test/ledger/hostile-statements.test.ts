@@ -21,7 +21,7 @@ const LANES = 6;
 const ROUNDS = 8;
 const STEPS = 5;
 const LEASE = 300;
-/** A charge above what any of these leases was granted. */
+/** Charge of a request that its epoch's batches omit, so it can only settle late; more than any lease was granted. */
 const FORGOTTEN = 700;
 const ACCOUNTS = ["wild-a", "wild-b", "wild-c"];
 const MINE = "application_name like 'wild%' and datname = current_database() and state";

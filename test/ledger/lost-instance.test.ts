@@ -34,7 +34,7 @@ test("an attestation closes the leases, and is refused while the instance may ru
 	expect(await broken()).toEqual([]);
 });
 
-test("an attestation is refused if the instance joins during the wait", async () => {
+test("declaring an instance lost is refused if it joins again during the wait", async () => {
 	const child = await startChild("again");
 	await child.end();
 	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
@@ -48,7 +48,7 @@ test("an attestation is refused if the instance joins during the wait", async ()
 	expect(answer).toMatchObject({ code: "conflict", message: "Instance again is running: it has joined again." });
 });
 
-test("an attestation is refused if the instance returns before its leases close", async () => {
+test("declaring an instance lost is refused if it returns before its leases close", async () => {
 	const instanceLease = await startHere("back");
 	const hold = await reserveHere(instanceLease, 1_000);
 	const fence = createPgFenceStore(world.db.liveness);

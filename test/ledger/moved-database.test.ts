@@ -36,7 +36,7 @@ test("an epoch number that a restored database repeats leaves the journal intact
 	expect(await next.stop(5_000)).toBe(true);
 });
 
-test("a new epoch on another server sends the last settlements again", async () => {
+test("a new epoch on another database server sends the last settlements again", async () => {
 	const instanceLease = await startHere("moved", 5_000);
 	const settle = await reserveHere(instanceLease, 500);
 	const { id } = settle.admitted;
@@ -106,7 +106,7 @@ test("a kept journal is settled on an older server; its lost settlements are cou
 	expect(await broken()).toEqual([]);
 });
 
-test("an epoch number that another server repeats is skipped", async () => {
+test("an epoch number that another database server repeats is skipped", async () => {
 	const instanceLease = await startHere("again", 5_000);
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);

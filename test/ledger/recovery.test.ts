@@ -133,7 +133,7 @@ test("a settlement that waits for a locked row delays no other account", async (
 	expect(isThere()).toBe(false);
 });
 
-test("a journal whose replay another server interrupted is replayed again", async () => {
+test("a journal is replayed again if the database server changed during its replay", async () => {
 	const { recover, position, done, isThere } = left(() => {
 		if (position.server === "one") position.server = "two";
 		return {};
@@ -174,7 +174,7 @@ test("journals that wait for a locked row delay no other journal", async () => {
 	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
-test("more journals than may wait at once are replayed once the row is unlocked", async () => {
+test("journals beyond the limit of waiting replays are replayed once a row is unlocked", async () => {
 	let isHeld = true;
 	const { recover, names, home, closedInPart } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });

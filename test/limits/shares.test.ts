@@ -250,7 +250,7 @@ test("a key whose share is being drawn is not forgotten", async () => {
 	expect([limits.enter("key", limitsOf(10, null), 1), asks.length]).toEqual([true, 1]);
 });
 
-test("a request that ends returns its place only while others lack it", async () => {
+test("a request that ends returns its place only while other instances need it", async () => {
 	const { store, state, asks, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	state.more = 2;

@@ -131,7 +131,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 		throw new Broken(`request ${record.id} was not charged what it cost`);
 }
 
-/** Whether the process's clock differs so far from the server's that it uses another day's budget. */
+/** Whether the process's clock differs so far from the database's that it uses another day's budget. */
 export function isAstray(world: World, { clock }: SimProcess): boolean {
 	const aheadMs = clock.wallMs() - EPOCH_MS - world.timeline.nowMs() - world.serverAheadMs;
 	return aheadMs > DAY_AHEAD_MS || aheadMs < -DAY_BEHIND_MS;

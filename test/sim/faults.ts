@@ -226,7 +226,7 @@ export function createFaults(world: World) {
 		});
 	}
 
-	/** Sets the server's clock forward, as NTP or a failover may. */
+	/** Sets the database's clock forward, as NTP or a failover may. */
 	function stepServerClock(): void {
 		world.serverAheadMs += random.pick([-20_000, 8_000, 40_000, 3_600_000]);
 	}

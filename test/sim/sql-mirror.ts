@@ -111,7 +111,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 	const knownAbove = new Set<number>();
 
 	return {
-		/** Forgets everything and reads the tables of another server. */
+		/** Forgets everything and reads the tables of another database server. */
 		async readAll() {
 			const { budgets, leases, usage, reservations, instances, entries, log, recalls } = model;
 			for (const rows of [budgets, leases, usage, reservations, instances]) rows.clear();

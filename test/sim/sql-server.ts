@@ -49,7 +49,7 @@ const LOCK_TIMEOUT_MS = 500;
 const clientsError = (error: unknown) =>
 	sqlState(error) === "55P03" ? new DatabaseBusy("a row that the statement needs is held") : error;
 
-/** A Postgres in simulated time: each statement runs as far as possible before the next event of the world. */
+/** A Postgres in simulated time: before that time goes on, each statement runs until it ends or waits for a lock. */
 export function createSqlServer(
 	world: Omit<World, "database">,
 	parts: {

@@ -1,7 +1,7 @@
 /** Wall time at the start, in ms since 1970: a day (UTC) ends during the run. */
 export const EPOCH_MS = 1_700_006_380_000;
 
-/** A day's credit is granted from this long before its start until this long after its end, by the server's clock. */
+/** A day's credit is granted from this long before its start until this long after its end, by the database's clock. */
 export const DAY_AHEAD_MS = 60_000;
 export const DAY_BEHIND_MS = 3_600_000;
 

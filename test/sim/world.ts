@@ -97,7 +97,7 @@ export interface WorldTerms {
 	readonly isLimited: boolean;
 	/** Some of each account's keys have a third budget. */
 	readonly hasProjects: boolean;
-	/** Whether limits are lowered all the time, with slow answers. */
+	/** Whether limits are lowered again and again while many answers are slow, so that both overlap. */
 	readonly hasCuts: boolean;
 	/** Whether the server once goes back to an earlier state. */
 	readonly goesBack: boolean;

@@ -86,7 +86,7 @@ const KEPT_FILES_MAX = 96;
 const LOAD_DEADLINE_MS = 3_600_000;
 const GROWTH_BYTES_MAX = 48 * 1024 * 1024;
 
-/** A million requests and 100,000 aborted ones, or a tenth, then a check of memory, open files and books. */
+/** A million requests and 100,000 aborted ones (a tenth of each if `quick`), then checks of memory, files and books. */
 export async function soak(world: World, figures: Figures): Promise<void> {
 	const { gateway, database, secrets } = await world.isolated("soak");
 	const requests = world.mode.quick ? 100_000 : 1_000_000;

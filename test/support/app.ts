@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Config } from "../../src/config.ts";
 import { readOwnBrand } from "../../src/console/brand/shown-brand.ts";
-import { createDirectGatewayClient } from "../../src/console/gateway-client.ts";
+import { createInProcessGatewayClient } from "../../src/console/gateway-client.ts";
 import type { JobOptions } from "../../src/jobs/jobs.ts";
 import { type ConsolePlane, createConsolePlane } from "../../src/planes/console-plane.ts";
 import { createGatewayPlane, type GatewayPlane } from "../../src/planes/gateway-plane.ts";
@@ -46,7 +46,7 @@ export async function createApp(
 			brand: await readOwnBrand(config),
 			...shared,
 			jobs: deps.jobs,
-			gateways: createDirectGatewayClient(
+			gateways: createInProcessGatewayClient(
 				{ clock, door: (connection) => ready(gateway).internal(connection) },
 				{ secret: internalSecret },
 			),

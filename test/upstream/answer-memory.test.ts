@@ -86,7 +86,7 @@ describe("long answers", () => {
 		expect([one.state, line.state]).toEqual(["crowded", "waits"]);
 	});
 
-	test("stop waiting when the caller leaves", async () => {
+	test("stop waiting for memory when the caller leaves", async () => {
 		const { memory, ask } = setUp();
 		const leaving = new AbortController();
 		memory.addUnread("a", 33 * MB);

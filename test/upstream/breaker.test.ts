@@ -332,7 +332,7 @@ describe("failures that may be the request's fault", () => {
 	});
 });
 
-describe("failures judged later", () => {
+describe("suspect failures that are judged later", () => {
 	test("a failure of a request answered elsewhere is the replica's", () => {
 		const { breaker, call } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));

@@ -449,7 +449,7 @@ describe("accounts", () => {
 		await turn();
 		expect([served.length, parts.pool.contended()]).toEqual([30, true]);
 		for (const who of ["new", "other"]) parts.take({ accountId: who });
-		// A place goes to the reserve first.
+		// The freed place refills the sixteenth for accounts without a place, so no waiting request gets it.
 		served[0]?.ticket.release("ok");
 		await turn();
 		expect(served.length).toBe(30);

@@ -35,7 +35,7 @@ test("the page accepts only paths of this site after sign-in", () => {
 	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
 });
 
-test("the page decodes path parameters once and keeps slashes of the rest", () => {
+test("the page decodes path parameters once and keeps slashes of a wildcard", () => {
 	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toMatchObject({ id: "qwen/qwen3-32b" });
 	expect(matchPath("/models/*", "/models/qwen%2Fqwen3/")).toMatchObject({ id: "qwen/qwen3" });
 	expect(matchPath("/models/*", "/models/a%252Fb")).toMatchObject({ id: "a%2Fb" });

@@ -8,7 +8,7 @@ import { t } from "../../src/web/texts.tsx";
 
 /** Texts of a page's source file: those that it takes from the translations, and those that it contains itself. */
 interface PageTexts {
-	/** All quoted texts: a page may choose a text from a table. */
+	/** All string literals: a page may take a text from a lookup table, so each literal counts as a use of that text. */
 	readonly quoted: readonly string[];
 	/** Words that readers would see in English whatever their language. */
 	readonly literal: readonly string[];

@@ -64,8 +64,8 @@ interface ServerFile {
 interface StreamOfFile {
 	readonly name: string;
 	/**
-	 * An object is an event after the common fields, with `event` one without them; text is a line that is not JSON, such
-	 * as a comment.
+	 * An object with `choices` is an event to which `head` is added; `{ event }` is an event without `head`. A text is a
+	 * line that is not JSON, such as a comment.
 	 */
 	readonly lines: readonly (Json | string)[];
 	readonly says: Meant | Said;

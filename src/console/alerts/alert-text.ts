@@ -110,7 +110,7 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 }
 
 /** Says why the recipient gets the mail and where to change that setting, if there is one. */
-export function alertReason({ type }: Pick<Alert, "type">, origin: string): KnownText {
+export function alertRecipientReason({ type }: Pick<Alert, "type">, origin: string): KnownText {
 	const credit = { link: `${origin}/credit` };
 	switch (type) {
 		case "credit.low":

@@ -12,10 +12,10 @@ import {
 import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { accountRoutes } from "../account-routes.ts";
-import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
+import { claimIdOnPage, TOKEN } from "../page-claim.ts";
 import { PAGE_QUERY, parseAmount, USD } from "../page-query.ts";
 import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
 
@@ -80,7 +80,7 @@ async function expectTopUp(
 		throw new ConsoleError("invalid_request", "Amounts must be whole cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
 	const asked = { amountNanoUsd, method };
-	const id = await claimedOnPage(parts, member, { fresh: newId("top"), token, asked });
+	const id = await claimIdOnPage(parts, member, { fresh: newId("top"), token, asked });
 	const act = member.noted("topup.create", { amountNanoUsd, reference: expected.reference });
 	await createTopUp(parts.statements, expected, id, act);
 	const topUp = await getTopUp(parts.statements, id);

@@ -8,10 +8,10 @@ import type { Statements } from "../../db/statements.ts";
 import { toView } from "../../db/view-of.ts";
 import { derivedHex } from "../../keys/secret.ts";
 import { type AuditNote, auditNote, auditNotesJson } from "../../ops/audit.ts";
-import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
+import { claimIdOnPage, TOKEN } from "../page-claim.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { countWithin } from "../rate-counter.ts";
 import { hashToken, newToken } from "../sign-in/token.ts";
@@ -185,7 +185,7 @@ async function plannedInvitation(
 	allowed: PermittedMember,
 	{ token, ...asked }: { email: string; role: Role; token?: string },
 ): Promise<PlannedInvitation> {
-	const id = await claimedOnPage(parts, allowed, { fresh: newId("inv"), token, asked });
+	const id = await claimIdOnPage(parts, allowed, { fresh: newId("inv"), token, asked });
 	const { accountId, viewer } = allowed;
 	const words = [accountId, viewer.userId, token ?? crypto.randomUUID()];
 	const hex = derivedHex(parts.keyMaker.digest, "invitation on a page", ...words);

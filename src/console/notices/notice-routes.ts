@@ -5,10 +5,10 @@ import { derivedHex } from "../../keys/secret.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes } from "../account-routes.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
-import { TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { can } from "../members/roles.ts";
+import { TOKEN } from "../page-claim.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 

@@ -2,7 +2,7 @@ import { type Clock, withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type Alert, alertEvent, alertMail, alertReason } from "../alerts/alert-text.ts";
+import { type Alert, alertEvent, alertMail, alertRecipientReason } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rolesJson } from "../members/roles.ts";
@@ -199,7 +199,7 @@ function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountI
 	const { subject, says, path } = alertMail(alert, serviceName);
 	// The link names this account, because its reader may have several.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
-	return { id: alert.id, subject, paragraphs: [says, link, alertReason(alert, origin())], link };
+	return { id: alert.id, subject, paragraphs: [says, link, alertRecipientReason(alert, origin())], link };
 }
 
 /**

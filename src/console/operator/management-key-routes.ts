@@ -5,9 +5,9 @@ import { createManagementKey, listManagementKeys, revokeManagementKey } from "..
 import type { ManagementScope } from "../../keys/management-scope.ts";
 import { derivedManagementSecret } from "../../keys/management-secret.ts";
 import { derivedHex } from "../../keys/secret.ts";
-import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
+import { claimIdOnPage, TOKEN } from "../page-claim.ts";
 import { PAGE_QUERY } from "../page-query.ts";
 
 /** A management key for its page. Arrays are mutable because the typed client (`treaty`) requires it. */
@@ -32,7 +32,7 @@ export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMa
 			"/management-keys",
 			async ({ operator, body }): Promise<{ id: string; secret: string }> => {
 				const { token, ...asked } = body;
-				const id = await claimedOnPage(parts, { viewer: operator }, { fresh: newId("mgk"), token, asked });
+				const id = await claimIdOnPage(parts, { viewer: operator }, { fresh: newId("mgk"), token, asked });
 				const words = [operator.userId, token ?? crypto.randomUUID()];
 				const hex = derivedHex(keyMaker.digest, "management key on a page", ...words);
 				const planned = { id, secret: derivedManagementSecret(keyMaker.serviceName, hex) };

@@ -11,7 +11,6 @@ import {
 } from "../../keys/project-admin.ts";
 import { addUsd, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { accountRoutes } from "../account-routes.ts";
-import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
@@ -21,6 +20,7 @@ import { LIMITS, NAME, parseKeyBody } from "../keys/key-body.ts";
 import { readHeld } from "../keys/key-view.ts";
 import { makerFilter } from "../keys/usable-keys.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
+import { claimIdOnPage, TOKEN } from "../page-claim.ts";
 import { PAGE_QUERY } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
@@ -66,7 +66,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 			async ({ member, body }): Promise<ProjectView> => {
 				const { token, ...asked } = body;
 				const settings = { ...parseKeyBody(asked), name: asked.name };
-				const id = await claimedOnPage(parts, member, { fresh: newId("proj"), token, asked });
+				const id = await claimIdOnPage(parts, member, { fresh: newId("proj"), token, asked });
 				const act = member.noted("project.create", asked);
 				await createProject(statements, member.accountId, settings, id, act);
 				return view(member, id);

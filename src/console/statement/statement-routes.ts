@@ -4,7 +4,7 @@ import { findAccount } from "../../keys/account-admin.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { detailsTable, escapeHtml, isolatedHtml, printPage } from "../print-page.ts";
+import { bidiIsolatedHtml, detailsTable, escapeHtml, printPage } from "../print-page.ts";
 import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
@@ -75,7 +75,7 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | 
 export function statementPage(document: StatementDocument): Response {
 	const { language, title, serviceName, accountId, from, to, facts, tables } = document;
 	const party = ({ label, lines }: typeof from) => [label, lines.join("\n")] as const;
-	const body = `<h1>${isolatedHtml(serviceName)}<br>${escapeHtml(title)}</h1>
+	const body = `<h1>${bidiIsolatedHtml(serviceName)}<br>${escapeHtml(title)}</h1>
 ${detailsTable([party(from), party(to), ...facts])}
 ${tables.map(tableHtml).join("\n")}`;
 	return printPage(language, `${title}, ${accountId}`, body);
@@ -88,7 +88,8 @@ function tableHtml({ title, rows, more }: DocumentTable): string {
 }
 
 function rowHtml({ cells: [name = "", ...cells], amount, url, strong }: DocumentRow): string {
-	const head = url === undefined ? isolatedHtml(name) : `<a href="${escapeHtml(url)}">${isolatedHtml(name)}</a>`;
-	const others = cells.map((cell) => `<td>${isolatedHtml(cell)}</td>`).join("");
+	const head =
+		url === undefined ? bidiIsolatedHtml(name) : `<a href="${escapeHtml(url)}">${bidiIsolatedHtml(name)}</a>`;
+	const others = cells.map((cell) => `<td>${bidiIsolatedHtml(cell)}</td>`).join("");
 	return `<tr${strong ? ' class="strong"' : ""}><th scope="row">${head}</th>${others}<td class="amount">${escapeHtml(amount)}</td></tr>`;
 }

@@ -23,7 +23,7 @@ language sql stable as $$
 $$;
 
 -- Creates a batch; null if the account has p_open_max open ones. Called again with the same id or the client's
--- idempotency key it returns the existing batch. Its time window counts by this server's clock: gateways' clocks may
+-- idempotency key it returns the existing batch. Its time window counts by the database's clock: gateways' clocks may
 -- differ by a day.
 create or replace function batch_create(p_id text, p_account text, p_key text, p_endpoint text, p_input text, p_window text,
   p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_window_ms double precision,
@@ -76,7 +76,7 @@ begin
     select a.line from again a union all select f.line from fresh f;
 end $$;
 
--- Records, before a part of the output is sealed, which lines' outcomes it contains, and which lines are freed.
+-- Records, before a part of the output is stored, which lines' outcomes it contains, and which lines are freed.
 -- p_lines: [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}]. False if
 -- the batch is in another run. Repeatable.
 create or replace function batch_outcomes(p_id text, p_run integer, p_lines json) returns boolean
@@ -123,7 +123,8 @@ begin
   return true;
 end $$;
 
--- Refunds a lost request's charge once and deletes its record. Null if it is not settled yet.
+-- Refunds the charge of a request in batch_lost_request and deletes that row, so it is refunded once. Returns the
+-- charge; null if the request is not settled yet, or has no such row.
 create or replace function batch_credit_lost(p_request uuid, p_entry_id text) returns bigint
 language plpgsql as $$
 declare

@@ -1,4 +1,4 @@
--- Files of accounts. Parts are sealed one after the other and counted in the rows that limit space. Lock order: the
+-- Files of accounts. Parts are recorded one after the other and counted in the rows that limit space. Lock order: the
 -- file, the account's space, the space of all accounts (with the empty id).
 
 -- A file as JSON for `file-books.ts`. Times are Unix milliseconds.

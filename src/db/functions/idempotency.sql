@@ -11,10 +11,10 @@ $$;
 -- - new: the caller may proceed.
 -- - running: another request uses it.
 -- - mismatch: it belongs to a different request.
--- - answered: with the sealed answer.
+-- - answered: with the encrypted answer.
 -- - unkept, lost: it was charged; its answer was not kept, or lost with its instance.
 -- If the claim's instance has left, the ledger decides: a request without a record was never sent, and its claim is
--- taken over. A claim expires by both this server's clock and the caller's (p_now_ms), and not while its request may
+-- taken over. A claim expires by both the database's clock and the caller's (p_now_ms), and not while its request may
 -- run on a live instance. Repeatable.
 create or replace function idempotency_claim(p_id text, p_account text, p_proof text, p_request uuid, p_instance text, p_epoch integer, p_keep_s integer,
   p_now_ms double precision)
@@ -123,7 +123,7 @@ language sql stable as $$
     select 1 from instance_now n where n.id = k.instance_id and n.epoch = k.epoch and n.state in ('joining', 'live', 'silent')))
 $$;
 
--- Deletes claims older than a day by both this server's clock and the caller's: up to p_rows for each of up to p_rows
+-- Deletes claims older than a day by both the database's clock and the caller's: up to p_rows for each of up to p_rows
 -- accounts. Returns their number.
 create or replace function idempotency_forget(p_rows integer, p_now_ms double precision) returns integer
 language plpgsql as $$

@@ -38,7 +38,7 @@ $$;
 -- - lent: once all have answered, the sum granted to leases less the limit; the caller compares it between two calls.
 -- - contested: others lack the budget too.
 -- - busy: its row is locked; nothing was done.
--- - untimely: by this server's clock the period has ended, has not started, or is not the cap's; nothing was done.
+-- - untimely: by the database's clock the period has ended, has not started, or is not the cap's; nothing was done.
 create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
 returns table (op uuid, amount bigint, available bigint, unanswered integer, lent numeric, contested boolean, busy boolean, untimely boolean)
 language plpgsql set enable_seqscan = off as $$

@@ -184,9 +184,9 @@ begin
   return v_removed;
 end $$;
 
--- Start of an epoch, if it was so long after p_before that none of its requests was admitted earlier, whatever its
--- clock says; else null. The margin of a week covers leaps of this server's clock. Null for an epoch whose row a late
--- settlement created again (ttl_ms 0).
+-- Start of an epoch if it is at least a week after p_before; else null. Then no request of the epoch was admitted
+-- before p_before: the week covers leaps of the database's clock, and the instance's clock is not used. Also null for
+-- an epoch whose row a late settlement created again (ttl_ms 0).
 create or replace function removal_began_after(p_instance text, p_epoch integer, p_before timestamptz) returns timestamptz
 language sql stable as $$
   select i.started_at from instance_now i

@@ -263,9 +263,9 @@ language sql stable as $$
       and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
 $$;
 
--- An account's settled requests in a range, newest first, after (p_at, p_id): up to p_limit. Null: any; p_project '':
--- none. enable_sort, enable_bitmapscan = off: the planner expects few rows and would sort all of them, but an index has
--- them in order.
+-- An account's settled requests in a range, newest first: up to p_limit that follow the row (p_at, p_id). A filter that
+-- is null matches all; p_project '' matches requests outside projects. enable_sort, enable_bitmapscan = off: the
+-- planner expects few rows and would sort all of them, but an index has them in order.
 create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
   p_model text, p_key text, p_project text, p_status text, p_limit integer) returns setof usage_event
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$

@@ -42,7 +42,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await queryDatabase(() => batches.create(owner, wanted)));
 		},
-		/** Existing batches stay readable if no model supports batches; a service without either refuses. */
+		/** If no model supports batches, an account's existing batches stay readable; an account without any is refused. */
 		async list({ url, key }: UnmeteredCall) {
 			const query = new URL(url).searchParams;
 			const limit = limitOf(query.get("limit"));

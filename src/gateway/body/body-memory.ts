@@ -2,7 +2,7 @@ import { createFairPool, type FairPool, type Yielding } from "../../base/fair-po
 import { Fault } from "../../base/fault.ts";
 import { chargeRefusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { CountsBytes } from "./bytes-body.ts";
+import type { ByteCounter } from "./bytes-body.ts";
 
 /** Assumed processor time of receiving and checking a body that is refused. */
 const REFUSED_MS = 4;
@@ -35,7 +35,7 @@ export function createBodyMemory(deps: {
 }
 
 /** Memory of one request's body, from its first bytes until it is answered. A class: there is one per request. */
-export class BodyHold implements CountsBytes, Yielding {
+export class BodyHold implements ByteCounter, Yielding {
 	readonly owner: string;
 	readonly #pool: FairPool;
 	#seen = 0;

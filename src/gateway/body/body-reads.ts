@@ -28,7 +28,7 @@ export function createBodyReads(clock: Clock) {
 		clock,
 		slow: createFairPool({ size: () => SLOW_BODIES_MAX, share: () => SLOW_BODIES_SHARE, allYield: true }),
 		whole: createFairPool({ size: () => WHOLE_MB_MAX * 1024 * 1024, share: () => WHOLE_SHARE }),
-		/** Bodies that have just begun. Most arrive within a moment, so they need no timer of their own. */
+		/** Bodies that have just begun share one timer. Most arrive before it fires; `watch` is called for the others. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
 		/** Adds a slow body. Its `letGo` is called at the deadline, or at once if the process is stopping. */
 		lasts(body: SlowBody) {

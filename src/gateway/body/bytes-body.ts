@@ -7,7 +7,7 @@ import { type BodyReads, inTime } from "./body-reads.ts";
 /** Deadline of an upload, long enough for slow connections. */
 const FILE_DEADLINE_MS = 10 * 60_000;
 
-export interface CountsBytes {
+export interface ByteCounter {
 	readonly owner: string;
 	/** Counts bytes that have arrived. Throws a Fault if there are too many. */
 	take(bytes: number): void;
@@ -16,7 +16,7 @@ export interface CountsBytes {
 	arrived(): void;
 }
 
-export const TAKES_ANY: CountsBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
+export const TAKES_ANY: ByteCounter = { owner: "", take() {}, arrives() {}, arrived() {} };
 
 /** Processor time assumed for receiving a piece. */
 const PIECE_MS = 0.1;
@@ -26,7 +26,7 @@ export function readBytes(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: CountsBytes = TAKES_ANY,
+	takes: ByteCounter = TAKES_ANY,
 	deadlineMs = FILE_DEADLINE_MS,
 ): Promise<Uint8Array<ArrayBuffer>> {
 	try {
@@ -50,7 +50,7 @@ export function assertDeclared(request: Request, bytesMax: number): number | nul
 interface ReadOptions {
 	readonly bytesMax: number;
 	readonly reads: BodyReads;
-	readonly takes: CountsBytes;
+	readonly takes: ByteCounter;
 	readonly deadlineMs: number;
 }
 
@@ -130,7 +130,7 @@ export async function readForm(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: CountsBytes = TAKES_ANY,
+	takes: ByteCounter = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
 ): Promise<FormData> {
 	const type = formType(connection.request);

@@ -11,7 +11,7 @@ import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { unionVariants } from "./body-problem.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
-import { assertDeclared, assertNotPacked, type CountsBytes, readBytes, TAKES_ANY } from "./bytes-body.ts";
+import { assertDeclared, assertNotPacked, type ByteCounter, readBytes, TAKES_ANY } from "./bytes-body.ts";
 import { shortenTexts } from "./shortened-json.ts";
 
 /** Deadline of a body, even if bytes keep arriving. */
@@ -51,7 +51,7 @@ export function readJson(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: CountsBytes = TAKES_ANY,
+	takes: ByteCounter = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
 	form = ANY_FORM,
 ): Promise<JsonBody> {
@@ -105,7 +105,7 @@ function readBody(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: CountsBytes,
+	takes: ByteCounter,
 	form: BodyForm,
 ): Promise<JsonBody> {
 	const { request } = connection;
@@ -136,11 +136,11 @@ class TextReading {
 	readonly connection: Connection;
 	readonly reading: Promise<string>;
 	readonly #declared: number;
-	readonly #takes: CountsBytes;
+	readonly #takes: ByteCounter;
 	readonly #form: BodyForm;
 	#counted = 0;
 
-	constructor(connection: Connection, declared: number, takes: CountsBytes, form: BodyForm) {
+	constructor(connection: Connection, declared: number, takes: ByteCounter, form: BodyForm) {
 		this.connection = connection;
 		this.reading = connection.request.text();
 		this.#declared = declared;

@@ -64,7 +64,7 @@ export function createPgClaims(
 				return { state: outcome, requestUuid: row.request, charged: nanoUsdOfColumn(row.charged ?? 0) };
 			return { state: outcome };
 		},
-		/** Stores the sealed answer; null: it is not kept. */
+		/** Stores the encrypted answer; null: it is not kept. */
 		async keep({ id, requestUuid }: Claim, sealed: Uint8Array | null): Promise<void> {
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;

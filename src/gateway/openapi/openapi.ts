@@ -86,7 +86,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	504: "`upstream_timeout`.",
 };
 
-export type Failures = (...statuses: readonly number[]) => Json;
+export type DescribeFailures = (...statuses: readonly number[]) => Json;
 
 /** Part of the document that describes routes outside this room. */
 export interface DocumentPart {
@@ -299,7 +299,7 @@ const PATHS: Readonly<Record<string, Json>> = {
 };
 
 /** OpenAPI 3.1, whose schemas are JSON Schema 2020-12, in which null is a type. */
-export function openapiDocument(partOf?: (failures: Failures) => DocumentPart): Json {
+export function openapiDocument(partOf?: (failures: DescribeFailures) => DocumentPart): Json {
 	const part = partOf?.(failures);
 	return {
 		openapi: "3.1.0",

@@ -11,7 +11,7 @@ import type { CountedReply, UnaryCall } from "../../upstream/call/unary.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
 import type { BodyReads } from "../body/body-reads.ts";
-import type { CountsBytes } from "../body/bytes-body.ts";
+import type { ByteCounter } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
 import type { Exchange } from "./context.ts";
 
@@ -50,7 +50,7 @@ export interface InferenceEndpoint<
 		connection: Connection,
 		bytesMax: number,
 		reads: BodyReads,
-		takes: CountsBytes,
+		takes: ByteCounter,
 		bytes?: Uint8Array<ArrayBuffer>,
 	): Promise<Body>;
 	/** Checks the request. Faults invalid_request and unsupported_parameter, each naming the field. */

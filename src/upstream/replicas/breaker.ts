@@ -22,7 +22,10 @@ type BreakerLimits = Pick<
 const FAILING_ACCOUNTS_MAX = 64;
 /** So many accounts that fail here and are answered by other replicas prove the replica's fault. */
 const PROVING_ACCOUNTS = 5;
-/** Milliseconds after which a second trial may run next to the first. By default requests wait longer for a place. */
+/**
+ * Milliseconds after which a second trial may run next to the first. Less than the default wait for a place, so a
+ * waiting request can still become the second trial.
+ */
 const TRIAL_ALONE_MS = 5_000;
 
 const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {

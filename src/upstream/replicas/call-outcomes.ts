@@ -83,12 +83,12 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** The replica's own failures, if they are at least this share of a full window; else none. */
+		/** The failures that are surely the replica's own, if they are at least `share` of a full window; else none. */
 		provedMostly(share: number): readonly Outcome[] {
 			const proved = failuresFrom(share).filter(isOwnFailure);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
-		/** All failures of a full window, if they are at least this share and several accounts have some; else none. */
+		/** All failures, if they are at least `share` of a full window and several accounts have some; else none. */
 		suspectsMostly(share: number): readonly Outcome[] {
 			const failures = failuresFrom(share);
 			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];

@@ -153,7 +153,7 @@ function CreditPanel({ figures }: { figures: Figures }) {
 					</Stat>
 				))}
 				<Stat label={t("Active accounts")} value={formatCount(figures.active28)}>
-					{t("in 28 days; {week} in 7 days, {day} in one", {
+					{t("in the last 28 days ({week} in 7 days, {day} in 1 day)", {
 						week: formatCount(figures.active7),
 						day: formatCount(figures.active1),
 					})}

@@ -90,7 +90,7 @@ function FirstPassword({ confirm }: { confirm: Action<[chosen?: { name: string; 
 	const [password, setPassword] = useState("");
 	return (
 		<AuthLayout title={t("Choose a password")}>
-			<p>{t("You signed up in another browser. Choose a new password to continue here.")}</p>
+			<p>{t("You signed up in another browser. To continue in this browser, choose a new password.")}</p>
 			<AuthForm
 				action={confirm}
 				act={t("Confirm the address")}

@@ -165,7 +165,7 @@ describe("a chat of the playground", () => {
 	});
 });
 
-test("a line and a playground chat send back an answer as the servers read it", async () => {
+test("the gateway rewrites an earlier answer in batch lines and playground chats", async () => {
 	const call = { id: "c", type: "function", function: { name: "f", arguments: '{"cut": "o' } };
 	const history = [
 		{ role: "user", content: "hi" },

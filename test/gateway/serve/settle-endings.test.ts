@@ -58,7 +58,7 @@ describe("a finished request", () => {
 		}
 	});
 
-	test("cuts a count above the bound to context and credit", async () => {
+	test("charges a count above the bound up to the context, as far as credit lasts", async () => {
 		const { accountId } = await stream(reply().text("a").usage({ prompt: PROMPT, completion: 2_000_000_000 }), {
 			max_tokens: 1,
 		});

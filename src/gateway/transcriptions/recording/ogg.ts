@@ -127,7 +127,7 @@ function endPacket(stream: Stream): void {
 	stream.pieces = [];
 }
 
-/** Codec of a stream; undefined while headers are missing. Refuses other streams: a decoder might play them. */
+/** Codec of a stream; undefined while headers are missing. Faults for other codecs: they might be played uncharged. */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);

@@ -10,7 +10,7 @@ export const TOKEN = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
  * Returns the id for an object that a page creates: `fresh`, or that of an equal request with the same token within a
  * day. Fault idempotency_mismatch.
  */
-export async function claimedOnPage(
+export async function claimIdOnPage(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
 	{ viewer, accountId = "" }: { readonly viewer: Pick<Viewer, "userId">; readonly accountId?: string },
 	{ fresh, token, asked }: { fresh: string; token: string | undefined; asked: object },

@@ -134,12 +134,12 @@ test.each([
 		writeFileSync(
 			child,
 			`import { appendFileSync, existsSync } from "node:fs";
-		import { serveAt } from ${JSON.stringify(RUN_DIR)};
+		import { listenAtSocket } from ${JSON.stringify(RUN_DIR)};
 		const place = ${JSON.stringify(place)};
 		const isFirst = !existsSync(place + "-started");
 		appendFileSync(place + "-started", process.pid + "\\n");
 		while (!isFirst && !existsSync(place + "-may-" + process.pid)) await Bun.sleep(10);
-		serveAt(place + ".sock", { fetch: () => new Response(String(process.pid)), error: () => new Response(), maxRequestBodySize: 1 });
+		listenAtSocket(place + ".sock", { fetch: () => new Response(String(process.pid)), error: () => new Response(), maxRequestBodySize: 1 });
 		process.send({ ready: true });
 		process.on("SIGTERM", () => process.exit(0));
 		process.on("message", () => process.exit(0));

@@ -61,7 +61,8 @@ export function createProcessorTurns() {
 		isScheduled = false;
 		usedMs = 0;
 		const nowMs = performance.now();
-		if (nowMs >= window.endsMs) window = newWindow();
+		// A window that begins later than now is of a clock that was set back.
+		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) window = newWindow();
 		for (let next = lines.first(); next !== undefined; next = lines.first()) {
 			if (rests(next.owner)) return void restUntil(window.endsMs - nowMs);
 			const took = next.go();

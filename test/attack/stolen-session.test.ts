@@ -121,6 +121,7 @@ const ASKING = [
 	"DELETE /company-sign-in/",
 	"POST /keys/:id/rotate",
 	"POST /batch-notices/secret",
+	"PUT /operator/accounts/:id/terms",
 	"POST /operator/accounts/:id/suspend",
 	"POST /operator/accounts/:id/view",
 	"POST /operator/accounts/:id/unsuspend",

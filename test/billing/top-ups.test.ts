@@ -44,7 +44,13 @@ describe("top-ups", () => {
 		const entries = (await readControlAfter(database.statements, 0)).filter((entry) => entry.subject === accountId);
 		expect(entries.map(({ kind, payload }) => ({ kind, payload }))).toEqual([
 			{ kind: "budget", payload: { lowered: false } },
-			{ kind: "account", payload: { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" } },
+			{
+				kind: "account",
+				payload: {
+					...{ state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" },
+					...{ tags: [], tokensPerMinute: null },
+				},
+			},
 		]);
 		expect(entries.at(-1)?.seq).toBe(seq as number);
 	});

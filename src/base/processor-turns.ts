@@ -23,6 +23,7 @@ interface Waiter {
  */
 export function createProcessorTurns() {
 	let window = newWindow();
+	let before = window;
 	const rests = (owner: string) =>
 		window.refusedMs.of(owner) > (window.allRefusedMs > ALL_REFUSED_MS_MAX ? 0 : REFUSED_MS_MAX);
 	const lines = createFairLines<Waiter>(
@@ -62,7 +63,10 @@ export function createProcessorTurns() {
 		usedMs = 0;
 		const nowMs = performance.now();
 		// A window that begins later than now is of a clock that was set back.
-		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) window = newWindow();
+		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) {
+			before = window;
+			window = newWindow();
+		}
 		for (let next = lines.first(); next !== undefined; next = lines.first()) {
 			if (rests(next.owner)) return void restUntil(window.endsMs - nowMs);
 			const took = next.go();
@@ -75,8 +79,8 @@ export function createProcessorTurns() {
 	return {
 		/** Charges `ms` of processor time to an owner. */
 		spend,
-		/** Whether the owner waits for the next window. */
-		rests,
+		/** Whether work of the owner was refused in this window or the one before. */
+		hadRefusals: (owner: string) => window.refusedMs.of(owner) > 0 || before.refusedMs.of(owner) > 0,
 		/** Charges work that was refused, so that an owner cannot fill the processor with it. */
 		refused(owner: string, ms: number) {
 			window.refusedMs.add(owner, ms);

@@ -41,8 +41,8 @@ export const runInTurn: typeof turns.run = turns.run;
 /** Charges work that was refused to its owner. */
 export const chargeRefusedWork = turns.refused.bind(turns);
 
-/** Whether the owner had too much refused work and waits. */
-export const mustRest: typeof turns.rests = turns.rests;
+/** Whether work of the owner was refused lately. */
+export const hadRefusals: typeof turns.hadRefusals = turns.hadRefusals;
 
 /** Resolves when a step of an owner's work may begin; undefined if it may at once. */
 export const waitForTurn = turns.begin.bind(turns);

@@ -58,17 +58,19 @@ export const RATE_HEADERS = [...REQUEST_HEADERS, ...TOKEN_HEADERS];
 
 /** Sets OpenAI's headers with the closest limits of requests and tokens, if there are any. */
 export function setRateHeaders(
-	headers: Headers,
+	response: Response,
 	admission: Pick<Admission, "rateLimitState">,
 	key: KeyEntry,
 	model: Model | undefined,
 ): void {
-	setOf(headers, REQUEST_HEADERS, admission.rateLimitState(key, model, "rate"));
-	setOf(headers, TOKEN_HEADERS, admission.rateLimitState(key, model, "tokens"));
+	setOf(response, REQUEST_HEADERS, admission.rateLimitState(key, model, "rate"));
+	setOf(response, TOKEN_HEADERS, admission.rateLimitState(key, model, "tokens"));
 }
 
-function setOf(headers: Headers, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {
+function setOf(response: Response, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {
 	if (state === null) return;
+	// Read only here, since a response makes its headers at their first use.
+	const { headers } = response;
 	headers.set(names[0], String(state.limit));
 	headers.set(names[1], String(state.remaining));
 	headers.set(names[2], durationText(state.resetMs));

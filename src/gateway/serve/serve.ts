@@ -84,7 +84,7 @@ export async function serveRequest<
 		held?.release();
 	}
 	context.trace?.answered(response.status);
-	if (context.key !== undefined) setRateHeaders(response.headers, deps.admission, context.key, context.model);
+	if (context.key !== undefined) setRateHeaders(response, deps.admission, context.key, context.model);
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 

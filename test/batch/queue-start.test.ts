@@ -60,7 +60,7 @@ test("the queue leaves the connections of a superseded server", async () => {
 	// A connection whose server is still being checked may stay, because the check is repeated after the move.
 	const checked = async () => {
 		const rows = await db.sql`select pid from pg_stat_activity where datname = current_database()
-			and application_name = 'tollgate batches' and state = 'idle' and query not like '%server_place%'`;
+			and application_name = 'tollgate batches' and query like '%batch_jobs%'`;
 		return rows.map(({ pid }) => pid);
 	};
 	await waitFor(async () => (await checked()).length > 0, "a checked connection");

@@ -138,7 +138,7 @@ class TextReading {
 	readonly #declared: number;
 	readonly #takes: ByteCounter;
 	readonly #form: BodyForm;
-	#counted = 0;
+	#isCounted = false;
 
 	constructor(connection: Connection, declared: number, takes: ByteCounter, form: BodyForm) {
 		this.connection = connection;
@@ -157,12 +157,12 @@ class TextReading {
 		if (this.#declared <= BUFFERED_BYTES) return;
 		this.#takes.arrives(end);
 		this.#takes.take(this.#declared);
-		this.#counted = this.#declared;
+		this.#isCounted = true;
 	}
 
 	make(text: string): JsonBody | Promise<JsonBody> {
 		this.#takes.arrived();
-		this.#takes.take(this.#declared - this.#counted);
+		if (!this.#isCounted) this.#takes.take(this.#declared);
 		return bodyOf(text, this.owner, this.#form);
 	}
 }

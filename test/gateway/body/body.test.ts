@@ -280,6 +280,19 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(400_000);
 	});
 
+	test("that counts whole is read although its account's share shrank", async () => {
+		const memory = createBodyMemory({
+			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 250_000 }),
+		});
+		const pipe = new TransformStream<Uint8Array, Uint8Array>();
+		const slow = post(pipe.readable, { "content-length": "250000" });
+		const reading = codeOf(readJson(slow, 900_000, systemReads, memory.hold("a")));
+		await waitFor(() => memory.bytes() === 250_000, "the body to be counted");
+		memory.hold("b").take(100_000);
+		await new Blob([`{"a":"${"a".repeat(249_992)}"}`]).stream().pipeTo(pipe.writable);
+		expect(await reading).toBe("none");
+	});
+
 	test("of which nothing arrives holds little memory", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];

@@ -19,13 +19,13 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
  * Their names stay known, so that errors can give the retirement day; those of private models do not.
  */
 export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
-	const gone = new Map<string, Retired>();
+	const gone = new Set<string>();
 	const names = new Map<string, Retired>();
 	for (const model of models) {
 		if (!hasRetired(model, nowMs)) continue;
-		const retired = { on: model.retiresOn ?? "", kind: model.kind };
-		gone.set(model.id, retired);
+		gone.add(model.id);
 		if (model.visibleTo !== undefined) continue;
+		const retired = { on: model.retiresOn ?? "", kind: model.kind };
 		for (const name of [model.id, ...model.aliases]) names.set(name, retired);
 	}
 	if (gone.size === 0) return { models, routes, retired: names };
@@ -36,7 +36,7 @@ export function servedAt({ models, routes }: Named, nowMs: number): Named & { re
 			left.push({ ...route, modelIds });
 			continue;
 		}
-		const [last] = route.modelIds.flatMap((id) => gone.get(id) ?? []).toSorted((a, b) => (a.on < b.on ? 1 : -1));
+		const [last] = route.modelIds.flatMap((id) => names.get(id) ?? []).toSorted((a, b) => (a.on < b.on ? 1 : -1));
 		if (last !== undefined) names.set(route.id, last);
 	}
 	return { models: models.filter(({ id }) => !gone.has(id)), routes: left, retired: names };

@@ -103,6 +103,15 @@ test("a request for the retired last model of a kind names the day", async () =>
 	);
 });
 
+test("a private model and a route of it are unknown after their day", async () => {
+	const hidden = modelYaml({ id: "secret", extra: "    visible_to: [partner]\n    retires_on: 2027-01-01\n" });
+	const text = `models:\n${modelYaml()}${hidden}routes:\n  - { id: way, models: [secret] }\n`;
+	const { catalog } = catalogAt(NEW_YEAR_MS, text);
+	await catalog.reload();
+	for (const name of ["secret", "way"])
+		expect(inEnglish(notFoundText(catalog.current(), name))).toContain("does not exist");
+});
+
 test("a model retires on its day without a change of the file", async () => {
 	const path = join(temporaryFolder(), "tollgate.yaml");
 	writeFileSync(path, TEXT);

@@ -11,7 +11,7 @@ const COST_FIELDS = ["replica_hour", "input", "output"];
  * `input` and `output` USD per million tokens. No customer sees it.
  */
 export function readCost(reader: YamlReader, field: YamlField | undefined): OperatorCost | undefined {
-	const map = field && reader.map(field, COST_FIELDS);
+	const map = reader.map(field, COST_FIELDS);
 	if (field === undefined || map === undefined) return undefined;
 	const of = (name: string, perMillion: boolean) => {
 		const given = map.get(name);

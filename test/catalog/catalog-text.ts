@@ -39,6 +39,7 @@ models:
     reasoning_history: omit
     isolate_prefixes: true
     rates: *rates
+    cost: { replica_hour: "2.5000000005", input: "0.1" }
     upstreams:
       - url: http://127.0.0.1:8000/v1/
         api_key: \${VLLM_API_KEY}

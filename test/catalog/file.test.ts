@@ -23,6 +23,7 @@ describe("a valid file", () => {
 			developerRole: "keep",
 			reasoningHistory: "omit",
 			isolatePrefixes: true,
+			cost: { replicaHour: 2_500_000_001, input: 100_000, output: 0 },
 			upstreams: [
 				{
 					url: "http://127.0.0.1:8000/v1",
@@ -152,6 +153,8 @@ describe("a valid file", () => {
 	});
 });
 
+const costing = (cost: string) => oneModel({ extra: `    cost: ${cost}\n` });
+
 describe("mistakes", () => {
 	test("are reported together, each with its line", () => {
 		const text = `models:
@@ -232,6 +235,14 @@ extra: 1
 		["limits: {}\n", '1: file: the field "models" is missing'],
 		["models: {}\n", "1: models: must be a list"],
 		["models:\n  -\n", "2: models[0]: is empty"],
+		[costing("{}"), "8: models[0].cost: needs at least one of replica_hour, input, output"],
+		[costing('"1"'), "8: models[0].cost: must be a mapping of fields"],
+		[costing('{ hour: "1" }'), '8: models[0].cost: unknown field "hour"; known are replica_hour, input, output'],
+		[costing("{ input: 0.1 }"), '8: models[0].cost.input: write rates as quoted decimal strings: "0.1" instead of 0.1'],
+		[
+			costing('{ replica_hour: "9008" }'),
+			'8: models[0].cost.replica_hour: must be a decimal string from "0" to "9000"',
+		],
 		["models: *nobody\n", '1: models: the anchor of the alias "*nobody" is missing'],
 		["models: []\nmodels: []\n", "2: not valid YAML: Map keys must be unique"],
 		["models: []\n---\nmodels: []\n", "2: not valid YAML: a line of --- starts a second document; remove it"],

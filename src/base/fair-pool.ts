@@ -35,7 +35,7 @@ export type FairPool = ReturnType<typeof createFairPool>;
 
 /**
  * A shared resource that is divided fairly among owners: accounts, or networks of callers that are not signed in
- * (`networkOf`). **Use it for whatever requests share**: one pool per resource, and a row in the table of SECURITY.md.
+ * (`addressNetwork`). **Use it for whatever requests share**: one pool per resource, and a row in the table of SECURITY.md.
  * - `take` and `giveBack`, or `enter` for one place, refuse at the limit: an owner alone holds at most `share`. As
  *   others hold more, its share shrinks in proportion to what is free. The reserve is for owners that hold nearly
  *   nothing, so k owners at full load leave room for another, up to RESERVE / LEAST owners.

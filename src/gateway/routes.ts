@@ -51,6 +51,7 @@ export function createGateway(deps: EndpointDeps) {
 	const { catalog, clock } = serve;
 	const unmetered = createUnmetered({ ...serve, connectionOf });
 	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
+	const visible = (key: KeyEntry) => visiblePart(catalog.current(), key.account);
 	const usageSums = createUsageSums({ statements, clock });
 	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	const documentHeaders = { "content-type": "application/json", "x-content-type-options": "nosniff" };
@@ -63,18 +64,9 @@ export function createGateway(deps: EndpointDeps) {
 		"/v1/usage/:id": {
 			GET: unmetered(({ key, url }) => usageAnswer({ statements, clock }, key.accountId, lastPart(url)), "reads"),
 		},
-		"/v1/models": {
-			GET: unmetered(
-				({ key }) => listModels(visiblePart(catalog.current(), key.account), key, connected(key)),
-				"reads",
-			),
-		},
+		"/v1/models": { GET: unmetered(({ key }) => listModels(visible(key), key, connected(key)), "reads") },
 		"/v1/models/*": {
-			GET: unmetered(
-				({ key, url }) =>
-					findModelEntry(visiblePart(catalog.current(), key.account), modelIdOf(url), key, connected(key)),
-				"reads",
-			),
+			GET: unmetered(({ key, url }) => findModelEntry(visible(key), modelIdOf(url), key, connected(key)), "reads"),
 		},
 	});
 	return app

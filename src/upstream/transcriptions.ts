@@ -31,7 +31,7 @@ export interface TranscriptionReply extends TranscriptionUsage {
 	readonly text: string;
 	readonly language: string | undefined;
 	readonly durationS: number | undefined;
-	readonly segments: readonly JsonObject[] | undefined;
+	readonly segments: readonly TranscriptionSegment[] | undefined;
 	readonly words: readonly JsonObject[] | undefined;
 }
 
@@ -124,16 +124,22 @@ function usageOf(value: unknown): TranscriptionUsage {
 	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), usage: readUsage(value) };
 }
 
-const SEGMENT_NUMBERS = ["seek", "start", "end", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"];
+export type TranscriptionSegment = ReturnType<typeof segmentOf>;
 
-function segmentOf(raw: JsonObject, index: number): JsonObject {
-	const segment: Record<string, unknown> = { id: asCount(raw.id, TOKENS_MAX) ?? index };
-	for (const name of SEGMENT_NUMBERS) segment[name] = numberOf(raw[name]);
-	segment.text = asText(raw.text) ?? "";
-	segment.tokens = Array.isArray(raw.tokens)
-		? raw.tokens.filter((token) => asCount(token, TOKENS_MAX) !== undefined)
-		: [];
-	return segment;
+function segmentOf(raw: JsonObject, index: number) {
+	const tokens = asArray(raw.tokens) ?? [];
+	return {
+		id: asCount(raw.id, TOKENS_MAX) ?? index,
+		seek: numberOf(raw.seek),
+		start: numberOf(raw.start),
+		end: numberOf(raw.end),
+		temperature: numberOf(raw.temperature),
+		avg_logprob: numberOf(raw.avg_logprob),
+		compression_ratio: numberOf(raw.compression_ratio),
+		no_speech_prob: numberOf(raw.no_speech_prob),
+		text: asText(raw.text) ?? "",
+		tokens: tokens.filter((token) => asCount(token, TOKENS_MAX) !== undefined),
+	};
 }
 
 function wordOf(raw: JsonObject): JsonObject {

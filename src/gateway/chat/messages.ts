@@ -34,8 +34,8 @@ type Message = Static<typeof Message> & { function_call?: Call | null } & Record
 
 /**
  * Changes messages to what the model's servers accept: parts without unknown fields, a text in answers without one,
- * reasoning where they read it, and roles that their templates know. Modifies the parsed body. Returns false if a value changed under the same name.
- * Fault invalid_request, naming the field.
+ * reasoning in the field that they read, and roles that their templates know. Modifies the parsed body. Returns false
+ * if a value changed under the same name. Fault invalid_request, naming the field.
  */
 export function adaptMessages(messages: Message[], model: Model): boolean {
 	let isSame = true;

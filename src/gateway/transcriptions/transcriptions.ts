@@ -5,6 +5,7 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import {
 	type TranscriptionChunk,
 	type TranscriptionReply,
+	type TranscriptionSegment,
 	type TranscriptionUsage,
 	transcriptionCall,
 	transcriptionStream,
@@ -86,16 +87,12 @@ function objectOf({ input, model }: Exchange<TranscriptionInput>, reply: Transcr
 
 function textOf({ format }: TranscriptionInput, reply: TranscriptionReply): string | Generator<string> {
 	if (format === "text") return `${reply.text}\n`;
-	const segments = (reply.segments ?? []) as unknown as readonly SubtitleCue[];
-	const cues = segments.length > 0 ? segments : [{ start: 0, end: reply.durationS ?? 0, text: reply.text }];
+	const { segments = [], durationS = 0, text } = reply;
+	const cues = segments.length > 0 ? segments : [{ start: 0, end: durationS, text }];
 	return format === "srt" ? srtOf(cues) : vttOf(cues);
 }
 
-export interface SubtitleCue {
-	readonly start: number;
-	readonly end: number;
-	readonly text: string;
-}
+type SubtitleCue = Pick<TranscriptionSegment, "start" | "end" | "text">;
 
 function* srtOf(cues: readonly SubtitleCue[]): Generator<string> {
 	for (const [at, { start, end, text }] of cues.entries())

@@ -33,7 +33,7 @@ const ROOT = join(import.meta.dir, "..");
 const read = (path: string): SourceFile => ({ path, text: readFileSync(join(ROOT, path), "utf8") });
 const scan = (pattern: string) =>
 	[...new Bun.Glob(pattern).scanSync({ cwd: ROOT, dot: true })]
-		.filter((path) => !/^(node_modules|\.git|\.data|dist)\//.test(path))
+		.filter((path) => !/(^|\/)node_modules\/|^(\.git|\.data|dist)\//.test(path))
 		.sort();
 
 const source = scan("src/**/*.{ts,tsx}")

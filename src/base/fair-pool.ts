@@ -25,7 +25,7 @@ export interface FairPoolOptions {
 /** A holder that the pool may end when it is full, to take from the owner that holds most. */
 export interface Yielding {
 	readonly owner: string;
-	/** Speed in bytes per second, or time of the start. The holder with the lowest is ended first. */
+	/** A speed, or the time of the start or deadline. The holder with the lowest value is ended first. */
 	pace(): number;
 	/** Ends the holder. It must give its part back before this returns. */
 	giveUp(why: Fault): void;

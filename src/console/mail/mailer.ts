@@ -22,10 +22,7 @@ export interface Mail {
 	/** Language of the browser whose request caused the mail, for recipients without a language setting. */
 	readonly asked?: Language;
 	readonly link?: string;
-	/**
-	 * For mails about passwords and verification. They are valid for at least an hour. They have no daily limit, because
-	 * a stranger could exhaust it and lock the owner out.
-	 */
+	/** For mails that reset a password: no daily limit, because a stranger could exhaust it and lock the owner out. */
 	readonly isWayIn?: true;
 	/** For subscribed mails, which come as often as the account's batches end. They have higher limits. */
 	readonly isAskedFor?: true;

@@ -10,7 +10,7 @@ import { refundLostRequests } from "../../src/batch/lost-requests.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
 import type { CatalogSnapshot } from "../../src/catalog/model.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { ZERO_USD } from "../../src/money/nano-usd.ts";
+import { nanoUsd, ZERO_USD } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
@@ -376,13 +376,23 @@ test("requests of an ended batch whose claims a failover lost are recorded once"
 	const id = await world.create(["a", "b", "c"].map((name) => chatLine(name)));
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
 	await world.books.begin(id, run, { model: "test-model", total: 3 });
-	const [kept, gone, credited] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()] as const;
-	await world.books.claim(id, run, [{ line: 1, id: kept }]);
-	for (const request of [kept, gone, credited]) await settled(request, owner, id);
+	const [kept, gone, credited, answered] = Array.from({ length: 4 }, () => crypto.randomUUID()) as [
+		string,
+		string,
+		string,
+		string,
+	];
+	const first = { line: 2, id: crypto.randomUUID() };
+	await world.books.claim(id, run, [{ line: 1, id: kept }, first]);
+	// The server has the claim of the line's first request, and lost that of the request which was answered.
+	const tokens = { promptTokens: 1, cachedTokens: 0, completionTokens: 1, reasoningTokens: 0, charged: nanoUsd(40) };
+	await world.books.outcomes(id, run, [{ ...first, id: answered, state: "output", part: 0, ...tokens }]);
+	const all = [kept, gone, credited, answered];
+	for (const request of all) await settled(request, owner, id);
 	await db.sql`select ledger_book('led_41', ${owner.accountId}, 'adjustment', 40, ${`batch-lost:${credited}`}, 'batch', '', false)`;
 	const end = () => world.books.end(id, run, { ending: "completed", output: null, error: null });
-	const first = await end();
+	expect(await end()).toBeTrue();
 	expect(await world.books.dropLines()).toBeFalse();
-	expect([first, await end()]).toEqual([true, true]);
-	expect((await lost()).filter((request) => [kept, gone, credited].includes(request))).toEqual([gone]);
+	expect(await end()).toBeTrue();
+	expect((await lost()).filter((request) => all.includes(request))).toEqual([gone]);
 });

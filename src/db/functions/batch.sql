@@ -91,8 +91,8 @@ begin
     from json_to_recordset(p_lines) as x(line integer, id uuid, state text, part integer, "promptTokens" integer,
       "cachedTokens" integer, "completionTokens" integer, "reasoningTokens" integer, charged bigint)
     order by x.line
-  on conflict (batch_id, line) do update set state = excluded.state, part = excluded.part, prompt_tokens = excluded.prompt_tokens,
-    cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,
+  on conflict (batch_id, line) do update set request_id = excluded.request_id, state = excluded.state, part = excluded.part,
+    prompt_tokens = excluded.prompt_tokens, cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,
     reasoning_tokens = excluded.reasoning_tokens, charged_nano_usd = excluded.charged_nano_usd
     -- A line stays claimed if another request has claimed it since.
     where excluded.state <> 'free' or (l.state = 'claimed' and l.request_id = excluded.request_id);

@@ -121,7 +121,7 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
 	const joined: number[] = [];
 	const counts = given.counts ?? createLedgerCounts();
-	const parts = { ...given, counts, heartbeats: withNumbersOnce(given.heartbeats, joined) };
+	const parts = { ...given, counts, heartbeats: withNumbersOnce(given, joined) };
 	const { clock, log, gate } = parts;
 	const retiring = new Map<Epoch, Promise<boolean>>();
 	let present: Epoch | undefined;
@@ -145,16 +145,11 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			replaceSoon();
 			if (why !== "another server") return;
 			counts.epochsMoved += 1;
-			tellAgain();
+			for (const epoch of retiring.keys()) void epoch.tellAgain();
+			left.doubtKept();
 		};
 		present = await beginEpoch(parts, options, { onEnded, isStopping });
 		recoverSoon();
-	}
-
-	/** Sends the settlements of all epochs again, including those that were fenced or have ended. */
-	function tellAgain(): void {
-		for (const epoch of retiring.keys()) void epoch.tellAgain();
-		left.doubtKept();
 	}
 
 	/** Replays journals in the background. The credit of a crashed epoch becomes free while its journal is read. */
@@ -299,14 +294,14 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 }
 
 /**
- * Makes epoch numbers unique in this process. A server that took over without the last commits may give out a number
- * again, and late messages of the earlier epoch would count for the new one.
+ * Makes epoch numbers unique on this DATA_DIR. A server that lost the last commits, or was restored, may give out a
+ * number again, and late messages of the earlier epoch would count for the new one.
  */
-function withNumbersOnce(store: HeartbeatStore, joined: number[]): HeartbeatStore {
+function withNumbersOnce({ heartbeats, journals }: InstanceLeaseParts, joined: number[]): HeartbeatStore {
 	return {
-		...store,
+		...heartbeats,
 		async join(id, ttlMs) {
-			const number = await store.join(id, ttlMs, joined.at(-1) ?? 0);
+			const number = await heartbeats.join(id, ttlMs, Math.max(joined.at(-1) ?? 0, journals.lastEpoch(id)));
 			joined.push(number);
 			return number;
 		},

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import { DiskFull, fileIdentity, isSystemError, type JournalDisk, openJournalDisk, readStart } from "./journal-disk.ts";
@@ -23,6 +23,8 @@ export interface JournalHome {
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
 	/** True if another process here holds a journal of this instance; that process replays its earlier journals. */
 	isHeldByAnother(id: string): boolean;
+	/** Highest epoch of the instance that created a journal here; 0: none. */
+	lastEpoch(id: string): number;
 	/** True if the journal was created on this machine since its start, and so by the epoch's own process. */
 	isHere(owner: JournalOwner): boolean;
 	/**
@@ -100,6 +102,10 @@ export function openJournalHome(root: string): JournalHome {
 			const found = journalsIn(join(root, encodeURIComponent(id)), () => {});
 			return found.some(({ folder }) => !held.has(folder) && isLocked(folder));
 		},
+		lastEpoch(id) {
+			const path = lastPathOf(join(root, encodeURIComponent(id)));
+			return existsSync(path) ? Number(readFileSync(path, "utf8")) || 0 : 0;
+		},
 		isHere(owner) {
 			const path = join(folderOf(owner), LOCK_NAME);
 			if (!existsSync(path)) return false;
@@ -117,12 +123,16 @@ export function openJournalHome(root: string): JournalHome {
 	};
 }
 
+/** No instance's folder has this name, because an encoded id has no space. */
+const lastPathOf = (journals: string) => `${journals} last-epoch`;
+
 type TakenJournal = Omit<JournalClaim, "isAtHome" | "folder">;
 
 /** Creates the folder. Fault `service_unavailable` without room or permission; its private text tells the operator. */
 function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
+		writeFileSync(lastPathOf(dirname(folder)), String(owner.epoch), { mode: 0o600 });
 		return take(folder, owner, true, began);
 	} catch (error) {
 		if (!isSystemError(error)) throw error;

@@ -1,6 +1,6 @@
 /** The database changes under a running instance: to an older state, or to a standby that lacks the last seconds. */
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
@@ -23,6 +23,8 @@ test("an epoch number that a restored database repeats leaves the journal intact
 	// Restores the state from before this instance joined.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
 	await world.db.sql`update budget set drawn_nano_usd = 0`;
+	// Without it the number is not repeated.
+	rmSync(join(world.dataDir, "journal/one last-epoch"));
 
 	const next = await startHere("one");
 	await next.recovered();
@@ -34,6 +36,16 @@ test("an epoch number that a restored database repeats leaves the journal intact
 	expect(open.map(({ epoch }) => epoch)).toEqual([next.present()?.epoch]);
 	expect(await broken()).toEqual([]);
 	expect(await next.stop(5_000)).toBe(true);
+});
+
+test("a restored database repeats no epoch number of an earlier process", async () => {
+	for (const number of [1, 2, 3]) {
+		const instanceLease = await startHere("one");
+		expect(instanceLease.present()?.epoch).toBe(number);
+		expect(await instanceLease.stop(5_000)).toBe(true);
+		expect(journals("one")).toEqual([]);
+		await world.db.sql`truncate instance_beat`;
+	}
 });
 
 test("a new epoch on another database server sends the last settlements again", async () => {

@@ -37,6 +37,7 @@ const RESERVE_BYTES = 4_000;
 /** A machine's disk, which survives processes; each process accesses it through `homeOf`. */
 export function createSimDisk() {
 	const folders = new Map<string, Folder>();
+	const lastEpochs = new Map<string, number>();
 	const keyOf = (id: string, epoch: number) => `${id}/${epoch}`;
 	const disk = {
 		room: Number.POSITIVE_INFINITY,
@@ -48,10 +49,12 @@ export function createSimDisk() {
 					.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.epoch - b.epoch)),
 			isHeldByAnother: () => false,
 			isHere: () => false,
+			lastEpoch: (id) => lastEpochs.get(id) ?? 0,
 			claim(id, epoch, { create }) {
 				const key = keyOf(id, epoch);
 				let folder = folders.get(key);
 				if (!folder && !create) return undefined;
+				if (create && !process.dead) lastEpochs.set(id, epoch);
 				if (!folder) {
 					folder = { id, epoch, files: new Map(), owner: undefined };
 					if (!process.dead) folders.set(key, folder);
@@ -110,7 +113,10 @@ export function createSimDisk() {
 			}
 			return { settled, admitted };
 		},
-		wipe: () => folders.clear(),
+		wipe() {
+			folders.clear();
+			lastEpochs.clear();
+		},
 		isEmpty: () => [...folders.values()].every((folder) => folder.files.size === 0),
 	};
 

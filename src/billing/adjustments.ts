@@ -18,7 +18,7 @@ export type AdjustmentState = Adjustment["state"];
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
 	/** Not zero. A negative amount removes credit. */
 	readonly amount: NanoUsd;
-	/** Gives promotional credit until the last day (UTC); null: no end. Undefined: an ordinary adjustment. */
+	/** Promotional credit until the last day (UTC); null: no end. Undefined: an ordinary adjustment. */
 	readonly promotion?: { readonly lastDay: string | null } | undefined;
 	readonly operatorId: string;
 	/** Management key that acted for the operator; for the audit log. */
@@ -86,11 +86,12 @@ export function checkAdjustment(
 			values: { most: AMOUNT_USD_MAX },
 			param: params.amount,
 		});
-	if (promotion === undefined) return;
-	if (amount < 0)
-		throw new Fault("invalid_request", "Promotional credit must be more than zero.", { param: params.amount });
-	const { lastDay } = promotion;
+	const lastDay = promotion?.lastDay ?? null;
 	if (lastDay === null) return;
+	if (amount < 0)
+		throw new Fault("invalid_request", "Promotional credit that is taken back has no last day.", {
+			param: params.lastDay,
+		});
 	const startMs = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? parseIsoMs(lastDay) : undefined;
 	if (startMs === undefined || startMs + DAY_MS <= nowMs)
 		throw new Fault("invalid_request", "The last day must be today or later, such as 2027-01-31.", {
@@ -208,6 +209,18 @@ async function book(tx: Transaction, adjustment: Adjustment) {
 			: sql`select ledger_book(${entry}, ${accountId}, 'adjustment', ${amount}::bigint, ${source}, ${firstBy}, ${reason}, false) as seq`,
 	);
 	if (onlyRow(rows).seq === null) throw new Fault("conflict", SENT_BEFORE);
+	if (kind === "adjustment" && amount < 0) await checkOrdinary(tx, accountId);
+}
+
+/** An ordinary removal that took promotional credit would later be taken from a top-up, when the grant ends. */
+async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> {
+	const rows = await queryRows<{ covered: boolean }>(
+		tx,
+		sql`select g.limit_nano_usd - s.spent >= coalesce((select sum(l.left_nano_usd) from promotion_left(g.id, s.spent) l), 0) as covered
+			from budget g, budget_spent(g.id) as s(spent) where g.id = ${accountId}`,
+	);
+	if (!onlyRow(rows).covered)
+		throw new Fault("conflict", "This would take promotional credit. Remove that as promotional credit.");
 }
 
 async function note(

@@ -86,6 +86,18 @@ async function play(random: Random): Promise<void> {
 				taken += part;
 			}
 		}
+		if (chosen === 5) {
+			const amount = random.int(1, 300);
+			const grant = grants.findLast(({ left }) => left >= amount);
+			const taking = give(accountId, -amount, null).catch(({ code }) => code);
+			if (grant === undefined || credit - spent - held < amount) expect(await taking).toBe("conflict");
+			else {
+				expect(await taking).toMatchObject({ state: "booked" });
+				grant.left -= amount;
+				credit -= amount;
+				taken += amount;
+			}
+		}
 		seen.push({ spent, used });
 		const [row] = await db.sql`
 			select (select coalesce(sum(l.left_nano_usd), 0) from promotion_left(${accountId}, budget_spent(${accountId})) l)::int as left,
@@ -140,6 +152,29 @@ test("the end takes free credit, recalls held credit and takes it when it return
 	] as never);
 });
 
+test("the end recalls no credit of an account that no instance holds", async () => {
+	const accountId = await account();
+	await give(accountId, 100, day(-1));
+	await move(accountId, {});
+	await db.sql`select ledger_book('led_lost', ${accountId}, 'dispute', -100, 'lost', 'test', '', true)`;
+	await db.sql`delete from control_log where subject = ${accountId}`;
+	await endPromotions(db.statements);
+	expect(await db.sql`select 1 from control_log where subject = ${accountId}`).toEqual([] as never);
+});
+
+test("an ordinary adjustment removes paid credit only", async () => {
+	const accountId = await account();
+	await payIn(db.statements, accountId);
+	await give(accountId, 100, null);
+	const remove = (amount: number) => {
+		const by = { idempotencyKey: crypto.randomUUID(), operatorId: "usr_promotions", ip: null };
+		return bookAdjustment(db.tx, { accountId, amount: nanoUsd(-amount), reason: "closed", ...by }, null);
+	};
+	const [row] = await db.sql`select limit_nano_usd::float8 as credit from budget where id = ${accountId}`;
+	await expect(remove(row?.credit - 99)).rejects.toMatchObject({ code: "conflict" });
+	expect(await remove(row?.credit - 100)).toMatchObject({ state: "booked" });
+});
+
 test("two consoles take ended credit back once", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
@@ -174,11 +209,12 @@ test("an idempotency key gives one grant, of one kind", async () => {
 		await expect(bookAdjustment(db.tx, { ...asked, promotion }, null)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("an amount of zero or less, a past or an impossible day is refused with its field", () => {
+test("an amount of zero, a past or an impossible day is refused with its field", () => {
 	const params = { amount: "usd", lastDay: "lastDay" };
 	const now = Date.parse("2027-01-31T23:59:59Z");
 	for (const [amount, lastDay, param] of [
-		[-1, null, "usd"],
+		[-1, null, null],
+		[-1, "2027-02-01", "lastDay"],
 		[0, null, "usd"],
 		[1, "2027-01-30", "lastDay"],
 		[1, "2027-02-30", "lastDay"],

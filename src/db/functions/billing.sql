@@ -83,17 +83,26 @@ begin
       + coalesce((select sum(p.left_nano_usd) from promotion p where p.account_id = p_account), 0);
 end $$;
 
--- Gives promotional credit. Returns and raises as ledger_book.
+-- Gives promotional credit; a negative amount takes it back from the newest grant that has as much left. Returns and
+-- raises as ledger_book; TG004: no grant has as much.
 create or replace function promotion_give(p_entry text, p_account text, p_amount bigint, p_source_ref text, p_actor text, p_note text,
   p_adjustment text, p_last_day date) returns bigint
 language plpgsql as $$
 declare
   v_seq bigint;
+  v_spent numeric;
+  v_grant bigint;
 begin
   perform 1 from budget g where g.id = p_account for update;
   v_seq := ledger_book(p_entry, p_account, 'promotion', p_amount, p_source_ref, p_actor, p_note, false);
   if v_seq is not null then
-    perform promotion_add(p_account, budget_spent(p_account), p_adjustment, p_amount, p_last_day, null);
+    v_spent := budget_spent(p_account);
+    select l.seq into v_grant from promotion_left(p_account, v_spent) l
+      where p_amount < 0 and l.left_nano_usd >= -p_amount order by l.seq desc limit 1;
+    if p_amount < 0 and v_grant is null then
+      raise exception 'No promotional credit of the account has so much left.' using errcode = 'TG004';
+    end if;
+    perform promotion_add(p_account, v_spent, p_adjustment, p_amount, p_last_day, v_grant);
   end if;
   return v_seq;
 end $$;
@@ -117,7 +126,8 @@ begin
   v_spent := budget_spent(p.account_id);
   select l.left_nano_usd into v_left from promotion_left(p.account_id, v_spent) l where l.seq = p_grant;
   v_taken := least(v_left, greatest(v_free, 0));
-  if v_left > 0 and v_taken = 0 and exists (select 1 from lease l where l.budget_id = p.account_id and l.state = 'open') then
+  if v_left > 0 and v_taken = 0 and exists (select 1 from lease l where l.budget_id = p.account_id and l.state = 'open'
+      and l.granted_nano_usd - l.returned_nano_usd > l.settled_nano_usd) then
     perform control_append('budget', p.account_id, '{"lowered": true}'::jsonb);
   end if;
   if v_left is null or (v_left > 0 and v_taken = 0) then

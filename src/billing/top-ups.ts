@@ -24,6 +24,7 @@ export function newReference(): string {
 
 export type TopUpRecord = RowView<typeof topUp, NanoUsd>;
 export type TopUpState = TopUpRecord["state"];
+export const TOP_UP_STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
 	/** Most pending top-ups of the account; absent: no limit. */

@@ -1,12 +1,10 @@
-import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
-import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import {
 	createAccount,
-	findAccount,
+	getAccount,
 	listAccounts,
 	suspendAccount,
 	unsuspendAccount,
@@ -28,7 +26,7 @@ export const accountCommands: CommandRuns = {
 	},
 	async "account show"({ withDatabase }, input) {
 		const [account, balance, automatic] = await withDatabase(async ({ statements }) => {
-			const found = await namedAccount(statements, input.argument(0));
+			const found = await getAccount(statements, input.argument(0));
 			return [found, await accountBalance(statements, found.id), await readAutoTopUp(statements, found.id)] as const;
 		});
 		const json = {
@@ -81,13 +79,6 @@ export const accountCommands: CommandRuns = {
 	"account suspend": (context, input) => actAndFence(context, input, suspendAccount, { state: "suspended" }),
 	"account unsuspend": (context, input) => actAndFence(context, input, unsuspendAccount, { state: "active" }),
 };
-
-/** The account that an argument or option names by id or address. Fault `not_found`. */
-export async function namedAccount(statements: Statements, name: string) {
-	const account = await findAccount(statements, name);
-	if (account === null) throw new Fault("not_found", `There is no account ${name}.`);
-	return account;
-}
 
 const accountJson = (account: AccountRecord) => ({
 	id: account.id,

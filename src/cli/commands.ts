@@ -1,5 +1,6 @@
 import { parse } from "yaml";
 import { assert } from "../base/assert.ts";
+import { TOP_UP_STATES } from "../billing/top-ups.ts";
 import { USUAL_PORTS } from "../demo/discover.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
 import { accountCommands } from "./account-commands.ts";
@@ -14,7 +15,7 @@ import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { projectCommands } from "./project-commands.ts";
-import { TOP_UP_STATES, topUpCommands } from "./top-up-commands.ts";
+import { topUpCommands } from "./top-up-commands.ts";
 
 const RUNS: CommandRuns = {
 	...initCommand,

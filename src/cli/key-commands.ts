@@ -2,11 +2,11 @@ import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import type { Statements } from "../db/statements.ts";
+import { getAccount } from "../keys/account-admin.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, shownKeyState, updateKey } from "../keys/key-admin.ts";
 import { createDigest } from "../keys/secret.ts";
 import { loadOrCreatePepper } from "../secrets.ts";
-import { namedAccount } from "./account-commands.ts";
 import { type CommandContext, type CommandRuns, UsageError } from "./command.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
 import {
@@ -37,7 +37,7 @@ export const keyCommands: CommandRuns = {
 	},
 	async "key list"({ withDatabase }, input) {
 		const page = await withDatabase(async ({ statements }) => {
-			const { id } = await namedAccount(statements, input.required("account"));
+			const { id } = await getAccount(statements, input.required("account"));
 			return listKeys(statements, id, parsePage(input));
 		});
 		const columns = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "PROJECT", "MODELS", "EXPIRES"];

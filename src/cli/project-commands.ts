@@ -9,9 +9,9 @@ import {
 	removeFromProject,
 } from "../console/projects/project-members.ts";
 import type { Statements } from "../db/statements.ts";
+import { getAccount } from "../keys/account-admin.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
-import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
 import { capText, limitsJson, modelsText, parseChanges, parseLimits, parsePage } from "./setting-options.ts";
@@ -27,7 +27,7 @@ export const projectCommands: CommandRuns = {
 	},
 	async "project list"({ withDatabase }, input) {
 		const page = await withDatabase(async ({ statements }) => {
-			const { id } = await namedAccount(statements, input.required("account"));
+			const { id } = await getAccount(statements, input.required("account"));
 			return listProjects(statements, id, parsePage(input));
 		});
 		return listOutput(page, projectJson, ["ID", "NAME", "STATE", "KEYS", "SPENT", "CAP", "MODELS"], {

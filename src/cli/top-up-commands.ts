@@ -2,11 +2,11 @@ import { systemClock } from "../base/clock.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import { silentLog } from "../base/log.ts";
 import { bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
-import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
-import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
+import type { TopUpRecord } from "../billing/top-ups.ts";
+import { confirmTopUp, createTopUp, listTopUps, rejectTopUp, TOP_UP_STATES } from "../billing/top-ups.ts";
 import { createTransactional } from "../db/transactional.ts";
+import { getAccount } from "../keys/account-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { parsePage, parseUsdOption } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
@@ -14,7 +14,6 @@ import { listOutput } from "./table.ts";
 /** Origin of the entry in the books. */
 const ACTOR = "cli";
 const TRANSACTION = { applicationName: "tollgate cli", statementDeadlineMs: 30_000, transactionDeadlineMs: 60_000 };
-export const TOP_UP_STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
 
 export const topUpCommands: CommandRuns = {
 	async "topup create"({ withDatabase }, input) {
@@ -34,7 +33,7 @@ export const topUpCommands: CommandRuns = {
 		const [reason, idempotencyKey] = [input.required("reason"), `${ACTOR}:${input.required("reference")}`];
 		checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "last-day" }, systemClock.wallMs());
 		const { id, state } = await withDatabase(async ({ statements, url }) => {
-			const { id: accountId } = await namedAccount(statements, input.required("account"));
+			const { id: accountId } = await getAccount(statements, input.required("account"));
 			const asked = { accountId, amount, promotion, reason, idempotencyKey, operatorId: ACTOR, ip: null };
 			const client = createTransactional({ clock: systemClock, log: silentLog }, { ...TRANSACTION, url });
 			return bookAdjustment(client.tx, asked, config().topUpSecondLook).finally(() => client.end());
@@ -61,7 +60,7 @@ export const topUpCommands: CommandRuns = {
 		if (status !== undefined && state === undefined)
 			throw new UsageError(`--status must be one of ${TOP_UP_STATES.join(", ")}`);
 		const page = await withDatabase(async ({ statements }) => {
-			const whose = account === undefined ? {} : { accountId: (await namedAccount(statements, account)).id };
+			const whose = account === undefined ? {} : { accountId: (await getAccount(statements, account)).id };
 			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, parsePage(input));
 		});
 		return listOutput(page, topUpJson, ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"]);

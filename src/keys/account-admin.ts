@@ -101,6 +101,13 @@ export async function findAccount(statements: Statements, idOrEmail: string): Pr
 	return row === undefined ? null : recordOf(row);
 }
 
+/** As `findAccount`. Fault `not_found`. */
+export async function getAccount(statements: Statements, idOrEmail: string): Promise<AccountRecord> {
+	const account = await findAccount(statements, idOrEmail);
+	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id: idOrEmail } });
+	return account;
+}
+
 export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<AccountRow>`

@@ -77,7 +77,7 @@ export const MANAGEMENT_ROUTES = {
 	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount")("One account."),
 	updateAccount: on("PATCH accounts/{id}", "accounts:write", "ManagementAccountChanged", {
 		body: "ManagementAccountUpdate",
-	})("Update an account's name, time zone or state. A change of state needs a `reason`."),
+	})("Update an account's name, time zone, tags, limit or state. A change of state needs a `reason`."),
 	readCredit: on(
 		"GET accounts/{id}/credit",
 		"credit:read",

@@ -37,18 +37,7 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 		},
 		async readJournal({ id }: ManagementCall): Promise<ManagementAnswer> {
 			const journal = await readJournal(statements, id);
-			const lines = journalLines(journal).map(({ entry, account, name, model, debitUsd, creditUsd, about }) => ({
-				...{
-					entry,
-					account,
-					account_name: name,
-					model,
-					debit_usd: debitUsd,
-					credit_usd: creditUsd,
-					description: about,
-				},
-			}));
-			return { ...journalView(journal), lines };
+			return { ...journalView(journal), lines: journalLines(journal) };
 		},
 		async readCatalog(): Promise<ManagementAnswer> {
 			const gateways = await listServedCatalogs(statements);

@@ -95,5 +95,9 @@ test("ledger journal lists closed months, prints one as CSV", async () => {
 	]);
 	const csv = (await runHere(["ledger", "journal", "2026-01"], env)).stdout;
 	expect(csv).toContain("2026-01,1,2000,Deferred revenue,m,1.50,,Usage\n2026-01,1,4000,Revenue,m,,1.50,Usage");
+	expect((await run("ledger", "journal", "2026-01")).json<{ lines: object[] }>().lines).toMatchObject([
+		{ entry: 1, account: "2000", account_name: "Deferred revenue", debit_usd: "1.50", credit_usd: null },
+		{ entry: 1, account: "4000", debit_usd: null, credit_usd: "1.50", description: "Usage" },
+	]);
 	expect((await run("ledger", "journal", "2026-02")).exitCode).toBe(1);
 });

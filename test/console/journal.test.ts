@@ -142,11 +142,11 @@ test("journals equal a plain model and the statements, and closed ones never cha
 		const journal = await readJournal(statements, month);
 		const sums = new Map<string, number>();
 		let [debit, credit] = [0, 0];
-		for (const { account, model: name, debitUsd, creditUsd } of journalLines(journal)) {
-			debit += Math.round(Number(debitUsd) * 1e9);
-			credit += Math.round(Number(creditUsd) * 1e9);
+		for (const { account, model: name, debit_usd, credit_usd } of journalLines(journal)) {
+			debit += Math.round(Number(debit_usd) * 1e9);
+			credit += Math.round(Number(credit_usd) * 1e9);
 			const place = account === "4000" && name !== null ? `4000 ${name}` : account;
-			sums.set(place, (sums.get(place) ?? 0) + Math.round((Number(debitUsd) - Number(creditUsd)) * 1e9));
+			sums.set(place, (sums.get(place) ?? 0) + Math.round((Number(debit_usd) - Number(credit_usd)) * 1e9));
 		}
 		expect(debit).toBe(credit);
 		expect(inBooks(sums)).toEqual(inBooks(expected));

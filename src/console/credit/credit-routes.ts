@@ -3,12 +3,11 @@ import { type Language, requestLanguage } from "../../base/language.ts";
 import { type TextId, translateId } from "../../base/translate.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { pageFrom } from "../../db/page.ts";
-import { findAccount } from "../../keys/account-admin.ts";
+import { getAccount } from "../../keys/account-admin.ts";
 import { formatUsd, minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
-import { ConsoleError } from "../console-error.ts";
 import { PAGE_QUERY } from "../page-query.ts";
 import { detailsTable, printPage } from "../print-page.ts";
 import { type InvoiceParty, partyLines, readBillingDetails } from "../statement/billing-details.ts";
@@ -32,8 +31,7 @@ export function creditRoutes(
 		)
 		.get("/receipts/:id", async ({ member: { accountId }, request, params }) => {
 			const topUp = await topUpOfAccount(statements, accountId, params.id);
-			const account = await findAccount(statements, accountId);
-			if (account === null) throw new ConsoleError("not_found", "There is no such account.");
+			const account = await getAccount(statements, accountId);
 			const { serviceName, seller } = parts.brand;
 			const buyer = await readBillingDetails(statements, accountId);
 			return receiptPage(topUp, account, { language: requestLanguage(request.headers), serviceName, seller, buyer });

@@ -1,10 +1,9 @@
 import { listTopUps } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
 import { toView } from "../../db/view-of.ts";
-import { findAccount } from "../../keys/account-admin.ts";
+import { getAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { ConsoleError } from "../console-error.ts";
 import { listPromotions, readBalance, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { keyView, readHeld } from "../keys/key-view.ts";
@@ -44,8 +43,7 @@ export async function searchAccounts(
 }
 
 export async function accountDetail(statements: Statements, id: string, nowMs: number) {
-	const account = await findAccount(statements, id);
-	if (account === null) throw new ConsoleError("not_found", "There is no account {id}.", { values: { id } });
+	const account = await getAccount(statements, id);
 	const [balance, promotions, keys, held, topUps, members, entries] = await Promise.all([
 		readBalance(statements, account.id),
 		listPromotions(statements, account.id),

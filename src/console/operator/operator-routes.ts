@@ -2,9 +2,9 @@ import { Elysia, type Static, t } from "elysia";
 import { requestLanguage } from "../../base/language.ts";
 import { accountOfFinding, closeFinding } from "../../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts";
-import { getTopUp, type TopUpState } from "../../billing/top-ups.ts";
+import { getTopUp, TOP_UP_STATES, type TopUpState } from "../../billing/top-ups.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
-import { suspendAccount, unsuspendAccount, updateAccount } from "../../keys/account-admin.ts";
+import { getAccount, suspendAccount, unsuspendAccount, updateAccount } from "../../keys/account-admin.ts";
 import { displaySumOfColumn } from "../../money/nano-usd.ts";
 import { listAudit, writeAudit } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
@@ -30,13 +30,6 @@ const TERMS_BODY = t.Object({
 	tags: t.Array(t.String({ maxLength: 40 }), { maxItems: 20 }),
 	tokensPerMinute: t.Nullable(t.Integer({ minimum: 1 })),
 });
-const TOP_UP_STATE = t.Union([
-	t.Literal("pending"),
-	t.Literal("confirmed"),
-	t.Literal("rejected"),
-	t.Literal("refunded"),
-	t.Literal("disputed"),
-]);
 
 /** Each group of routes checks the operator first. The audit log has every action before the response is sent. */
 export function operatorRoutes(
@@ -82,7 +75,7 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 			{ query: t.Object({ ...PAGE_QUERY, q: text }) },
 		)
 		.post("/accounts/:id/view", async ({ operator: { userId, connection }, params }) => {
-			const { id } = (await accountDetail(statements, params.id, clock.wallMs())).account;
+			const { id } = await getAccount(statements, params.id);
 			await writeAudit(statements, {
 				actor: userId,
 				action: "account.view",
@@ -128,7 +121,7 @@ function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | 
 				const state: TopUpState = query.state ?? "pending";
 				return pageFrom(query, (page) => listWaiting(statements, state, page, config.topUpSecondLook), idOf);
 			},
-			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(TOP_UP_STATE) }) },
+			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(t.UnionEnum(TOP_UP_STATES)) }) },
 		)
 		.post(
 			"/top-ups/:id/confirm",

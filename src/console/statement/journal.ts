@@ -185,27 +185,19 @@ export async function listJournals(statements: Statements, first: string | null 
 /** Two lines for each entry: its debit and its credit. */
 export function journalLines({ entries }: Journal) {
 	return entries.flatMap(({ about, debit, credit, model, nanoUsd }, index) => {
-		const entry = { entry: index + 1, model, about };
 		const usd = exactUsd(BigInt(nanoUsd));
-		return [
-			{ ...entry, account: debit, name: ACCOUNTS[debit], debitUsd: usd, creditUsd: null },
-			{ ...entry, account: credit, name: ACCOUNTS[credit], debitUsd: null, creditUsd: usd },
-		];
+		return ([debit, credit] as const).map((account) => ({
+			...{ entry: index + 1, account, account_name: ACCOUNTS[account], model },
+			debit_usd: account === debit ? usd : null,
+			credit_usd: account === credit ? usd : null,
+			description: about,
+		}));
 	});
 }
 
 /** English with a decimal point, since programs read it. */
 export function journalCsv(journal: Journal): string {
 	const head = ["month", "entry", "account", "account_name", "model", "debit_usd", "credit_usd", "description"];
-	const rows = journalLines(journal).map(({ entry, account, name, model, debitUsd, creditUsd, about }) => [
-		journal.month,
-		entry,
-		account,
-		name,
-		model,
-		debitUsd,
-		creditUsd,
-		about,
-	]);
+	const rows = journalLines(journal).map((line) => [journal.month, ...Object.values(line)]);
 	return [head, ...rows].map(csvLine).join("");
 }

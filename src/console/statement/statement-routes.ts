@@ -1,9 +1,8 @@
 import { t } from "elysia";
 import { requestLanguage } from "../../base/language.ts";
-import { findAccount } from "../../keys/account-admin.ts";
+import { getAccount } from "../../keys/account-admin.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
-import { ConsoleError } from "../console-error.ts";
 import { bidiIsolatedHtml, detailsTable, escapeHtml, printPage } from "../print-page.ts";
 import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
@@ -34,8 +33,7 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | 
 	}
 	async function documentOf(request: Request, month: string): Promise<StatementDocument> {
 		const { accountId, statement, lines } = await monthOf(request, month);
-		const account = await findAccount(statements, accountId);
-		if (account === null) throw new ConsoleError("not_found", "There is no such account.");
+		const account = await getAccount(statements, accountId);
 		return statementDocument({
 			...{ statement, lines, account, serviceName: brand.serviceName },
 			language: requestLanguage(request.headers),

@@ -10,7 +10,6 @@ import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const AT_ONCE = LONG ? 400 : 160;
-const PASSED = AT_ONCE / 2;
 const USAGE = { prompt: 16, completion: 8 };
 /** The context is the prompt, so that a request costs its reservation. */
 const COST = priceOf(USAGE.prompt, USAGE.completion);
@@ -60,17 +59,6 @@ async function booksOf(accountId: string) {
 const spent = (accountId: string, count: number) =>
 	waitFor(async () => (await service.usage(accountId)).length === count, `${count} settlements`);
 const reconciled = async () => (await service.reconciled()).filter(({ ok }) => !ok);
-
-test(`of ${AT_ONCE} requests at once on paid and promotional credit exactly half pass`, async () => {
-	upstream.always(() => reply().text(TEXT).usage(USAGE));
-	const { accountId, secret } = await customer(PASSED - 30, 30, null);
-	const statuses = await Promise.all(Array.from({ length: AT_ONCE }, (_, nth) => send(secret, nth)));
-	expect(statuses.filter((status) => status === 200)).toHaveLength(PASSED);
-	expect(statuses.filter((status) => status === 402)).toHaveLength(AT_ONCE - PASSED);
-	await spent(accountId, PASSED);
-	expect(await booksOf(accountId)).toMatchObject({ spent: PASSED, used: 30, left: 0 });
-	expect(await reconciled()).toEqual([]);
-});
 
 test("credit that ends while requests hold it is taken once they release it", async () => {
 	const gate = Promise.withResolvers<void>();

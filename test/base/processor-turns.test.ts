@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { createProcessorTurns } from "../../src/base/processor-turns.ts";
 import { nextTurn } from "../../src/base/time-slice.ts";
 
@@ -86,4 +86,25 @@ test("delays only the owner whose work was refused", async () => {
 	expect(done).toEqual(["b"]);
 	await all[0];
 	expect(performance.now() - begunMs).toBeLessThan(5_000);
+});
+
+test("an owner had refusals in the window of a refusal and in the next one", async () => {
+	const turns = createProcessorTurns();
+	const begunMs = performance.now();
+	turns.refused("a", 1);
+	while (turns.hadRefusals("a")) {
+		expect(turns.hadRefusals("b")).toBe(false);
+		turns.run("b", () => work(3));
+		await nextTurn();
+	}
+	expect(performance.now() - begunMs).toBeGreaterThan(450);
+});
+
+test("an owner whose work was refused waits no longer if the clock is set back", async () => {
+	const ahead = performance.now() + 3_600_000;
+	const clock = spyOn(performance, "now").mockReturnValue(ahead);
+	const turns = createProcessorTurns();
+	clock.mockRestore();
+	turns.refused("a", 30);
+	expect(await turns.run("a", () => "done")).toBe("done");
 });

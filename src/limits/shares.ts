@@ -82,8 +82,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	let sending: Promise<void> | undefined;
 	let seq = 0;
 	/** Opening of the gate whose used shares the store knows, and the shares that it still has to learn. */
-	let toldOpening = openings();
-	let telling: Iterator<Share> | undefined;
+	let reportedOpening = openings();
+	let reporting: Iterator<Share> | undefined;
 
 	/** Sends one statement at a time, so that the store never records less than memory has. */
 	async function send(): Promise<void> {
@@ -114,9 +114,9 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			dirty.delete(share);
 			batch.add(share);
 		}
-		while (telling !== undefined && batch.size < ASKS_A_STATEMENT) {
-			const { done, value } = telling.next();
-			if (done) telling = undefined;
+		while (reporting !== undefined && batch.size < ASKS_A_STATEMENT) {
+			const { done, value } = reporting.next();
+			if (done) reporting = undefined;
 			else if (needsReport(value)) batch.add(value);
 		}
 		return [...batch];
@@ -128,7 +128,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	 */
 	function needsReport(share: Share): boolean {
 		const used = share.used();
-		if (used === 0 || (share.openings === toldOpening && !share.isStale)) return false;
+		if (used === 0 || (share.openings === reportedOpening && !share.isStale)) return false;
 		share.isStale = true;
 		share.amount = Math.min(share.amount, used);
 		return true;
@@ -215,11 +215,11 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		share.drySize = size;
 	}
 
-	/** A draw that has what it needs keeps it. One that lacks some keeps nothing, or two could wait for each other. */
+	/** Keeps nothing for a running draw: two instances could wait for each other's unused half. */
 	function giveBack(share: Share): void {
-		const kept = share.need <= share.amount ? Math.max(share.need, share.used()) : share.used();
-		if (share.amount <= kept) return;
-		share.amount = kept;
+		const used = share.used();
+		if (share.amount <= used) return;
+		share.amount = used;
 		dirty.add(share);
 		kick();
 	}
@@ -256,11 +256,11 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		},
 		giveBack,
 		tick() {
-			if (openings() !== toldOpening) {
-				toldOpening = openings();
-				telling = all.values();
+			if (openings() !== reportedOpening) {
+				reportedOpening = openings();
+				reporting = all.values();
 			}
-			if (dirty.size > 0 || telling !== undefined) kick();
+			if (dirty.size > 0 || reporting !== undefined) kick();
 		},
 		async sent() {
 			while (sending !== undefined) await sending;

@@ -9,6 +9,9 @@ import { limitsOf, PATIENT, withInstances } from "./limits-world.ts";
 
 const { db, cluster } = await withInstances();
 
+const storeOf = (instanceId: string, epoch = 1) =>
+	createPgShareStore({ statements: db.statements, instanceLease: { instanceId, present: () => ({ epoch }) } });
+
 describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 	test("a burst on all instances gets exactly the limit", async () => {
 		const { at } = await cluster(count);
@@ -226,8 +229,7 @@ test("concurrent requests for one key's shares get no more than the limit", asyn
 	for (let round = 0; round < 20; round++) {
 		const key = `key-${round}`;
 		const asks = Array.from({ length: 12 }, (_, place) => {
-			const own = { instanceId: `instance-${place % 4}`, present: () => ({ epoch: 1 + Math.floor(place / 4) }) };
-			const store = createPgShareStore({ statements: db.statements, instanceLease: own });
+			const store = storeOf(`instance-${place % 4}`, 1 + Math.floor(place / 4));
 			return store.hold([{ key, kind: "rate", limit: 5, have: 0, need: 2, seq: 1 }]);
 		});
 		for (let epoch = 2; round === 0 && epoch <= 3; epoch++) {
@@ -240,12 +242,19 @@ test("concurrent requests for one key's shares get no more than the limit", asyn
 	}
 });
 
+test("a request for more than is free gets nothing, so that a smaller one finds it", async () => {
+	await cluster(2);
+	const ask = (need: number, seq: number): readonly ShareRequest[] => [
+		{ key: "key", kind: "tokens", limit: 10, have: 0, need, seq },
+	];
+	expect(await storeOf("instance-0").hold(ask(6, 1))).toMatchObject([{ share: 6, free: 4 }]);
+	expect(await storeOf("instance-1").hold(ask(5, 1))).toMatchObject([{ share: 0, free: 4 }]);
+	expect(await storeOf("instance-1").hold(ask(4, 2))).toMatchObject([{ share: 4, free: 0 }]);
+});
+
 test("a late request for a share changes nothing", async () => {
 	await cluster(2);
-	const store = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "instance-0", present: () => ({ epoch: 1 }) },
-	});
+	const store = storeOf("instance-0");
 	await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 8, seq: 2 }]);
 	expect(await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 0, seq: 1 }])).toEqual([]);
 	const [row] = await db.sql`select amount from key_share`;
@@ -254,10 +263,7 @@ test("a late request for a share changes nothing", async () => {
 
 test("a request for a share whose row is locked is left out", async () => {
 	await cluster(2);
-	const store = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "instance-0", present: () => ({ epoch: 1 }) },
-	});
+	const store = storeOf("instance-0");
 	const ask = (key: string, seq: number): ShareRequest => ({ key, kind: "rate", limit: 10, have: 0, need: 2, seq });
 	await store.hold([ask("held", 1), ask("other", 2)]);
 	await db.sql.begin(async (holder) => {

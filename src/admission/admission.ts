@@ -139,12 +139,11 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		const ofAccount = limitsOfAccount(deps.limits().accounts, account);
 		const ofModel = model?.tokensPerMinute;
 		if (project === null && ofAccount === null && ofModel === undefined) return NO_OTHERS;
-		const { id } = account;
-		return [
-			...(project === null ? [] : [project]),
-			...(ofAccount === null ? [] : [{ ...ofAccount, id }]),
-			...(ofModel === undefined ? [] : [{ ...ONLY_TOKENS, id: `${id} ${model?.id}`, tokensPerMinute: ofModel }]),
-		];
+		const others: Limited[] = project === null ? [] : [project];
+		if (ofAccount !== null) others.push({ ...ofAccount, id: account.id });
+		if (ofModel !== undefined)
+			others.push({ ...ONLY_TOKENS, id: `${account.id} ${model?.id}`, tokensPerMinute: ofModel });
+		return others;
 	}
 
 	/** Enters all limits or none. Returns false if this instance's share of one is used up. */

@@ -262,8 +262,8 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 }
 
 /**
- * One statement, so one snapshot: the row reflects exactly the control entries up to `seq`. A server that later goes
- * back before it is noticed.
+ * One statement, so one snapshot: the row contains exactly the control entries up to `seq`. `history` gets the server's
+ * position, so that it notices a server that later lacks the row.
  */
 export function keyLoader(
 	statements: Statements,

@@ -55,7 +55,7 @@ export function slidingCount({ sinceMs, count, countBefore }: RateWindow, nowMs:
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
-/** Takes tokens off the window in which they were counted at `countedMs`, if that still counts. Call `advanceWindow` first. */
+/** Takes tokens off the window that counted them at `countedMs`, if that still counts. Call `advanceWindow` first. */
 export function giveBackTokens(window: RequestWindow, amount: number, countedMs: number): void {
 	// After the clock was set, the amount may be in the other window.
 	if (countedMs >= window.sinceMs) window.tokens = Math.max(0, window.tokens - amount);

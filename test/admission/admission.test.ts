@@ -406,6 +406,21 @@ test.each(["key", "project", "account", "tag", "model"] as const)(
 	},
 );
 
+test.each(["project", "account", "model"] as const)(
+	"a request that the limit of its %s refuses counts in no other limit",
+	async (refuses) => {
+		const { admission, request, key, project } = setUp({ tokensPerMinute: 100 }, { tokensPerMinute: 100 });
+		const asked = request(20, 0);
+		const model = { ...asked.model, tokensPerMinute: 100 };
+		key.account.tokensPerMinute = 100;
+		const holder = { project: project as ProjectEntry, account: key.account, model }[refuses];
+		Object.assign(holder, { tokensPerMinute: 10 });
+		expect(await codeOf(() => admission.admit({ ...asked, model }))).toBe("rate_limit_exceeded");
+		Object.assign(holder, { tokensPerMinute: 100 });
+		expect(admission.rateLimitState(key, model, "tokens")?.remaining).toBe(100);
+	},
+);
+
 test("an account has the limits of the first entry that it fits, and its own limit of tokens before them", async () => {
 	const { admission, key, state } = setUp();
 	const entry = (tag: string | null, tokens: number) =>

@@ -229,9 +229,9 @@ describe("tokens a minute", () => {
 		expect(remaining()).toBe(10);
 	});
 
-	test("applies to a further attempt of a request, which requests a minute do not refuse", () => {
+	test("applies to a further attempt of a request, which the other limits do not refuse", () => {
 		const { limits } = setUp();
-		const both = { ...limitsOf(1), tokensPerMinute: 100 };
+		const both = { ...limitsOf(1, 1), tokensPerMinute: 100 };
 		limits.enter("key", both, 80);
 		expect(limits.enter("key", both, 20, true)).toBe(true);
 		expect(() => limits.enter("key", both, 1, true)).toThrow("tokens a minute");

@@ -250,16 +250,20 @@ test("a key whose share is being drawn is not forgotten", async () => {
 	expect([limits.enter("key", limitsOf(10, null), 1), asks.length]).toEqual([true, 1]);
 });
 
-test("a request that ends returns its place only while other instances need it", async () => {
+test.each([
+	["places", limitsOf(null, 8)],
+	["tokens", { ...limitsOf(null), tokensPerMinute: 8 }],
+] as const)("a request that ends returns its %s only while other instances need them", async (_, of) => {
 	const { store, state, asks, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
+	const leave = () => limits.leave("key", 1, clock.monotonicMs());
 	state.more = 2;
-	await limits.draw("key", limitsOf(null, 8), 1);
-	for (let request = 0; request < 2; request++) expect(limits.enter("key", limitsOf(null, 8), 1)).toBe(true);
-	limits.leave("key", 0, 0);
-	expect(limits.enter("key", limitsOf(null, 8), 1)).toBe(true);
+	await limits.draw("key", of, 1);
+	for (let request = 0; request < 2; request++) expect(limits.enter("key", of, 1)).toBe(true);
+	leave();
+	expect(limits.enter("key", of, 1)).toBe(true);
 	limits.recall("key");
-	limits.leave("key", 0, 0);
+	leave();
 	await turn();
 	expect(asks.map(({ have, seq }) => [have, seq])).toEqual([
 		[0, 1],

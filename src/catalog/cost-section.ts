@@ -1,6 +1,6 @@
 import { nanoUsd } from "../money/nano-usd.ts";
 import type { OperatorCost } from "./model.ts";
-import { readRate } from "./rates-section.ts";
+import { readRateField } from "./rates-section.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 const PICO_PER_NANO = 1000;
@@ -15,7 +15,7 @@ export function readCost(reader: YamlReader, field: YamlField | undefined): Oper
 	if (field === undefined || map === undefined) return undefined;
 	const of = (name: string, perMillion: boolean) => {
 		const given = map.get(name);
-		return given === undefined ? 0 : (readRate(reader, given, perMillion) ?? 0);
+		return given === undefined ? 0 : (readRateField(reader, given, perMillion) ?? 0);
 	};
 	if (COST_FIELDS.every((name) => map.get(name) === undefined))
 		reader.report(field, `needs at least one of ${COST_FIELDS.join(", ")}`);

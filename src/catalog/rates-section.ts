@@ -48,7 +48,7 @@ export function readRates(
 		if (kind !== undefined && !BILLABLE[kind].includes(name)) {
 			reader.report(given, `a model of kind ${kind} is not billed by this unit; remove the rate`);
 		}
-		rates.set(name, readRate(reader, given, PER_MILLION.has(name)) ?? ZERO_RATE);
+		rates.set(name, readRateField(reader, given, PER_MILLION.has(name)) ?? ZERO_RATE);
 	}
 	if (kind !== undefined && !PRODUCED[kind].some((names) => names.every((name) => rates.has(name)))) {
 		const alternatives = PRODUCED[kind].map((names) => names.join(" and ")).join(", or for ");
@@ -60,7 +60,7 @@ export function readRates(
 }
 
 /** Reads a decimal string; undefined if it has a mistake. */
-export function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
+export function readRateField(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
 	const read = reader.scalar(field);
 	if (read === undefined) return undefined;
 	const parse = perMillion ? parseRatePerMillion : parseRatePerUnit;

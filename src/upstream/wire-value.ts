@@ -34,8 +34,9 @@ const VALUES_MAX = 100_000;
 /** Shorter texts are parsed at once, whatever their structure. */
 const SHORT_CHARS = 16 * 1024;
 
-/** Some servers write the end of a stream after one JSON body, too. */
-const END_MARKERS = /(?:\s(?:data: ?)?\[DONE\])+\s*$/;
+/** Some servers write the end of a stream after one JSON object, too. Longer ones than this are not looked for. */
+const END_MARKERS = /(?<=\}\s*)(?:\s(?:data: ?)?\[DONE\]\s*)+$/;
+const END_MARKERS_CHARS_MAX = 64;
 
 /** The parsed text; undefined if it is not JSON, is `null`, or exceeds the limits. */
 export function parseJson(text: string): unknown {
@@ -43,8 +44,8 @@ export function parseJson(text: string): unknown {
 	try {
 		return withExactArguments(JSON.parse(text), text) ?? undefined;
 	} catch {
-		const body = text.replace(END_MARKERS, "");
-		return body === text ? undefined : parseJson(body);
+		const [markers] = END_MARKERS.exec(text.slice(-END_MARKERS_CHARS_MAX)) ?? [];
+		return markers === undefined ? undefined : parseJson(text.slice(0, -markers.length));
 	}
 }
 

@@ -228,6 +228,12 @@ test.each(["\n[DONE]", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]\n\ndata: [DONE]"])
 	},
 );
 
+test.each([" [DONE]", "\n\n[DONE]"])("a text full of the end marker %j is refused at once", (marker) => {
+	const startedMs = performance.now();
+	for (const end of ["", "x"]) expect(parseJson(`"${marker.repeat(18_000)}${end}`)).toBeUndefined();
+	expect(performance.now() - startedMs).toBeLessThan(500);
+});
+
 describe("a malformed unstreamed answer", () => {
 	const shapes = ["", "[]", "{}", '{"choices":[]}', '{"choices":[{}]}', '{"choices":"x"}'];
 	test.each([...shapes, '{"choices":[{"message":{"content":"x"}}]}'])("%s is a failure", (body) => {

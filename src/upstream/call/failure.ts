@@ -191,9 +191,7 @@ export function failureOfStatus(status: number, bodyText: string, requestsFault?
 function kindOfStatus(status: number): UpstreamFailureKind {
 	if (status === 429 || status === 503 || status === 529) return "busy";
 	// 402: the operator lacks credit at the provider. Redirects are not followed: they would reveal prompt and key.
-	if (status === 401 || status === 402 || status === 403 || status === 404) return "misconfigured";
-	if (status >= 300 && status < 400) return "misconfigured";
-	if (status === 405 || status === 407) return "misconfigured";
+	if ((status >= 300 && status < 400) || [401, 402, 403, 404, 405, 407].includes(status)) return "misconfigured";
 	if (status === 408 || status === 424 || status === 499 || status >= 500) return "failed";
 	return status >= 400 ? "rejected" : "unreadable";
 }

@@ -115,17 +115,15 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 function textOf(
 	replica: Replica,
 	model: Model,
-	{ cacheSalt }: CallContext,
+	call: CallContext,
 	input: CompletionCallInput,
 	stream: boolean,
 ): string {
 	const { fields, prompt, maxOutputTokens, shape } = input;
 	const { parameters } = model;
-	return generationText(
-		replica,
-		{ kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters, cacheSalt },
-		stream,
-	);
+	const { cacheSalt } = call;
+	const request = { kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters, cacheSalt } as const;
+	return generationText(replica, request, stream);
 }
 
 export class CompletionReader extends TextReader<CompletionChoice> {

@@ -82,8 +82,9 @@ export function createUpstreams(
 	/** Gives each replica among which requests are routed an equal part of the memory for indexes. */
 	function shareIndexMemory(): void {
 		const routed = [...pools.values()].map((pool) => [...pool.replicas(), ...pool.leaving()]);
-		const several = routed.filter((replicas) => replicas.length > 1).flat();
-		for (const replica of several) replica.prefill.index.resize(entriesFor(several.length));
+		const entries = entriesFor(routed.filter((replicas) => replicas.length > 1).flat().length);
+		for (const replicas of routed)
+			for (const { prefill } of replicas) prefill.index.resize(replicas.length > 1 ? entries : 0);
 	}
 
 	function poolOf(model: Model): Pool {

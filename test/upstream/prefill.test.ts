@@ -46,7 +46,8 @@ describe("the index of a replica's cache", () => {
 	});
 
 	test("drops the least recently used blocks when full", () => {
-		const index = new PrefixIndex(1_024);
+		const index = new PrefixIndex();
+		index.resize(1_024);
 		const prompts = Array.from({ length: 400 }, () => promptOf(textOf(8_192)).hashes);
 		for (const [nth, hashes] of prompts.entries()) {
 			if (nth % 20 === 0) index.add(prompts[0] as Uint32Array);
@@ -59,7 +60,7 @@ describe("the index of a replica's cache", () => {
 
 	test("learns the server's capacity from reported cached tokens", () => {
 		for (const kept of [20, 60]) {
-			const index = new PrefixIndex(65_536);
+			const index = new PrefixIndex();
 			const prompts = Array.from({ length: 150 }, () => promptOf(textOf(8_192)));
 			// The server has the prompts used last.
 			const cache = new Set<number>();
@@ -82,7 +83,7 @@ describe("the index of a replica's cache", () => {
 describe("the estimated wait of a replica", () => {
 	const setUp = () => {
 		const clock = createManualClock();
-		const prefill = createPrefill(clock, 1_024);
+		const prefill = createPrefill(clock);
 		const send = (chars: number, streamed = true) => prefill.begin(promptOf(textOf(chars), { streamed }));
 		/** The replica takes 1 ms per 10 characters. */
 		const learn = () => {
@@ -132,5 +133,22 @@ describe("the estimated wait of a replica", () => {
 		prefill.ended(other, false, undefined);
 		clock.advance(60_000);
 		expect(prefill.waitMs()).toBe(0);
+	});
+
+	test("keeps nothing of a prompt that ended before an earlier one started", () => {
+		const { clock, prefill, send, learn } = setUp();
+		learn();
+		const [one, other] = [send(10_240), send(5_120)];
+		prefill.ended(other, false, undefined);
+		clock.advance(1_024);
+		prefill.started(one);
+		expect(prefill.waitMs()).toBe(0);
+		// The idle time is not part of the next prompt's.
+		clock.advance(600_000);
+		const next = send(10_240);
+		expect(prefill.waitMs()).toBeCloseTo(1_024);
+		clock.advance(1_024);
+		prefill.started(next);
+		expect(1 / prefill.msPerChar()).toBeCloseTo(10);
 	});
 });

@@ -7,8 +7,6 @@ export interface SentPrompt {
 	readonly prompt: RoutedPrompt;
 	readonly found: Found;
 	readonly uncachedChars: number;
-	/** Uncached characters sent to the replica up to this prompt's end. */
-	readonly end: number;
 	/** True once the first token arrived. */
 	isStarted: boolean;
 }
@@ -25,10 +23,11 @@ const OVERDUE_SHARE = 0.5;
  * no first token yet. Servers process prompts in the order in which they arrive, so a first token shows that all earlier
  * prompts are processed. Answers in one piece do not show their first token and are assumed to be on time.
  */
-export function createPrefill(clock: Pick<Clock, "monotonicMs">, entries: number) {
-	const index = new PrefixIndex(entries);
-	/** Uncached characters: sent, and processed as far as first tokens show it. */
-	const chars = { sent: 0, done: 0 };
+export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
+	const index = new PrefixIndex();
+	/** Prompts in the order of arrival, except those that a first token shows to be processed. */
+	const queue = new Set<SentPrompt>();
+	let queuedChars = 0;
 	const speed = { chars: 0, ms: 0 };
 	/** Streams without first token. */
 	let silentStreams = 0;
@@ -44,11 +43,22 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">, entries: number
 		return Math.max(freeAtMs - nowMs, overdueMs, 0);
 	}
 
-	/** All prompts up to `end` are processed. */
-	function progress(end: number, nowMs: number): void {
-		chars.done = end;
+	/** Removes a prompt and, if it was processed, all before it. Returns their uncached characters. */
+	function leave(sent: SentPrompt, isProcessed: boolean): number {
+		let chars = 0;
+		if (!queue.has(sent)) return chars;
+		for (const one of isProcessed ? queue : [sent]) {
+			queue.delete(one);
+			chars += one.uncachedChars;
+			if (one === sent) break;
+		}
+		queuedChars -= chars;
+		return chars;
+	}
+
+	function progress(nowMs: number): void {
 		progressAtMs = nowMs;
-		freeAtMs = nowMs + (chars.sent - end) * msPerChar();
+		freeAtMs = nowMs + queuedChars * msPerChar();
 	}
 
 	return {
@@ -59,29 +69,31 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">, entries: number
 		begin(prompt: RoutedPrompt): SentPrompt {
 			const found = index.add(prompt.hashes);
 			const nowMs = clock.monotonicMs();
-			if (chars.done >= chars.sent) progressAtMs = nowMs;
+			if (queuedChars === 0) progressAtMs = nowMs;
 			const uncachedChars = prompt.chars - charsOf(found.blocks);
-			chars.sent += uncachedChars;
+			queuedChars += uncachedChars;
 			freeAtMs = Math.max(freeAtMs, nowMs) + uncachedChars * msPerChar();
 			if (prompt.streamed) silentStreams += 1;
-			return { prompt, found, uncachedChars, end: chars.sent, isStarted: false };
+			const sent = { prompt, found, uncachedChars, isStarted: false };
+			queue.add(sent);
+			return sent;
 		},
 		/** The first token of a stream arrived. */
 		started(sent: SentPrompt): void {
 			sent.isStarted = true;
 			silentStreams -= 1;
-			if (sent.end <= chars.done) return;
+			const chars = leave(sent, true);
+			if (chars === 0) return;
 			const nowMs = clock.monotonicMs();
-			speed.chars = speed.chars * KEPT_SHARE + sent.end - chars.done;
+			speed.chars = speed.chars * KEPT_SHARE + chars;
 			speed.ms = speed.ms * KEPT_SHARE + Math.max(nowMs - progressAtMs, Number.MIN_VALUE);
-			progress(sent.end, nowMs);
+			progress(nowMs);
 		},
 		/** The call is over. `cachedShare`: cached part of the prompt as reported; undefined without a report. */
 		ended(sent: SentPrompt, isAnswered: boolean, cachedShare: number | undefined): void {
 			if (!sent.isStarted) {
 				if (sent.prompt.streamed) silentStreams -= 1;
-				const end = isAnswered ? sent.end : Math.min(chars.done + sent.uncachedChars, chars.sent);
-				if (end > chars.done) progress(end, isAnswered ? clock.monotonicMs() : progressAtMs);
+				if (leave(sent, isAnswered) > 0) progress(isAnswered ? clock.monotonicMs() : progressAtMs);
 			}
 			if (cachedShare !== undefined) index.learn(sent.found, sent.prompt.chars, cachedShare);
 		},

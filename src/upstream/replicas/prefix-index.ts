@@ -37,13 +37,9 @@ export class PrefixIndex {
 	#hashes = new Uint32Array(0);
 	/** Age counter at the last use. */
 	#usedAt = new Float64Array(0);
-	#entries: number;
+	#entries = ENTRIES_MAX;
 	#writtenChars = 1;
 	#capacityChars = Number.MAX_VALUE;
-
-	constructor(entries: number) {
-		this.#entries = entries;
-	}
 
 	/** Applies another number of entries; forgets all blocks if it changes. */
 	resize(entries: number): void {

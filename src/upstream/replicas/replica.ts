@@ -7,7 +7,6 @@ import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts
 import type { CallOutcome } from "./call-outcomes.ts";
 import { createOutputEstimator } from "./output-estimator.ts";
 import { createPrefill } from "./prefill.ts";
-import { entriesFor } from "./prefix-index.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
 
@@ -53,7 +52,7 @@ export function createReplica(
 	const { alias, modelId } = options;
 	let server = { spec: options.spec, dialect: findDialect(options.spec) };
 	const counts = { refused: 0, contradictions: 0, promptTokens: 0, cachedTokens: 0 };
-	const prefill = createPrefill(clock, entriesFor(1));
+	const prefill = createPrefill(clock);
 	let inFlight = 0;
 	/** "declared_down": the replica says itself that it is down. */
 	let health: ReplicaHealth | "declared_down" = "unknown";

@@ -455,6 +455,39 @@ describe("accounts", () => {
 		expect(served.length).toBe(30);
 	});
 
+	test("calls at a replica out of use do not count for the last sixteenth", () => {
+		const parts = setUp([16, 16], { accountShare: 0.75 });
+		const [a, b] = parts.replicas as [Replica, Replica];
+		for (let nth = 0; nth < 16; nth += 1) parts.take({ accountId: `${nth}`, exclude: new Set([b]) });
+		a.setHealth("down");
+		for (let nth = 0; nth < 15; nth += 1) expect(parts.take({ accountId: `${nth}` }).replica).toBe(b);
+		expect(parts.acquire({ accountId: "15" })).toBeInstanceOf(Promise);
+		parts.take({ accountId: "new" });
+	});
+
+	test("if only the last sixteenth is free a request looks at no waiting account", async () => {
+		const { clock, replicas } = setUp([32]);
+		const limits = limitsWith({ accountShare: 0.75, queueLengthMax: 500 });
+		let looks = 0;
+		const pool = createPool(
+			{ clock },
+			{
+				limits() {
+					looks += 1;
+					return limits;
+				},
+			},
+		);
+		pool.replace(replicas);
+		const acquire = (accountId: string) =>
+			pool.acquire({ routed: undefined, exclude: NONE, signal: new AbortController().signal, accountId });
+		for (let nth = 0; nth < 330; nth += 1) acquire(`${nth % 30}`);
+		expect(pool.waiting()).toBe(300);
+		looks = 0;
+		(acquire("new") as Ticket).release("ok");
+		expect(looks).toBeLessThan(20);
+	});
+
 	test("the share follows the current places", async () => {
 		const parts = setUp([4, 4], { accountShare: 0.75 });
 		const [a] = parts.replicas as [Replica, Replica];

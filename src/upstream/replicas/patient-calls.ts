@@ -1,7 +1,7 @@
 import { LinkedQueue } from "../../base/linked-queue.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { Replica } from "./replica.ts";
-import type { PatientCall, Waiter } from "./ticket.ts";
+import type { Waiter } from "./ticket.ts";
 
 /** A caller that waits for a spare place. */
 export interface PlaceWatcher {
@@ -40,11 +40,13 @@ export function createPatientCalls() {
 			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));
 			return places;
 		},
-		/** Adds a call. `ask` makes it yield its place; undefined if it must not be interrupted. */
-		begin(replica: Replica, ask: (() => void) | undefined): PatientCall {
+		/** Number of calls at replicas in use. */
+		running: (): number => [...calls].filter(({ replica }) => replica.takesCalls()).length,
+		/** Adds a call and returns the function that ends it. `ask` makes it yield its place; undefined if it must not be interrupted. */
+		begin(replica: Replica, ask: (() => void) | undefined): () => void {
 			const call = { replica, ask: replica.dialect.stopsAtOnce ? ask : undefined };
 			const slot = calls.take(call);
-			return { end: () => void calls.release(slot, call) };
+			return () => void calls.release(slot, call);
 		},
 		/** Asks one call at any of these replicas to yield its place; false if there is none. */
 		askOne(replicas: readonly Replica[]): boolean {

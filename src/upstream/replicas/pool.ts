@@ -10,6 +10,7 @@ import { createPatientCalls, type PlaceWatcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
 	areAllTaken,
+	countFree,
 	countPlaces,
 	createReplicaChoice,
 	isAnyUsable,
@@ -17,7 +18,7 @@ import {
 	noneUsable,
 	RETRY_AFTER_S_MIN,
 } from "./replica-choice.ts";
-import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner, type Waiter } from "./ticket.ts";
+import { type AcquireOptions, Ticket, type TicketOwner, type Waiter } from "./ticket.ts";
 
 export type Pool = ReturnType<typeof createPool>;
 
@@ -31,8 +32,8 @@ const LOOK_MS = 1_000;
 
 /**
  * Replicas of a model, and the requests that wait for a place. Serves the account with the fewest places first; an
- * account has at most its `account_share`, and the last sixteenth is for accounts without a place. If the queue is full, the account with the most waiting requests loses its
- * last one to an account with fewer.
+ * account has at most its `account_share`, and the last sixteenth is for accounts without a place. If the queue is
+ * full, the account with the most waiting requests loses its last one to an account with fewer.
  */
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
 	const { clock } = deps;
@@ -40,7 +41,6 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
 	const held = new CounterMap();
-	let allHeld = 0;
 	const lines = createFairLines<Waiter>(
 		({ options }) => options.accountId,
 		(accountId) => held.of(accountId),
@@ -91,7 +91,9 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** True if only the reserve is left. */
 	function isReserveLeft(): boolean {
 		const places = countPlaces(replicas);
-		return limits().accountShare < 1 && places - allHeld <= Math.floor(places * RESERVE);
+		const beyond = countFree(replicas) - Math.floor(places * RESERVE);
+		// Places of batch lines count as free.
+		return limits().accountShare < 1 && places > 0 && beyond <= 0 && beyond + patient.running() <= 0;
 	}
 
 	/** True if the account has its full share of all places. */
@@ -111,20 +113,19 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** Counts an account's places. Those of batch lines do not count, because they yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
-		allHeld += change;
 		lines.goBehind(accountId);
 	}
 
 	function ticketOf(replica: Replica, { accountId, routed, patient: isLine = false, onAsked }: AcquireOptions): Ticket {
 		const call = replica.begin(accountId);
-		const line = isLine ? patient.begin(replica, onAsked) : undefined;
-		if (line === undefined) count(accountId, 1);
-		return new Ticket(owner, replica, call, line, routed);
+		const endLine = isLine ? patient.begin(replica, onAsked) : undefined;
+		if (endLine === undefined) count(accountId, 1);
+		return new Ticket(owner, replica, call, endLine, routed);
 	}
 
-	function giveBack({ accountId }: BreakerCall, line: PatientCall | undefined): void {
-		if (line === undefined) count(accountId, -1);
-		else line.end();
+	function giveBack({ accountId }: BreakerCall, endLine: (() => void) | undefined): void {
+		if (endLine === undefined) count(accountId, -1);
+		else endLine();
 	}
 
 	/** Checks again later: a breaker that cools down frees places without an event. */
@@ -177,7 +178,10 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	/** Serves one waiting request; false if none could be. Visits accounts only if a place is free or a server fails. */
 	function serveNext(): boolean {
-		if (areAllTaken(replicas)) return false;
+		const first = lines.first();
+		if (first === undefined || areAllTaken(replicas)) return false;
+		// The reserve is for accounts without a place, and the first one has the fewest.
+		if (held.of(first.options.accountId) > 0 && isReserveLeft()) return false;
 		for (const line of lines.inTurn())
 			for (const waiter of line) {
 				const { options } = waiter;

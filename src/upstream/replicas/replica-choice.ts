@@ -127,15 +127,16 @@ export function countPlaces(replicas: readonly Replica[]): number {
 	return all;
 }
 
+export function countFree(replicas: readonly Replica[]): number {
+	let free = 0;
+	for (const replica of replicas)
+		if (replica.takesCalls()) free += Math.max(0, replica.capacity() - replica.inFlight());
+	return free;
+}
+
 /** True if there are usable replicas, but none has a free place. */
 export function areAllTaken(replicas: readonly Replica[]): boolean {
-	let some = false;
-	for (const replica of replicas) {
-		if (!replica.takesCalls()) continue;
-		if (replica.inFlight() < replica.capacity()) return false;
-		some = true;
-	}
-	return some;
+	return countPlaces(replicas) > 0 && countFree(replicas) === 0;
 }
 
 /** True if a replica outside `exclude` may serve this account, even if it is full now. */
@@ -146,14 +147,9 @@ export function isAnyUsable(replicas: readonly Replica[], exclude: ReadonlySet<R
 
 /** Fault with the time until this account may use a replica again. */
 export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault {
-	let coolMs = Number.POSITIVE_INFINITY;
-	for (const replica of replicas) {
-		const left = replica.coolMsLeft(accountId);
-		if (left > 0) coolMs = Math.min(coolMs, left);
-	}
-	const retryAfterS = Number.isFinite(coolMs)
-		? Math.max(RETRY_AFTER_S_MIN, Math.ceil(coolMs / 1000))
-		: RETRY_AFTER_S_MIN;
+	const leftMs = replicas.map((replica) => replica.coolMsLeft(accountId)).filter((ms) => ms > 0);
+	const coolS = leftMs.length === 0 ? 0 : Math.ceil(Math.min(...leftMs) / 1000);
+	const retryAfterS = Math.max(RETRY_AFTER_S_MIN, coolS);
 	return new Fault("service_unavailable", "No server for this model is available at the moment.", { retryAfterS });
 }
 

@@ -25,15 +25,10 @@ export interface Waiter {
 	readonly refuse: (fault: Error) => void;
 }
 
-/** A running batch line. */
-export interface PatientCall {
-	end(): void;
-}
-
 /** Functions of the pool that a ticket calls. */
 export interface TicketOwner {
-	/** Subtracts the call from its account's places or from the batch lines. */
-	giveBack(call: BreakerCall, line: PatientCall | undefined): void;
+	/** Subtracts the call from its account's places or, with `endLine`, from the batch lines. */
+	giveBack(call: BreakerCall, endLine: (() => void) | undefined): void;
 	/** Called when a place may be free for a waiting request. */
 	wake(): void;
 }
@@ -43,7 +38,7 @@ export class Ticket {
 	readonly replica: Replica;
 	readonly #owner: TicketOwner;
 	readonly #call: BreakerCall;
-	readonly #line: PatientCall | undefined;
+	readonly #endLine: (() => void) | undefined;
 	readonly #prompt: SentPrompt | undefined;
 	#isHeld = true;
 
@@ -51,13 +46,13 @@ export class Ticket {
 		owner: TicketOwner,
 		replica: Replica,
 		call: BreakerCall,
-		line: PatientCall | undefined,
+		endLine: (() => void) | undefined,
 		routed: RoutedPrompt | undefined,
 	) {
 		this.#owner = owner;
 		this.replica = replica;
 		this.#call = call;
-		this.#line = line;
+		this.#endLine = endLine;
 		this.#prompt = routed && replica.prefill.begin(routed);
 	}
 
@@ -78,7 +73,7 @@ export class Ticket {
 			const isTold = promptTokens !== undefined && (cachedTokens > 0 || this.replica.tellsCached());
 			this.replica.prefill.ended(this.#prompt, outcome === "ok", isTold ? cachedTokens / promptTokens : undefined);
 		}
-		this.#owner.giveBack(this.#call, this.#line);
+		this.#owner.giveBack(this.#call, this.#endLine);
 		this.replica.end(this.#call, outcome);
 		this.#owner.wake();
 	}

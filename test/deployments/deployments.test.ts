@@ -88,10 +88,18 @@ test("the console shows a gateway's models without server keys", async () => {
 
 test("gateways' loads add up; the worst state is shown", async () => {
 	const [one, two] = [await gateway("a"), await gateway("b")];
-	await one.see(replica({ inFlight: 3, health: "down" }), replica({ alias: "m#1", url: "http://10.0.0.2/v1" }));
-	await two.see(replica({ inFlight: 4, breaker: "half_open" }));
+	const [cache, moreCache] = [
+		{ promptTokens: 5, cachedTokens: 2, waitMs: 40 },
+		{ promptTokens: 6, cachedTokens: 4, waitMs: 30 },
+	];
+	await one.see(
+		replica({ inFlight: 3, health: "down", ...cache }),
+		replica({ alias: "m#1", url: "http://10.0.0.2/v1" }),
+	);
+	await two.see(replica({ inFlight: 4, breaker: "half_open", ...moreCache }));
 	const view = await seen();
 	expect(view.gateways).toBe(2);
+	expect(view.replicas[0]).toMatchObject({ promptTokens: 11, cachedTokens: 6, waitMs: 40 });
 	expect(view.replicas).toEqual([
 		expect.objectContaining({ alias: "m#0", inFlight: 7, maxConcurrency: 16, health: "down", breaker: "half_open" }),
 		expect.objectContaining({ alias: "m#1", maxConcurrency: 8 }),

@@ -45,9 +45,9 @@ test("of many replicas those in trouble have series; totals count all", async ()
 			maxConcurrency: 4,
 			refused: 0,
 			contradictions: 0,
-			promptTokens: 0,
-			cachedTokens: 0,
-			waitMs: 0,
+			promptTokens: 50,
+			cachedTokens: 40,
+			waitMs: 1_500,
 		})),
 	).flat();
 	const text = await createMetrics(
@@ -56,6 +56,8 @@ test("of many replicas those in trouble have series; totals count all", async ()
 	).text();
 	const up = seriesOf(text, "tollgate_replica_up");
 	expect(up.length).toBe(1_000);
+	for (const [name, value] of Object.entries({ prompt_tokens_total: 50, cached_tokens_total: 40, wait_seconds: 1.5 }))
+		expect(seriesOf(text, `tollgate_replica_${name}`)[0]).toEndWith(` ${value}`);
 	for (const troubled of [MODELS - 1, MODELS - 2])
 		expect(up.filter((line) => line.includes(`model="model-${troubled}"`)).length).toBe(2);
 	const perModel = Map.groupBy(up, (line) => /model="([^"]+)"/.exec(line)?.[1]);

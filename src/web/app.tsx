@@ -2,6 +2,7 @@ import { Component, type ComponentType, Fragment, type ReactNode, useEffect } fr
 import { can, type Right } from "../console/views.ts";
 import { pageFault } from "./http.ts";
 import { type Lazy, lazy } from "./lazy.tsx";
+import { pageAfterSignIn } from "./navigation.ts";
 import { OverviewPage } from "./pages/overview.tsx";
 import { ClosedPage, NoAccountPage, NotAllowedPage, NotFoundPage } from "./pages/refused-pages.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
@@ -116,7 +117,7 @@ function CurrentPage() {
 		);
 	}
 	if (me.termsDue) return <TermsPage terms={me.termsDue} />;
-	if (path === "/") return <GoTo to={me.user.operator ? "/operator" : "/overview"} />;
+	if (path === "/") return <GoTo to={pageAfterSignIn(path, me)} />;
 	return (
 		<>
 			<Shell>

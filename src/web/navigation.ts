@@ -44,6 +44,11 @@ export function destinationsFor(role: Role | undefined): readonly Destination[] 
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || can(role, right));
 }
 
+/** Page to open after signing in: `next`, or the viewer's first page for `/`. */
+export function pageAfterSignIn(next: string, { user }: { user: { operator: boolean } }): string {
+	return next !== "/" ? next : user.operator ? "/operator" : "/overview";
+}
+
 export const PUBLIC_DESTINATIONS = DESTINATIONS.filter(({ to }) => ["/models", "/docs", "/status"].includes(to));
 
 export function isCurrentPage(to: string, path: string): boolean {

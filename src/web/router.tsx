@@ -79,7 +79,7 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 	);
 }
 
-/** Path within this site to open after signing in; the viewer's first page if `next` is anything else. */
+/** Path within this site to open after signing in; `/`, the viewer's first page, if `next` is anything else. */
 export function safeNext(next: string | null): string {
 	// Rejects tabs and line breaks, which browsers ignore in addresses.
 	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/";

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { formatAgo, formatDuration } from "../../src/web/format.ts";
+import { pageAfterSignIn } from "../../src/web/navigation.ts";
 import { readUsageFilter } from "../../src/web/range.ts";
 import { matchPath, safeNext } from "../../src/web/router.tsx";
 import { chatSnippets } from "../../src/web/snippets/chat.ts";
@@ -33,6 +34,12 @@ test("the page accepts only paths of this site after sign-in", () => {
 		expect(safeNext(next)).toBe("/");
 	}
 	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
+});
+
+test("a sign-in opens the wanted page, else the viewer's first page", () => {
+	const opened = (next: string) => [false, true].map((operator) => pageAfterSignIn(next, { user: { operator } }));
+	expect(opened("/keys?create=1")).toEqual(["/keys?create=1", "/keys?create=1"]);
+	expect(opened("/")).toEqual(["/overview", "/operator"]);
 });
 
 test("the page decodes path parameters once and keeps slashes of a wildcard", () => {

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { ApiError } from "../http.ts";
+import { pageAfterSignIn } from "../navigation.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
 import { AuthForm } from "../parts/form.tsx";
@@ -47,7 +48,7 @@ export function VerifyPage() {
 		}
 	});
 	useEffect(() => {
-		if (me && step === "here") navigate(next, { replace: true });
+		if (me && step === "here") navigate(pageAfterSignIn(next, me), { replace: true });
 	}, [me, step, next]);
 
 	if (step === "here") return <PageWaiting />;

@@ -1,6 +1,7 @@
 import { Button, Group, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
+import { pageAfterSignIn } from "../navigation.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { CheckField, EmailField, PasswordField, TextField } from "../parts/fields.tsx";
 import { AuthForm } from "../parts/form.tsx";
@@ -16,7 +17,7 @@ export function useNext() {
 	const { query } = useRoute();
 	const next = safeNext(query.get("next"));
 	useEffect(() => {
-		if (me) navigate(next, { replace: true });
+		if (me) navigate(pageAfterSignIn(next, me), { replace: true });
 	}, [me, next]);
 	return {
 		next,

@@ -236,8 +236,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 			reference = entry?.note ?? "";
 		};
 		const steps = await firstMinutes(page, { home: service.url, email: NEWCOMER, payUrl: stripe.payUrl, paid });
-		// The sign-in leads to /, which leads to the viewer's first page.
-		expect(steps).toEqual({ clicks: 11, fields: 5, pages: 9, left: 2 });
+		expect(steps).toEqual({ clicks: 11, fields: 5, pages: 8, left: 2 });
 		await service.settled();
 		const [asked] = await service.db.sql`
 			select streamed, ending from usage_event where account_id in

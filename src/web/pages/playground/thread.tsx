@@ -1,5 +1,5 @@
 import { Box, Button, Group, Paper, Stack, Textarea } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { memo, useEffect, useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { formatCount, formatDuration } from "../../format.ts";
@@ -121,7 +121,8 @@ function Turns({ turns }: { turns: readonly Turn[] }) {
 	return turns.map((turn, place) => <TurnView key={place} turn={turn} />);
 }
 
-function TurnView({ turn }: { turn: Turn }) {
+/** Drawn once: while an answer streams, the Markdown of earlier ones is not parsed again. */
+const TurnView = memo(function TurnView({ turn }: { turn: Turn }) {
 	if (turn.role === "assistant") return <Answer turn={turn} />;
 	return (
 		<Paper className="message" p="xs" bg="var(--soft)">
@@ -136,7 +137,7 @@ function TurnView({ turn }: { turn: Turn }) {
 			)}
 		</Paper>
 	);
-}
+});
 
 function Answer({ turn }: { turn: AnswerTurn }) {
 	const isEmpty = turn.content === "" && turn.toolCalls.length === 0;

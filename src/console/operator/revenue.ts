@@ -52,8 +52,8 @@ interface Totals extends Omit<UsageSums, "reasoningTokens"> {
 }
 
 /**
- * Figures of the range, of the period of the same length before it, and of now. Reads sums by hour, ledger entries of
- * the range and accounts of the last 28 days: never requests.
+ * Figures of the range, of the period of the same length before it, and of now. Reads hourly sums, ledger entries, one
+ * row of each account with usage, and reservations of running requests; no settled requests.
  */
 export async function revenueFigures(statements: Statements, { model, ...asked }: RevenueFilter, nowMs: number) {
 	const { fromMs, ...range } = wholeBuckets(asked);

@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import { toView } from "../../db/view-of.ts";
 import type { DeploymentsView } from "../../deployments/deployments.ts";
-import { displayRest, type NanoUsd } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { bucketMiddle } from "../usage/model-speed.ts";
 import { buildSeries, type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
 
@@ -65,10 +65,7 @@ export async function serviceFigures(statements: Statements, filter: UsageRange 
 		speeds: overTime.map(speedOf),
 		speedsInAll: inAll.map(speedOf),
 		replicas: replicas.map(toView<Load>),
-		earned: earned.map((row) => {
-			const sums = toView<Earned>(row);
-			return { ...sums, marginNanoUsd: displayRest(sums.chargedNanoUsd, sums.costNanoUsd) };
-		}),
+		earned: earned.map(toView<Earned>),
 	};
 }
 

@@ -34,7 +34,6 @@ const ENDINGS: Readonly<Record<string, string>> = {
 	shutdown: t("Gateway stopped"),
 	crashed: t("Gateway crashed"),
 };
-const codeText = (code: string): string => ENDINGS[code] ?? code;
 const RANGE = "30d";
 const TOP_ACCOUNTS = 20;
 const accountAddress = (id: string) => `/operator/accounts/${id}`;
@@ -106,7 +105,10 @@ const changeOf = (now: number, before: number): string =>
 
 /** The series with words for its groups that are codes. */
 const named = (series: UsageSeries | undefined) =>
-	series && { ...series, groups: series.groups.map((group) => ({ ...group, label: codeText(group.label) })) };
+	series && {
+		...series,
+		groups: series.groups.map((group) => ({ ...group, label: ENDINGS[group.id] ?? group.label })),
+	};
 
 function Totals({ figures: { total, before } }: { figures: Figures }) {
 	const shown = (name: "requests" | "promptTokens" | "completionTokens" | "costNanoUsd") =>

@@ -63,7 +63,9 @@ function MarginPanel({ data, rows }: { data: ServiceFigures; rows: readonly Marg
 				</Empty>
 			</Panel>
 		);
-	const points = data.earned.map(({ atMs, model, marginNanoUsd }) => ({ atMs, group: model, value: marginNanoUsd }));
+	const points = data.earned.map(({ atMs, model, chargedNanoUsd, costNanoUsd }) => {
+		return { atMs, group: model, value: displayRest(chargedNanoUsd, costNanoUsd) };
+	});
 	return (
 		<>
 			<Panel title={t("Margin")}>

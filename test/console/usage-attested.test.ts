@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { logPage } from "../../src/console/log/log-page.ts";
+import { revenueSeries } from "../../src/console/operator/revenue.ts";
 import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { goLive, makeAccount, settledEvent } from "../ledger/fixture.ts";
@@ -47,10 +48,16 @@ test("a request attested as lost, then settled, counts once", async () => {
 		});
 		return Object.fromEntries(groups.map(({ id, requests, costNanoUsd }) => [id, [requests, Number(costNanoUsd)]]));
 	};
+	const ofService = async () => {
+		const { groups } = await revenueSeries(statements, { ...range, bucket: "hour", group: "code" });
+		return groups.map(({ id, requests, costNanoUsd }) => [id, requests, Number(costNanoUsd)]);
+	};
 	expect(await sums()).toEqual({ ok: [3, 21] });
+	expect(await ofService()).toEqual([["finished", 3, 21]]);
 	expect(await sums("proj_1")).toEqual({ ok: [3, 21] });
 	const log = await logPage(statements, "acc", { ...range, status: null, batchId: null }, { asked: 10, after: null });
 	expect(log.map(({ statusClass }) => statusClass)).toEqual(["ok", "ok", "ok"]);
 	await rebuildUsage(statements);
 	expect(await sums()).toEqual({ ok: [3, 21] });
+	expect(await ofService()).toEqual([["finished", 3, 21]]);
 });

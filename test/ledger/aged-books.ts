@@ -87,7 +87,10 @@ export async function agedBooks() {
 		},
 		broken: async () => (await reconcile(statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name),
 		fold: () => foldUsage(statements),
-		hours: () => sql`select * from usage_hour order by hour, account_id, key_id`,
+		hours: async () => [
+			...(await sql`select * from usage_hour order by hour, account_id, key_id`),
+			...(await sql`select * from service_hour order by hour, model, code`),
+		],
 		spent() {
 			return sql`select id, drawn_nano_usd, written_off_nano_usd from budget order by id`;
 		},

@@ -133,7 +133,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
 		await page.keyboard.press("Enter");
 		await page.getByText("Hello from the model.").waitFor();
-		await page.getByText(/^\$0\.0/).waitFor();
+		await page.getByRole("main").getByText(/^\$0\.0/).waitFor();
 		await page.getByRole("button", { name: "Show as code" }).click();
 		await page.getByRole("tab", { name: "TypeScript" }).click();
 		await page.getByText('import OpenAI from "openai"').waitFor();
@@ -325,7 +325,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 				data: { id: topUpId, amount_usd: "100.00", method: "transfer" },
 			}),
 		);
-		expect((await newMail(person.email)).text).toContain("A top-up of USD 100.00 is confirmed");
+		expect((await newMail(person.email)).text).toContain("Your top-up of USD 100.00 is confirmed");
 		await page.reload();
 		await told.getByText("Top-up").first().waitFor();
 		await picture(page, "batch-notices");

@@ -10,7 +10,7 @@ let asked: Promise<boolean> | undefined;
 /** Registers the function that opens the dialog; it resolves with true if the password was entered. */
 export function onPasswordAsked(open: Ask | undefined): void {
 	ask = open;
-	// The promise of a dialog that is gone from the page never resolves, so it is not awaited any more.
+	// A dialog that was removed from the page never resolves its promise, so nothing may wait for it.
 	asked = undefined;
 }
 

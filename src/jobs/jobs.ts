@@ -77,7 +77,7 @@ export interface JobOptions {
 	readonly verifyRowsPerS?: number;
 }
 
-/** Background jobs. Every console runs them; each job makes sure that only one console works at a time. */
+/** Background jobs. Every console runs them; a job may run in several consoles at once. */
 export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}) {
 	const { clock, log, cards } = deps;
 	const { statements, sums } = deps.clients;

@@ -1,7 +1,7 @@
 import { listTopUps } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
 import { toView } from "../../db/view-of.ts";
-import { getAccount } from "../../keys/account-admin.ts";
+import { type AccountRecord, getAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { listPromotions, readBalance, topUpView } from "../credit/credit.ts";
@@ -9,14 +9,7 @@ import { ledgerPage } from "../credit/credit-ledger.ts";
 import { keyView, readHeld } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
 
-export interface AccountRow {
-	readonly id: string;
-	readonly email: string;
-	readonly name: string;
-	readonly state: "active" | "suspended";
-	readonly toppedUp: boolean;
-	readonly signedInAtMs: number | null;
-	readonly createdAtMs: number;
+export interface AccountRow extends Omit<AccountRecord, "timeZone" | "tags" | "tokensPerMinute" | "etag"> {
 	readonly balanceNanoUsd: NanoUsd;
 	readonly spentNanoUsd: NanoUsd;
 }

@@ -10,7 +10,6 @@ import {
 import { idOf, pageFrom } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
 import { toView } from "../../db/view-of.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { readBalance } from "../credit/credit.ts";
@@ -19,18 +18,8 @@ import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
 
-export interface AdjustmentRow {
-	readonly id: string;
-	readonly accountId: string;
+export interface AdjustmentRow extends Omit<Adjustment, "idempotencyKey" | "secondAtMs"> {
 	readonly accountEmail: string;
-	readonly amountNanoUsd: NanoUsd;
-	readonly kind: Adjustment["kind"];
-	readonly lastDay: string | null;
-	readonly reason: string;
-	readonly state: AdjustmentState;
-	readonly firstBy: string;
-	readonly secondBy: string | null;
-	readonly firstAtMs: number;
 }
 
 export interface AdjustmentFilter {

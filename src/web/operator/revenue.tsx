@@ -98,17 +98,12 @@ export function RevenuePage() {
 	);
 }
 
-const shareOf = (part: number, whole: number): string => (whole === 0 ? "–" : formatPercent(part / whole));
-
 const changeOf = (now: number, before: number): string =>
 	`${now >= before ? "+" : "−"}${formatPercent(Math.abs(now - before) / before)}`;
 
 /** The series with words for its groups that are codes. */
 const named = (series: UsageSeries | undefined) =>
-	series && {
-		...series,
-		groups: series.groups.map((group) => ({ ...group, label: ENDINGS[group.id] ?? group.label })),
-	};
+	series && { ...series, groups: series.groups.map((of) => ({ ...of, label: ENDINGS[of.id] ?? of.label })) };
 
 function Totals({ figures: { total, before } }: { figures: Figures }) {
 	const shown = (name: "requests" | "promptTokens" | "completionTokens" | "costNanoUsd") =>
@@ -126,7 +121,7 @@ function Totals({ figures: { total, before } }: { figures: Figures }) {
 			<Stat label={t("Prompt tokens")} value={<Tokens value={total?.promptTokens ?? 0} />}>
 				{shown("promptTokens")}
 				{", "}
-				{t("{share} from the cache", { share: shareOf(total?.cachedTokens ?? 0, total?.promptTokens ?? 0) })}
+				{t("{share} from the cache", { share: total ? formatPercent(total.cachedTokens / total.promptTokens) : "–" })}
 			</Stat>
 			<Stat label={t("Completion tokens")} value={<Tokens value={total?.completionTokens ?? 0} />}>
 				{shown("completionTokens")}

@@ -166,8 +166,6 @@ function SpeedPanel({ data, models: all }: { data: ServiceFigures; models: reado
 	);
 }
 
-const LOAD_FORMAT = { formatTick, formatValue: (used: number) => formatTick(used, 0.01) };
-
 function LoadPanel({ data }: { data: ServiceFigures }) {
 	const names = [...new Set(data.replicas.map(({ replica }) => replica))];
 	const points = data.replicas.map(({ atMs, replica, used }) => ({ atMs, group: replica, value: used }));
@@ -180,7 +178,8 @@ function LoadPanel({ data }: { data: ServiceFigures }) {
 					kind="line"
 					series={seriesOf(data, names, points)}
 					label={t("Places in use over time by replica")}
-					{...LOAD_FORMAT}
+					formatTick={formatTick}
+					formatValue={(used) => formatTick(used, 0.01)}
 				/>
 			)}
 		</Panel>

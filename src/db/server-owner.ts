@@ -10,7 +10,7 @@ export interface ServerOwner {
 
 /**
  * User that runs the server, because PostgreSQL refuses to run as root: the cluster's owner, else `postgres`, else the
- * user "nobody". Undefined if this process is not root. Fault service_unavailable if root finds no such user.
+ * system's user without rights. Undefined if this process is not root. Fault service_unavailable without such a user.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;

@@ -133,7 +133,10 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
 		await page.keyboard.press("Enter");
 		await page.getByText("Hello from the model.").waitFor();
-		await page.getByRole("main").getByText(/^\$0\.0/).waitFor();
+		await page
+			.getByRole("main")
+			.getByText(/^\$0\.0/)
+			.waitFor();
 		await page.getByRole("button", { name: "Show as code" }).click();
 		await page.getByRole("tab", { name: "TypeScript" }).click();
 		await page.getByText('import OpenAI from "openai"').waitFor();

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -195,7 +195,7 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 		journals() {
 			const root = join(dataDir, "journal");
 			if (!existsSync(root)) return [];
-			return readdirSync(root).flatMap((id) => readdirSync(join(root, id)).map((epoch) => `${id}/${epoch}`));
+			return [...new Bun.Glob("*/*").scanSync({ cwd: root, onlyFiles: false })];
 		},
 	};
 }

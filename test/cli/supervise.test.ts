@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
@@ -74,10 +74,7 @@ async function startWorkers(name: string, workers: number) {
 		supervisor,
 		url: supervisor.url,
 		workerPids: () => childrenWithRole(supervisor.pid, "gateway"),
-		journals: () =>
-			existsSync(root)
-				? readdirSync(root).flatMap((id) => readdirSync(join(root, id)).map((epoch) => `${id}/${epoch}`))
-				: [],
+		journals: () => (existsSync(root) ? [...new Bun.Glob("*/*").scanSync({ cwd: root, onlyFiles: false })] : []),
 	};
 }
 

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog } from "../../src/catalog/catalog.ts";
 import { type RevenueFilter, revenueFigures, revenueSeries } from "../../src/console/operator/revenue.ts";
-import { sampleService, serviceFigures } from "../../src/console/operator/service-figures.ts";
+import { marginCsv, sampleService, serviceFigures } from "../../src/console/operator/service-figures.ts";
 import { rollUsage } from "../../src/console/usage/usage-fold.ts";
 import { deployedModel } from "../../src/deployments/deployed-model.ts";
 import type { DeploymentsView } from "../../src/deployments/deployments.ts";
@@ -195,6 +195,13 @@ test("speeds are percentiles of the requests within 12 %, costs their tokens'", 
 			costs.map(({ model, at, nano, cost }) => [model, at.getTime(), Number(nano), Number(cost)]),
 		);
 	}
+});
+
+test("the CSV file of margins has a row for each model and bucket", () => {
+	const row = { model: "a", atMs: 86_400_000, replicaHours: 1.5 };
+	expect(marginCsv([{ ...row, chargedNanoUsd: nanoUsd(3_000_000_001), costNanoUsd: nanoUsd(5_000_000_000) }])).toBe(
+		"time,model,revenue_usd,cost_usd,margin_usd,replica_hours\r\n1970-01-02T00:00:00.000Z,a,3.000000001,5.00,-1.999999999,1.500\r\n",
+	);
 });
 
 test("closed days of the ledger leave the prepaid credit as it is", async () => {

@@ -22,7 +22,7 @@ import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, translateRun } from "./reconciliation.ts";
 import { type RevenueFilter, revenueFigures, revenueSeries } from "./revenue.ts";
-import { serviceFigures } from "./service-figures.ts";
+import { marginCsv, serviceFigures } from "./service-figures.ts";
 
 const text = t.Optional(t.String({ maxLength: 320 }));
 const REASON_BODY = t.Object({ reason: REASON });
@@ -56,7 +56,10 @@ function revenueRoutes({ statements, sessions, clock }: Parts<"statements" | "cl
 		.get("/revenue", ({ query }) => revenueSeries(statements, filterOf(query)))
 		.get("/revenue.csv", async ({ query }) => usageCsv(await revenueSeries(statements, filterOf(query)), "revenue"))
 		.get("/figures", ({ query }) => revenueFigures(statements, filterOf(query), clock.wallMs()))
-		.get("/service", ({ query }) => serviceFigures(statements, filterOf(query)));
+		.get("/service", ({ query }) => serviceFigures(statements, filterOf(query)))
+		.get("/margin.csv", async ({ query }) =>
+			csvFile(marginCsv((await serviceFigures(statements, filterOf(query))).earned), "margin.csv"),
+		);
 }
 
 function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements" | "fence" | "clock" | "sessions">) {

@@ -1,7 +1,8 @@
+import { csvLine } from "../../base/csv.ts";
 import type { Statements } from "../../db/statements.ts";
 import { toView } from "../../db/view-of.ts";
 import type { DeploymentsView } from "../../deployments/deployments.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
+import { displayRest, formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { bucketMiddle } from "../usage/model-speed.ts";
 import { buildSeries, type UsageRange, wholeBuckets } from "../usage/usage-query.ts";
 
@@ -67,6 +68,17 @@ export async function serviceFigures(statements: Statements, filter: UsageRange 
 		replicas: replicas.map(toView<Load>),
 		earned: earned.map(toView<Earned>),
 	};
+}
+
+/** A row for each model and bucket. The cost includes replicas without requests. */
+export function marginCsv(earned: readonly Earned[]): string {
+	const rows = earned.map(({ atMs, model, chargedNanoUsd, costNanoUsd, replicaHours }) => [
+		new Date(atMs).toISOString(),
+		model,
+		...[chargedNanoUsd, costNanoUsd, displayRest(chargedNanoUsd, costNanoUsd)].map(formatUsd),
+		replicaHours.toFixed(3),
+	]);
+	return [["time", "model", "revenue_usd", "cost_usd", "margin_usd", "replica_hours"], ...rows].map(csvLine).join("");
 }
 
 /** Adds the time since the last call to the load and cost of each replica in the catalogue. */

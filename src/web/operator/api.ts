@@ -14,6 +14,7 @@ export const operatorApi = {
 	revenueCsvAddress: (filter: RevenueFilter) => `/api/console/operator/revenue.csv${queryText(filter)}`,
 	figures: (filter: ServiceFilter) => unwrap(operator.figures.get({ query: omitUndefined(filter) })),
 	service: (filter: ServiceFilter) => unwrap(operator.service.get({ query: omitUndefined(filter) })),
+	marginCsvAddress: (filter: ServiceFilter) => `/api/console/operator/margin.csv${queryText(filter)}`,
 	summary: () => unwrap(operator.summary.get()),
 	accounts: (q: string, after: After) => unwrap(operator.accounts.get({ query: omitUndefined({ q, after }) })),
 	account: (id: string) => unwrap(operator.accounts({ id }).get()),

@@ -2,6 +2,7 @@ import { Select } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { displayRest, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { formatCount, formatDuration, formatDurationTick, formatPercent, formatTick } from "../format.ts";
+import { CsvButton } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
@@ -23,7 +24,7 @@ export function ServicePanels({ filter }: { filter: ServiceFilter }) {
 			<Reading of={service} />
 			{data && (
 				<>
-					<MarginPanel data={data} rows={rows} />
+					<MarginPanel data={data} rows={rows} csv={operatorApi.marginCsvAddress(filter)} />
 					<SpeedPanel data={data} models={rows.map(({ model }) => model)} />
 					<LoadPanel data={data} />
 				</>
@@ -54,7 +55,7 @@ function marginsOf({ earned }: ServiceFigures): Margin[] {
 		.toSorted((a, b) => b.chargedNanoUsd - a.chargedNanoUsd);
 }
 
-function MarginPanel({ data, rows }: { data: ServiceFigures; rows: readonly Margin[] }) {
+function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly Margin[]; csv: string }) {
 	if (rows.every(({ costNanoUsd }) => costNanoUsd === 0))
 		return (
 			<Panel title={t("Margin")}>
@@ -68,7 +69,7 @@ function MarginPanel({ data, rows }: { data: ServiceFigures; rows: readonly Marg
 	});
 	return (
 		<>
-			<Panel title={t("Margin")}>
+			<Panel title={t("Margin")} aside={<CsvButton href={csv} />}>
 				<TimeChart
 					series={seriesOf(
 						data,

@@ -1,8 +1,13 @@
 import { ledgerOf } from "./invariants.ts";
+import type { SimProcess } from "./process.ts";
 import { addPending, type World } from "./world.ts";
 
 /** Longer than a statement takes, so that the answer was given after the snapshot. */
 const NOTICED_MS = 2_000;
+
+/** True if the process knows a position of the server from after the snapshot that the server went back to. */
+const canNotice = ({ goesBack, copiedMs }: Pick<World, "goesBack" | "copiedMs">, { heardMs }: SimProcess): boolean =>
+	!goesBack || heardMs > copiedMs + NOTICED_MS;
 
 /** Requests whose settlement is in the books; one that was attested as lost has none. */
 export const settledIn = ({ model }: Pick<World, "model">): ReadonlySet<string> =>
@@ -32,9 +37,7 @@ export function keepWhatIsLost(
 		if (!record || settled.has(id)) continue;
 		world.count("usage that the new server does not know");
 		const owner = ledgerOf(world, record.host.id, record.epoch);
-		// A process can notice that the server went back only if it had an answer after the snapshot.
-		const notices = !world.goesBack || (owner?.process.heardMs ?? 0) > world.copiedMs + NOTICED_MS;
-		if (owner && notices) record.forgotten = true;
+		if (owner && canNotice(world, owner.process)) record.forgotten = true;
 		else record.excused = true;
 	}
 	overtake(world);
@@ -45,8 +48,10 @@ function overtake(world: Omit<World, "database">): void {
 	for (const host of world.hosts) {
 		for (const process of [host.process, ...host.others]) {
 			const present = process?.instanceLease?.present();
-			if (present) world.overtaken.add(present);
-			for (const ledger of process?.ledgers ?? []) world.overtaken.add(ledger);
+			for (const ledger of [...(process?.ledgers ?? []), ...(present ? [present] : [])]) {
+				world.overtaken.add(ledger);
+				if (process && !canNotice(world, process)) world.unaware.add(ledger);
+			}
 		}
 	}
 	world.pendingCharges.clear();

@@ -176,6 +176,8 @@ function createState(
 		copiedMs: Number.NEGATIVE_INFINITY,
 		/** Ledgers of epochs from before a standby's promotion, which may lack some of their grants. */
 		overtaken: new WeakSet<Ledger>(),
+		/** Epochs that the server forgot in part and that had no position of it to compare. */
+		unaware: new WeakSet<Ledger>(),
 		/** Called at moments at which a revocation is delicate. */
 		onDelicate: (_kind: Delicate) => {},
 		stats: {} as Record<string, number>,

@@ -29,12 +29,15 @@ export function startWitness(
 	let cancel = clock.after(options.intervalMs, tick);
 
 	async function look(): Promise<void> {
-		const server = await store.server();
-		const serverName = `server ${server.mark}`;
-		const settledMs = silences.ofMs(serverName, 0);
-		if (server.unquietMs > 0 && settledMs > server.unquietMs + options.graceMs) await store.quiet(server.mark);
+		const { mark, unquietMs } = await store.server();
+		const names = new Set<string>();
+		// A server that goes back in time keeps its mark, so the time before that must not count.
+		if (unquietMs > 0) {
+			const serverName = `server ${mark}`;
+			if (silences.ofMs(serverName, 0) > unquietMs + options.graceMs) await store.quiet(mark);
+			else names.add(serverName);
+		}
 		const instances = await store.live();
-		const names = new Set([serverName]);
 		for (const { id, epoch, beat, ttlMs } of instances) {
 			const name = `${id} ${epoch}`;
 			names.add(name);

@@ -68,16 +68,20 @@ test("the witness records an instance as silent after its lease, by its own cloc
 	running.stop();
 });
 
-test("the witness records a new server as quiet after the longest lease", async () => {
+test("the witness records a new or restored server as quiet after the longest lease", async () => {
 	await liveRow("running", TTL_MS);
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);
 	await db.sql`update server_seen set mark = 'the one before'`;
 	expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);
 	const { running, pass } = witness();
-	await pass(8);
-	expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);
-	await pass(2);
-	expect((await store.server()).unquietMs).toBe(0);
+	for (const again of [false, true]) {
+		// A restored server keeps its mark.
+		if (again) await db.sql`select server_went_back()`;
+		await pass(8);
+		expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);
+		await pass(2);
+		expect((await store.server()).unquietMs).toBe(0);
+	}
 	running.stop();
 });

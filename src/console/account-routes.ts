@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Parts } from "./console-deps.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 
-/** Routes of the selected account. Each handler gets `member`, who has the right that `ROUTE_RULES` names for it. */
+/** Adds routes of the selected account. Each handler gets `member`, whose right for the route `ROUTE_RULES` names. */
 export function accountRoutes<const Prefix extends string = "">(
 	{ sessions }: Parts<"sessions">,
 	name: string,

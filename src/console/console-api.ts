@@ -34,7 +34,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 			}),
 		)
 		.onTransform(({ request, route, params, body }) => {
-			// Elysia sets path parameters to null if they cannot be decoded, and has no `params` on routes without any.
+			// Elysia sets path parameters to null if they cannot be decoded, and omits `params` on routes without parameters.
 			if (Object.values(params ?? {}).some((part) => typeof part !== "string"))
 				throw new ConsoleError("not_found", "There is no such page.");
 			checkRoute(parts, request, route);

@@ -33,7 +33,7 @@ export type ConsoleConfig = Pick<
 export interface ConsoleParts {
 	/** The console has its own database client, so that slow pages do not delay settlements. */
 	readonly statements: Statements;
-	/** Uses database clients of its own, so that it never waits for a page's query. */
+	/** Uses its own database clients, so that waiting for a fence is not delayed by the queries of pages. */
 	readonly fence: WaitForFence;
 	readonly tx: Transactional;
 	readonly books: Pick<Reconciler, "run">;
@@ -49,7 +49,7 @@ export interface ConsoleParts {
 	readonly cards: CardPayments | undefined;
 	readonly mailer: Mailer;
 	readonly consoleSecret: string;
-	/** Derives a webhook's signing secret, `whsec_…`, from its stored salt. */
+	/** Derives a webhook's signing secret, `whsec_…`, from the salt in the database. */
 	readonly webhookSecretOf: (salt: string) => string;
 	readonly auth: () => Auth;
 	readonly sessions: ConsoleSessions;

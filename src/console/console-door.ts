@@ -10,25 +10,25 @@ import { ConsoleError } from "./console-error.ts";
 
 const MB = 1024 * 1024;
 
-/** Memory of bodies that have arrived. One account may hold the largest body; callers without a session share less. */
+/** Memory for request bodies: an account may use enough for the largest body; a network without a session, less. */
 const ACCOUNTS_MEMORY = { bodyMemoryBytesMax: 96 * MB, bodyMemoryAccountBytesMax: 33 * MB };
 const NETWORKS_MEMORY = { bodyMemoryBytesMax: 16 * MB, bodyMemoryAccountBytesMax: 4 * MB };
-/** Bodies up to SMALL_BYTES have the shorter deadline. */
+/** Bodies up to this size have the deadline SMALL_BODY_MS_MAX, larger ones LARGE_BODY_MS_MAX. */
 const SMALL_BYTES = MB;
 const SMALL_BODY_MS_MAX = 15_000;
 const LARGE_BODY_MS_MAX = 5 * 60_000;
 
-/** Reads that run at once; the console has four connections to the database. */
+/** Limits of concurrent reads of pages. The console has four connections to the database. */
 const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: tooManyReads };
 
-/** Changes per account, or per person without one. They write rows here; the playground's chats write none. */
+/** Changes per account, or per person without an account. Playground chats write no rows and are exempt. */
 const CHANGES = [
 	{ windowMs: 60_000, most: 120 },
 	{ windowMs: 24 * 3_600_000, most: 1_000 },
 ] as const;
 
 interface BodyOrigin {
-	/** The account; null: the network. */
+	/** The account or person whose limit counts; null: the client's network counts. */
 	readonly owner: string | null;
 	readonly bytesMax: number;
 }
@@ -36,8 +36,8 @@ interface BodyOrigin {
 export type ConsoleDoor = ReturnType<typeof createConsoleDoor>;
 
 /**
- * Divides the console's memory, database and event loop among its callers, which are accounts, or networks of callers
- * without a session. The table in SECURITY.md has a row for each limit.
+ * Divides the console's memory, database connections and CPU time fairly among accounts, or among networks for callers
+ * without a session. SECURITY.md lists each limit.
  */
 export function createConsoleDoor({ clock }: { clock: Clock }) {
 	const bodyReads = createBodyReads(clock);
@@ -47,8 +47,8 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 	const windows = CHANGES.map((window) => ({ ...window, counts: new CounterMap(), endsMs: 0 }));
 
 	/**
-	 * Reads a body in time and runs `work` with it. Faults request_timeout, payload_too_large, rate_limit_exceeded,
-	 * overloaded.
+	 * Reads a body within its deadline and runs `work` with it. Faults `request_timeout`, `payload_too_large`,
+	 * `rate_limit_exceeded`, `overloaded`.
 	 */
 	async function withBytes<Answer>(
 		connection: Connection,
@@ -65,10 +65,10 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 	}
 
 	return {
-		/** Runs a read, or waits for its turn. Fault overloaded. */
+		/** Runs a read of `owner`, possibly after waiting in the fair queue. Fault `overloaded`. */
 		read: <Answer>(owner: string, work: () => Promise<Answer>) => reads.run(owner, work),
 
-		/** Counts a change. Fault rate_limit_exceeded. */
+		/** Counts a change of `owner`. Fault `rate_limit_exceeded` above the limits in CHANGES. */
 		change(owner: string): void {
 			const nowMs = clock.monotonicMs();
 			for (const window of windows) {
@@ -86,7 +86,7 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 
 		withBytes,
 
-		/** As `withBytes`; `work` gets a request that has the body. */
+		/** Like `withBytes`, but passes `work` a request that contains the received body. */
 		async withBody<Answer>(
 			connection: Connection,
 			from: BodyOrigin,

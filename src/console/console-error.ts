@@ -5,14 +5,14 @@ import type { TextId } from "../base/translate.ts";
 import { isDatabaseDown } from "../db/outage.ts";
 import { errorBody, faultStatus, toFault } from "../gateway/error-body.ts";
 
-/** Expected failure of the console. Without a German translation of the text the call does not compile. */
+/** Expected failure of the console. Without a German translation of its text in `de.json` the call does not compile. */
 export class ConsoleError extends Fault {
 	constructor(code: FaultCode, text: TextId, detail: FaultDetail = {}) {
 		super(code, text, detail);
 	}
 }
 
-/** Response for any error: `{ error: { message, type, code, param, request_id } }`. */
+/** Builds the response for any error: `{ error: { message, type, code, param, request_id } }`. */
 export function consoleErrorResponse(
 	error: unknown,
 	requestId: string,
@@ -40,7 +40,7 @@ export function databaseAway(cause: unknown): Fault {
 	});
 }
 
-/** Converts the framework's validation errors to faults, which repeat nothing of the input. */
+/** Converts the framework's validation errors to faults, whose texts repeat nothing of the request. */
 export function faultOfElysia(error: unknown, code: string | number): unknown {
 	if (code === "NOT_FOUND") return new ConsoleError("not_found", "There is no such page.");
 	if (code === "PARSE") return new ConsoleError("invalid_request", "The request body is not valid JSON.");

@@ -4,7 +4,7 @@ import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 
 export type ConsoleFigures = ReturnType<typeof createConsoleFigures>;
 
-/** `limited`: the mailbox reached its hourly or daily limit. `dropped`: too many mails were waiting. */
+/** `limited`: the mailbox reached its hourly or daily limit. `dropped`: too many mails were pending. */
 const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
 const CHANNELS = ["mail", "webhook"] as const;
 const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;

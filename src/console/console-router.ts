@@ -20,20 +20,20 @@ import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { type Membership, readMemberships, type Viewer, viewedAccount } from "./viewer.ts";
 
-/** Longest session of a company sign-in. Afterwards the company's provider must confirm the person again. */
+/** Longest duration of a company session. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const BODY_BYTES_MAX = 64 * 1024;
 
 type RouterParts = Parts<"statements" | "gateways" | "config" | "door" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
 
-/** Everything below `/api/`. Requests to `/api/console/` are authenticated before the body is read. */
+/** Serves all paths below `/api/`. Authenticates requests to `/api/console/` before it reads their body. */
 export function createConsoleRouter(
 	parts: RouterParts,
 	options: {
 		api: Pick<ConsoleApi, "handle">;
 		connectionOf(request: Request): Connection;
-		/** Stripe's; undefined if card payments are not configured. */
+		/** Handler of Stripe's webhook; undefined if card payments are not configured. */
 		webhook: CardPayments["webhook"] | undefined;
 	},
 ) {
@@ -62,7 +62,7 @@ export function createConsoleRouter(
 			door.withBody(connection, { owner: null, bytesMax }, (whole) => handler(whole, requestId)),
 		);
 
-	/** Wraps a handler that needs a session and reads larger bodies itself. Faults session_required, not_found. */
+	/** Wraps a handler that needs a session and reads larger bodies itself. Faults `session_required`, `not_found`. */
 	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax = BODY_BYTES_MAX) =>
 		answered(async (connection, requestId) => {
 			const { request, address } = connection;
@@ -74,7 +74,7 @@ export function createConsoleRouter(
 				throw new ConsoleError("forbidden", "This is a read-only view of the account. Close the view to make changes.");
 			const owner = membership?.accountId ?? viewer.userId;
 			const handle = async (whole: Connection) => {
-				// The client may have disconnected while the request waited.
+				// The client may have disconnected while the request waited in the queue.
 				if (request.signal.aborted) throw new ConsoleError("request_timeout", "The client disconnected.");
 				sessions.open(whole.request, { requestId, connection: whole, viewer, membership });
 				return handler(whole);
@@ -151,7 +151,7 @@ export function createConsoleRouter(
 	return routes;
 }
 
-/** Reads the session on each request, so that ending one takes effect at once. Fault session_required. */
+/** Reads the session from the database, so that an ended one is refused at once. Fault `session_required`. */
 async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection: Connection) {
 	const found = await parts
 		.auth()
@@ -194,8 +194,8 @@ async function viewerOrNull(parts: Parts<"auth" | "log" | "statements">, connect
 }
 
 /**
- * The viewer's membership in the requested account, or an operator's open view of it. Fault not_found for any other, to
- * reveal no account.
+ * Returns the viewer's membership in the requested account, or an operator's open view of the account. Fault
+ * `not_found` for every other account, so that the answer does not reveal whether it exists.
  */
 async function membershipFor(
 	{ statements, sessions }: Pick<RouterParts, "statements" | "sessions">,
@@ -215,7 +215,7 @@ function withAddress({ request, address }: Connection): Request {
 	return new Request(request, { headers });
 }
 
-/** Origins of the console's own pages. Without PUBLIC_URL they include the names of this machine. */
+/** Origins of the console's own pages. Without PUBLIC_URL they include this machine's host names. */
 export function consoleOrigins(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
 	if (config.publicUrl !== null) return [config.publicUrl];
 	const { port, protocol } = new URL(origin);
@@ -223,8 +223,8 @@ export function consoleOrigins(config: Pick<Config, "publicUrl">, origin: string
 }
 
 /**
- * Requires the console's own origin, JSON and a known length of a request that changes something: another site's form
- * or script cannot send these. Throws a Fault.
+ * Requires of a request that changes something: the console's own origin, a JSON body and a known length. A form or
+ * script of another site cannot send such a request. Throws a Fault.
  */
 function checkChange(request: Request, origins: readonly string[], bodyBytesMax: number): void {
 	if (request.method === "GET" || request.method === "HEAD") return;

@@ -14,13 +14,13 @@ export interface ConsoleSession {
 	readonly connection: Connection;
 	/** Signed-in person; null on public routes. */
 	readonly viewer: Viewer | null;
-	/** On public routes: finds the signed-in person, for answers that show members more. */
+	/** Finds the signed-in person on public routes, whose answers show more to members. */
 	readonly findViewer?: () => Promise<Viewer | null>;
 	/** The account of `?account=`, else the viewer's first; null if the viewer has none. */
 	readonly membership: Membership | null;
 }
 
-/** A member with the required right, for all of the account's objects or only the member's own. */
+/** A member with the required right, either for all objects of the account or only for the member's own (`scope`). */
 export interface PermittedMember extends Actor {
 	readonly viewer: Viewer;
 	readonly accountId: string;
@@ -33,8 +33,8 @@ export interface Operator extends Viewer, Actor {}
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
 
 /**
- * Grants a right once per request: in the table of routes, or in a handler outside it. Handlers get the account's id
- * only from this. `passwordAgain` is false in the demo, whose users have no password.
+ * Keeps the session of each request and checks rights: handlers get the account's id only together with a right.
+ * `passwordAgain` is false in the demo, whose users have no password.
  */
 export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }) {
 	const sessions = new WeakMap<Request, ConsoleSession>();
@@ -61,8 +61,8 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 	}
 
 	/**
-	 * Checks the right. Faults not_found if the request has no account; forbidden; account_suspended for a change, unless
-	 * a suspended account may make it.
+	 * Checks the right. Faults: `not_found` if the request has no account; `forbidden`; `account_suspended` for a change
+	 * by a suspended account, unless `suspendedMay`.
 	 */
 	function allow(request: Request, right: Right, suspendedMay = false): PermittedMember {
 		const who = viewer(request);
@@ -103,8 +103,8 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		viewer,
 		allow,
 		account,
-		/** Requires an operator. Faults forbidden, second_factor_required. */
 		mayOperate,
+		/** Requires an operator. Faults `forbidden`, `second_factor_required`. */
 		operator(request: Request): Operator {
 			const who = viewer(request);
 			if (!who.operator) throw new ConsoleError("forbidden", "This page is for operators of the service.");
@@ -116,8 +116,8 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 			return { ...who, ...actorOf(request, who) };
 		},
 		/**
-		 * Requires that the password was entered within 15 minutes, for actions that a stolen session must not perform.
-		 * Fault reauthentication_required.
+		 * Requires that this session entered the password within the last 15 minutes, for actions that a stolen session
+		 * must not perform. Fault `reauthentication_required`.
 		 */
 		authenticatedLately(request: Request): void {
 			if (!isAuthenticatedLately(request)) throw passwordWanted();

@@ -35,7 +35,7 @@ export interface ConsoleDeps {
 	readonly log: Log;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret">;
 	readonly gateways: GatewayClient;
-	/** Public origin for links and cookies when PUBLIC_URL is unset; known once the listener is bound. */
+	/** Origin for links and cookies when PUBLIC_URL is unset; known only once the listener has a port. */
 	readonly listeningAt: () => string;
 	readonly cleanup: Cleanup;
 }
@@ -90,7 +90,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	const api = createConsoleApi(parts);
 	return {
 		parts,
-		/** Client with a long deadline for background jobs: the first sums of a large database read many rows. */
+		/** Database client with a long deadline for background jobs: the first sums of a large database read many rows. */
 		sums,
 		router: (connectionOf: (request: Request) => Connection) =>
 			createConsoleRouter(parts, { api, connectionOf, webhook: parts.cards?.webhook }),
@@ -98,7 +98,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	};
 }
 
-/** Opens clients: for pages, for fences, and for sums and checks that take minutes. */
+/** Opens three groups of database clients: for pages, for fences, and for sums and checks that take minutes. */
 function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { dataDir }: Pick<Config, "dataDir">) {
 	const history = createServerHistory({ log }, dataDir);
 	const open = (applicationName: string, options: Omit<StatementsOptions, "url" | "applicationName">) => {
@@ -129,7 +129,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { d
 		sums: open("tollgate sums", {
 			connectionsMax: 1,
 			statementDeadlineMs: 10 * MINUTE_MS,
-			// A long lock timeout. No caller waits for the sums, and a briefly locked row must not discard their work.
+			// Long, because a briefly locked row must not discard minutes of work, and no caller waits.
 			lockTimeoutMs: MINUTE_MS,
 		}),
 	};

@@ -7,7 +7,7 @@ import { signInternalToken } from "../keys/internal-token.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** A request to the public interface in the name of a key. */
+/** A request that the console sends to a gateway's inference API, authorized by a key's digest. */
 export interface RequestAs {
 	readonly keyDigest: KeyDigest;
 	readonly method: "GET" | "POST";
@@ -15,7 +15,7 @@ export interface RequestAs {
 	readonly contentType: string;
 	readonly accept: string;
 	readonly body: Uint8Array<ArrayBuffer> | ArrayBuffer | null;
-	/** Requests with the same idempotency key run once. */
+	/** The gateway runs requests with the same idempotency key once. */
 	readonly idempotencyKey?: string;
 	readonly address: string;
 	readonly language: Language;
@@ -27,7 +27,7 @@ export interface GatewayClient {
 }
 
 export interface GatewayAddress {
-	/** `http://host:port`; the host is ignored with a Unix socket. */
+	/** `http://host:port`; the host is ignored when `unix` names a socket. */
 	readonly url: string;
 	readonly unix?: string;
 }
@@ -56,7 +56,7 @@ export function createGatewayClient(
 					} as BunFetchRequestInit);
 				} catch (error) {
 					if (request.signal.aborted) throw error;
-					// A gateway that accepted the request and then died may have served it: no other gateway gets it.
+					// A gateway that accepted the request and then died may have served it: do not send it to another.
 					if (!isConnectFailure(error))
 						throw new ConsoleError(
 							"service_unavailable",
@@ -75,7 +75,7 @@ export function createGatewayClient(
 	};
 }
 
-/** For a process with both planes: calls the gateway's handler directly. */
+/** Client for a process that runs both planes: calls the gateway's handler directly, without a socket. */
 export function createInProcessGatewayClient(
 	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
 	options: { secret: string },

@@ -3,12 +3,12 @@ import { claimSubject } from "../keys/management-claim.ts";
 import type { Parts } from "./console-deps.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** Token of an attempt on a page. If the response is lost, a retry with the same token gets the first result. */
+/** A page's token for one change: if the response is lost, a retry with the same token gets the same result. */
 export const TOKEN = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
 
 /**
- * Returns the id for an object that a page creates: `fresh`, or that of an equal request with the same token within a
- * day. Fault idempotency_mismatch.
+ * Returns the id for an object that a page creates: `fresh`, or the id of a request with the same token and body within
+ * the last day. Fault `idempotency_mismatch` if the bodies differ.
  */
 export async function claimIdOnPage(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,

@@ -9,9 +9,9 @@ const CHAT = "/v1/chat/completions";
 const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-parameters", "x-accel-buffering"];
 
 /**
- * POST /api/console/playground/chat?key=…: a chat in the name of a key of the account, with the key's charges, cap,
- * allowed models and limits. No process has the key's secret. So the console sends the gateway a token with the key's
- * digest, valid for this path and one minute, and passes the response on.
+ * POST /api/console/playground/chat?key=…: a chat with a key of the account, subject to that key's charges, cap,
+ * allowed models and limits. No process knows the key's secret, so the console sends the gateway a token with the key's
+ * digest, valid for this path and one minute. The gateway's response is passed on.
  */
 export async function playgroundChat(
 	parts: Parts<"statements" | "door" | "gateways" | "sessions">,
@@ -21,13 +21,13 @@ export async function playgroundChat(
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
-	// Needed because a disconnect during authentication causes no later event.
+	// A client that disconnected during authentication causes no later `abort` event, so this checks once.
 	if (request.signal.aborted) leave.abort();
 	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	const from = { owner: allowed.accountId, bytesMax: CHAT_BYTES_MAX };
 	const asked = parts.door.withBytes(connection, from, (body) => {
-		// No idle timeout: a model may take long, and the gateway has the deadlines.
+		// No idle timeout: a model may take long, and the gateway enforces the deadlines.
 		connection.setIdleTimeout(0);
 		return parts.gateways.send({
 			keyDigest,

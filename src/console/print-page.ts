@@ -44,7 +44,7 @@ export function detailsTable(rows: readonly (readonly [name: string, value: stri
 	return `<table class="facts"><tbody>${lines.join("\n")}</tbody></table>`;
 }
 
-/** Puts a text into an element of its own, so that right-to-left text does not change what is next to it. */
+/** Isolates a text in its own element, so that right-to-left text does not reorder the text around it. */
 export function bidiIsolatedHtml(text: string): string {
 	return `<bdi>${escapeHtml(text)}</bdi>`;
 }

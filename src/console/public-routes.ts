@@ -20,7 +20,7 @@ export function publicRoutes(
 ) {
 	const { config, deployments, mailer, sessions } = parts;
 	const speeds = createModelSpeeds(parts);
-	/** The models for any account of this person; without a session, those that are for all. */
+	/** Returns the models that any account of this person may use; without a session, the models for all accounts. */
 	async function visibleModels(models: readonly DeployedModel[], request: Request) {
 		if (models.every(({ visibleTo }) => visibleTo === undefined)) return models;
 		const viewer = await sessions.of(request).findViewer?.();
@@ -34,7 +34,7 @@ export function publicRoutes(
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
 			production: config.production,
-			/** True: money and usage are invented, which every page says. */
+			/** True: credit and usage are sample data, which every page says. */
 			demo: config.demo,
 			publicUrl: parts.origin(),
 			baseUrl: `${parts.origin()}/v1`,
@@ -112,14 +112,14 @@ function modelView(model: DeployedModel, deployed: DeploymentsView) {
 		outputModalities: [...model.outputModalities],
 		rates: publicRates(model.rateCard),
 		rateCard: model.rateCard.id,
-		/** First day (UTC) on which the model is no longer served. */
+		/** First day (UTC) without the model. */
 		retiresOn: model.retiresOn ?? null,
 		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
 	};
 }
 
-/** Copies the rates without the card's name. */
+/** Copies the rates without the name of the rate card. */
 export function publicRates({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
 	return { input, cachedInput, output, request, image, audioSecond, search };
 }

@@ -1,12 +1,12 @@
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** Longer than any window of a count. */
+/** Age at which counters are deleted: longer than any counting window. */
 const FORGOTTEN_AFTER_HOURS = 48;
 
 /**
- * Adds `by` to the subject's counter, which all instances share. The first count starts a window. Stores only a hash of
- * the subject, because addresses of strangers must not be kept.
+ * Adds `by` to the subject's counter, which all instances share, and returns the count. The first count starts a
+ * window. Stores only a hash of the subject, because addresses of strangers must not be kept.
  */
 export async function countWithin(statements: Statements, what: string, subject: string, windowMs: number, by = 1) {
 	const rows = await statements<{ count: number; ends_in: number }>`
@@ -28,7 +28,7 @@ export async function deleteOldCounts(statements: Statements): Promise<void> {
 const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
 
-/** Subtracts `by`, for an attempt that was counted before it ran and then succeeded. */
+/** Subtracts `by`, for an attempt that was counted in advance and then succeeded. */
 export async function subtractCount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
 	await statements`update rate_count set count = greatest(0, count - ${by}::integer) where key = ${keyOf(what, subject)}`;
 }

@@ -10,12 +10,12 @@ export const PAGE_POLICY = [
 	"form-action 'self'",
 ].join("; ");
 
-/** Content security policy of a page with one inline style and no script. `hash` is the style's, `sha256-…`. */
+/** Content security policy of a page with one inline style and no script. `hash` is the style's hash, `sha256-…`. */
 export function printPolicy(hash: string): string {
 	return `default-src 'none'; style-src '${hash}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 }
 
-/** Sets the security headers of a response; those that it has stay. */
+/** Adds the security headers to a response; headers that it already has stay. */
 export function securityHeaders(response: Response, options: { requestId: string; isHttps: boolean; policy?: string }) {
 	const { headers } = response;
 	const add = (name: string, value: string) => {

@@ -21,7 +21,7 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 			async ({ request, body }) => {
 				const { userId } = sessions.viewer(request);
 				const { version } = body;
-				// Refuses another version than the present one: a person must have read the new terms.
+				// Refuses any version but the current one: the person must have read the new terms.
 				if (parts.brand.shown.terms?.version !== version)
 					throw new ConsoleError("conflict", "The terms have changed. Please read and accept the new version.", {
 						param: "version",

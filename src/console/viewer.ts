@@ -12,17 +12,17 @@ export interface Membership {
 	readonly email: string;
 	readonly role: Role;
 	readonly state: "active" | "suspended";
-	/** True if the account requires its company's sign-in and this session began otherwise. */
+	/** True if the account requires its company's single sign-on and this session began otherwise. */
 	readonly closed: boolean;
 	readonly timeZone: string;
-	/** An operator's read-only view of an account of which the operator is no member. */
+	/** Set for an operator's read-only view of an account of which the operator is not a member. */
 	readonly viewing?: true;
 }
 
 export interface Viewer {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** Milliseconds since this session entered the password, or since an equivalent proof. */
+	/** Milliseconds since this session entered the password or gave an equivalent proof. */
 	readonly authenticatedAgoMs: number;
 	readonly name: string;
 	readonly email: string;
@@ -35,8 +35,8 @@ export interface Viewer {
 }
 
 /**
- * Accounts of a person with a verified address. The first visit creates one, or gives the person an account that an
- * operator created for this address and that has no owner.
+ * Returns the accounts of a person with a verified address. The first visit creates an account, or gives the person an
+ * ownerless one that an operator created for this address.
  */
 export async function readMemberships(
 	statements: Statements,
@@ -52,7 +52,7 @@ export async function readMemberships(
 	return rows.map(({ signedIn: _, ...membership }) => membership);
 }
 
-/** Reads the memberships. A company session has only its account, while the company's settings are unchanged. */
+/** Reads the memberships. A company session has only its own account, and only until the company's settings change. */
 async function read(statements: Statements, userId: string, revision: string | null) {
 	const rows = await statements<object>`
 		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone, a.signed_in_at is not null as signed_in,
@@ -79,7 +79,7 @@ async function settle(statements: Statements, user: { id: string; name: string; 
 		on conflict do nothing`;
 }
 
-/** The account as its viewers see it, for an operator who opened this view in the last hour; null without. */
+/** Returns the account for an operator who opened a view of it within the last hour; null otherwise. */
 export async function viewedAccount(
 	statements: Statements,
 	operatorId: string,

@@ -2,9 +2,9 @@ import type { KnownText, TextId, TextValues } from "../../base/translate.ts";
 import { STOP_REASONS, type StopReason } from "../../billing/stop-reasons.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
-/** An alert as the periodic check stored it: ids, timestamps, and amounts in nano-dollars as decimal text. */
+/** An alert as its database row stores it: ids, timestamps, and amounts in nano-dollars as decimal text. */
 export interface Alert {
-	/** `evt_…` */
+	/** For example `evt_1a2b`. */
 	readonly id: string;
 	readonly type: string;
 	readonly data: Readonly<Record<string, unknown>>;
@@ -13,7 +13,7 @@ export interface Alert {
 
 const AMOUNTS = ["balance", "threshold", "cap", "spent", "amount", "most"];
 
-/** Content of the webhook's event: amounts are US dollars as decimal text, in fields whose names end in `_usd`. */
+/** Content of the webhook's event. Fields that end in `_usd` are amounts in US dollars as decimal text. */
 export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
 	const shown = Object.entries(data).map(([name, value]) =>
 		AMOUNTS.includes(name) ? [`${name}_usd`, usd(value)] : [name, value],
@@ -30,7 +30,7 @@ interface AlertMail {
 	readonly path: string;
 }
 
-/** Text of an alert's mail. Contains no text that a person entered. `service` is the service's name. */
+/** Subject and text of an alert's mail, without text that a person entered. `service` is the service's name. */
 export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	const values: TextValues = {
 		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap), top: usd(data.most) },

@@ -1,8 +1,8 @@
 import { bigserial, index, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Accounts whose credit or usage changed since the last check. Triggers insert rows, several per account: with a unique
- * row, an insert would wait for a running deletion.
+ * Accounts whose credit or usage changed since the last check of alerts. Database triggers insert the rows, several per
+ * account: with one row per account, an insert would wait for a deletion in progress.
  */
 export const alertTouched = pgTable(
 	"alert_touched",
@@ -10,7 +10,7 @@ export const alertTouched = pgTable(
 	(table) => [index("alert_touched_account").on(table.accountId)],
 );
 
-/** Marks of events that were announced, so that each gives one notice: a crossed threshold, an expiring key. */
+/** Announced events, such as a crossed threshold: a row prevents a second notice of the same event. */
 export const alertMark = pgTable(
 	"alert_mark",
 	{

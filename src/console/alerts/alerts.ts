@@ -15,7 +15,7 @@ export const ALERT_TYPES = [
 ] as const;
 export type AlertType = (typeof ALERT_TYPES)[number];
 
-/** Accounts per check, and checks per run. The next run handles the rest. */
+/** Accounts per check, and checks per run of the job. Remaining accounts are checked in the next run. */
 const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;

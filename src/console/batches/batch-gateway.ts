@@ -9,10 +9,10 @@ import { ConsoleError } from "../console-error.ts";
 import { usableDigest } from "../keys/usable-keys.ts";
 
 /**
- * Gives pages access to batches and files through a gateway's public interface, in the name of a key of the account:
- * the console has neither the files' encryption keys nor their storage.
+ * Gives pages access to batches and files by calls to a gateway, authorized by a key of the account. The console cannot
+ * read the files itself: it has neither their encryption keys nor their storage.
  */
-/** Larger files need an SDK or `tollgate batch run`, which stream them. */
+/** Largest input file of a page. Larger files need an SDK or `tollgate batch run`, which stream them. */
 export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
 
@@ -63,7 +63,7 @@ export async function startBatch(
 		const asked = { keyDigest, path: "/v1/batches", body, idempotencyKey: token };
 		return Response.json(await askGateway(parts, connection, asked));
 	} catch (error) {
-		// A concurrent attempt with the same token uploaded another file; it may have started the batch.
+		// A concurrent request with the same token uploaded another file and may have started the batch.
 		const earlier = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
 		if (earlier === undefined) throw error;
 		return Response.json(earlier);
@@ -111,8 +111,8 @@ export async function cancelBatch(
 }
 
 /**
- * Returns the digest of a key of the account; all its keys share files and batches. Prefers an active key in an active
- * project. Fault conflict if there is none.
+ * Returns the digest of any key of the account, since all its keys share files and batches. Prefers an active key in an
+ * active project. Fault `conflict` if the account has no key.
  */
 async function digestOfAny(parts: Parts<"statements">, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`

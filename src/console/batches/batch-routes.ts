@@ -40,7 +40,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 		});
 }
 
-/** A batch as its page shows it. Ids of result files are set after the batch ended, until the files are deleted. */
+/** A batch as its page shows it. Ids of result files are set from the batch's end until the files are deleted. */
 export interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
 	readonly keyName: string | null;
 	readonly filename: string | null;
@@ -59,7 +59,7 @@ interface Row {
 
 const PROBLEMS_SHOWN_MAX = 20;
 
-/** Batches after `after`, newest first; or only the batch with this id. */
+/** Returns batches older than the batch `after`, newest first; or only the batch with the requested id. */
 async function readBatches(
 	statements: Statements,
 	accountId: string,

@@ -13,7 +13,7 @@ export interface Accents {
 	readonly soft: string;
 }
 
-/** Least contrast for text of any size, by WCAG 2.2, 1.4.3. */
+/** Least contrast ratio for text of any size (WCAG 2.2, criterion 1.4.3). */
 export const CONTRAST_MIN = 4.5;
 const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] as const;
 const STEP = 0.01;
@@ -22,7 +22,7 @@ const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 /** Derives a brand colour's palette. Accents are darkened or lightened until their contrast suffices. */
 export function createPalette(color: string): Palette {
 	const [, chromaOf, hue] = chroma(color).oklch();
-	// Greys have no hue, so their shades get no saturation.
+	// Greys have no hue, so their shades get no saturation either.
 	const at = (lightness: number, strength = 1) =>
 		chroma.oklch(lightness, chromaOf * strength, Number.isNaN(hue) ? 0 : hue).hex();
 	const own = chroma(color).oklch()[0];

@@ -7,7 +7,7 @@ import type { Palette } from "./palette.ts";
 
 export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "seller"> {
 	readonly name: string;
-	/** Path of the logo on this service; null for the service's own. */
+	/** Path of the customized logo on this service; null: the pages show the built-in logo. */
 	readonly logoUrl: string | null;
 	readonly palette: Palette | null;
 }
@@ -26,12 +26,12 @@ const LOGO_TYPES: Readonly<Record<string, string>> = {
 	".webp": "image/webp",
 };
 const OUR_NAME = "Tollgate";
-/** Shows that the file may have a brand. A match in a comment only costs reading the file. */
+/** Finds out cheaply whether the catalogue may contain a brand. A match in a comment only costs parsing the file. */
 const HAS_BRAND = /brand["']?\s*:/;
 
 /**
- * Reads the brand at the start. Loads the catalogue's reader only if the file mentions a brand. Fault invalid_request
- * for a logo that browsers cannot show.
+ * Reads the brand from `tollgate.yaml` at the start. Loads the YAML parser only if the file mentions a brand. Fault
+ * `invalid_request` for a logo that browsers cannot show.
  */
 export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
 	const brand = await readSection(config);

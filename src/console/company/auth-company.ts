@@ -16,7 +16,7 @@ const CALLBACK = "/company/callback";
 const FOR_COMPANY_SESSIONS =
 	/^\/(get-session|sign-out|sign-in\/.+|passkey\/sign-in-.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
 
-/** State of a sign-in in progress: stored encrypted and used once. */
+/** State of a single sign-on in progress: stored encrypted and used once. */
 interface Kept extends Journey {
 	readonly accountId: string;
 	readonly revision: string;
@@ -36,7 +36,7 @@ export function companySignIns(
 		redirectUri: `${origin}/api/auth${CALLBACK}`,
 	});
 
-	/** The stored state of a sign-in. Undefined if it was used, is expired, or if browser or company settings differ. */
+	/** Returns the stored state. Undefined if used or expired, or if the browser or the company's settings differ. */
 	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
 		const value = await journeys.take(ctx, query.get("state") ?? "");
 		if (value === undefined) return undefined;
@@ -48,7 +48,7 @@ export function companySignIns(
 	return {
 		id: "company",
 		endpoints: {
-			/** Body: `email`, `next`. Returns the provider's sign-in URL. NO_COMPANY if the address's company has none. */
+			/** Body: `email`, `next` (page after the sign-in). Error NO_COMPANY if no company has proved the domain. */
 			beginCompany: createAuthEndpoint("/company/begin", { method: "POST" }, async (ctx) => {
 				const email = textField(ctx.body, "email").trim().toLowerCase();
 				const domain = email.slice(email.lastIndexOf("@") + 1);
@@ -71,7 +71,7 @@ export function companySignIns(
 				if (found === undefined) throw away("stale");
 				const { kept, company } = found;
 				const claims = await oidc.finish(await clientOf(company), kept, query).catch((error: unknown) => {
-					// The page must not show the provider's text, so the log has the reason.
+					// The page must not show the provider's error text, so the log gets the reason.
 					log.info("a company's sign-in was refused", { account: company.accountId, error });
 					return undefined;
 				});
@@ -90,7 +90,7 @@ export function companySignIns(
 	} satisfies BetterAuthPlugin;
 }
 
-/** Opens a session for this account only. It ends when the company's settings change. */
+/** Opens a session that reaches only the company's account and ends when the company's sign-in settings change. */
 async function signIn(statements: Statements, ctx: GenericEndpointContext, company: Company, claims: Claims) {
 	const { internalAdapter } = ctx.context;
 	const entered = await findOrCreatePerson(statements, company, claims, async (person) => {

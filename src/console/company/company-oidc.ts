@@ -50,7 +50,7 @@ export function createPublicFetch(options: { production: boolean }, resolve: Res
 				response.on("error", fail);
 				response.on("end", () => {
 					const status = response.statusCode ?? 0;
-					// Throwing in this callback would end the process.
+					// `new Response` throws for this status, and an exception in this callback would end the process.
 					if (status < STATUS_MIN || status > STATUS_MAX) return fail(new Error("a status that there is not"));
 					const kept = new Headers();
 					for (const name of ["content-type", "date", "www-authenticate", "dpop-nonce"]) {
@@ -99,7 +99,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 		const config = await oidc.discovery(new URL(client.issuer), client.clientId, client.clientSecret, undefined, {
 			[oidc.customFetch]: (url, init) => publicFetch(url, init as FetchInit),
 			timeout: TIMEOUT_S,
-			// Lets the library verify the tokens' signatures: TLS alone does not authenticate a token.
+			// The library verifies the signatures of tokens only with this option. TLS alone does not authenticate a token.
 			execute: [oidc.enableNonRepudiationChecks, ...(options.production ? [] : [oidc.allowInsecureRequests])],
 		});
 		return { oidc, config };
@@ -123,7 +123,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 		/** Claims of a token that the provider issued for this client and this sign-in. Throws for other tokens. */
 		async finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims> {
 			const { oidc, config } = await discover(client);
-			// Uses the configured origin, whatever host the request names.
+			// Uses the configured origin, because the Host header of the request is the client's choice.
 			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {
 				pkceCodeVerifier: journey.verifier,
 				expectedState: journey.state,
@@ -131,9 +131,9 @@ export function createCompanyOidc(options: { production: boolean }) {
 				idTokenExpected: true,
 			});
 			const claims = tokens.claims() as IDToken;
-			// A longer value would not fit into the index of identities, control characters not into a text column.
+			// The database index of identities refuses longer ids, and text columns refuse control characters.
 			if (!isLabel(claims.sub, SUBJECT_CHARS_MAX)) throw new Error("the id of a person is none");
-			// Some providers give the address in the token, others only in the userinfo response.
+			// Some providers put the address into the token, others only into the userinfo response.
 			if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims;
 			const asked = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
 			return { ...asked, ...claims };

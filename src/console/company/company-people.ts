@@ -9,14 +9,14 @@ import type { Company, CompanyRole } from "./company-store.ts";
 
 type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
-/** The provider's id in the sign-in library's tables: the account and its present issuer. */
+/** Id of the company's provider in the library's tables. The issuer's hash separates a later issuer's identities. */
 function providerId({ accountId, issuer }: Company): string {
 	return `company:${accountId}:${hashToken(issuer).slice(0, 24)}`;
 }
 
 /**
- * Finds or creates the person of a provider's claims by their `sub`, so that a reassigned address grants nothing. A
- * provider may assert addresses only in the domain that its company proved. The session opens only this account.
+ * Finds or creates the person by the claim `sub`, not by address: an address may pass to another employee. Accepts only
+ * addresses of the domain that the company proved. The session opens only this account.
  */
 export async function findOrCreatePerson(
 	statements: Statements,
@@ -39,7 +39,7 @@ export async function findOrCreatePerson(
 		limit 1`;
 	if (known?.operator) return "operator";
 	if (known !== undefined && known.linked !== null && known.linked !== claims.sub) return "other_person";
-	// The address was registered but never verified: a stranger may have chosen its password, which must not gain rights.
+	// The address was never verified: its password may be a stranger's, who must not gain rights.
 	if (known?.verified === false) return "unproved";
 
 	const [member] =

@@ -18,7 +18,7 @@ export interface CompanyView {
 	readonly settings: CompanySettings | null;
 	readonly verifiedAtMs: number | null;
 	readonly record: { readonly name: string; readonly text: string } | null;
-	/** Redirect URI that the company enters at its provider. */
+	/** Redirect URI that the company enters at its identity provider. */
 	readonly redirectUri: string;
 }
 

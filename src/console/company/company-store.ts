@@ -52,8 +52,8 @@ export async function findCompany(
 }
 
 /**
- * Saves a company's sign-in. Another issuer, client or domain ends all its sessions, and another domain must be proved.
- * `secret` null keeps the stored one. Fault invalid_request if none is stored.
+ * Saves a company's sign-in settings. A changed issuer, client or domain ends all sessions of the company; a changed
+ * domain must be proved again. `secret: null` keeps the stored secret. Fault `invalid_request` if no secret is stored.
  */
 export async function saveCompany(
 	statements: Statements,
@@ -63,7 +63,7 @@ export async function saveCompany(
 	act?: AuditNote,
 ): Promise<void> {
 	const before = await findCompany(statements, { accountId });
-	// The stored secret is the issuer's; it is never sent to another issuer.
+	// The stored client secret belongs to one issuer and client, so it is never sent to another issuer.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
 		throw new ConsoleError("invalid_request", "Enter the client secret.", { param: "clientSecret" });
@@ -98,12 +98,12 @@ export async function removeCompany(statements: Statements, accountId: string, a
 		select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 }
 
-/** Domains looked up in one call. */
+/** Most domains that one call of `recheckDomains` looks up. */
 const LOOK_UPS_MAX = 20;
 
 /**
- * Looks up each proof again that was last seen a day ago. After another day with an answer without the record, the
- * domain must be proved again; an unreachable DNS changes nothing.
+ * Repeats the DNS lookup of each domain whose proof was last seen a day ago. If DNS answers without the record on the
+ * next day too, the company must prove the domain again. An unreachable DNS server changes nothing.
  */
 export async function recheckDomains(statements: Statements, resolve: ResolveTxt = resolveTxt): Promise<void> {
 	const due = await statements<{ id: string; domain: string; token: string; late: boolean }>`
@@ -124,7 +124,9 @@ export async function recheckDomains(statements: Statements, resolve: ResolveTxt
 
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
 
-/** Looks up the domain's proof in DNS. Faults: not_found; conflict without a proof, or if it is another account's. */
+/**
+ * Looks up the domain's TXT record. Faults `not_found`; `conflict` without it, or if another account has the domain.
+ */
 export async function verifyDomain(
 	statements: Statements,
 	accountId: string,

@@ -9,7 +9,7 @@ export const companySignIn = pgTable(
 		accountId: text("account_id")
 			.primaryKey()
 			.references(() => account.id),
-		/** Changes with the settings; sessions of an earlier revision are invalid. */
+		/** Changes when issuer, client or domain change; company sessions of an earlier revision are invalid. */
 		revision: text().notNull().unique(),
 		issuer: text().notNull(),
 		clientId: text("client_id").notNull(),
@@ -20,13 +20,13 @@ export const companySignIn = pgTable(
 		/** Text that the domain's TXT record must contain. */
 		domainToken: text("domain_token").notNull(),
 		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
-		/** True: addresses count as verified even if the provider does not say so. */
+		/** True: mail addresses count as verified even if the provider's claims do not say so. */
 		emailTrusted: boolean("email_trusted").notNull(),
 		roleClaim: text("role_claim"),
 		roleValues: jsonb("role_values").$type<Readonly<Record<string, string>>>().notNull(),
-		/** Role of people to whom no claim gives one. Null: such people can sign in only if they are members. */
+		/** Role of people whose claims name no role. Null: such people can sign in only if they are members. */
 		defaultRole: text("default_role", { enum: ROLES }),
-		/** True: members other than owners must sign in through the company. */
+		/** True: members other than owners must use single sign-on. */
 		required: boolean().notNull(),
 	},
 	(table) => [uniqueIndex("company_sign_in_domain").on(table.domain).where(sql`${table.domainVerifiedAt} is not null`)],

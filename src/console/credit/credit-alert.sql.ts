@@ -7,7 +7,7 @@ export const creditAlert = pgTable("credit_alert", {
 		.primaryKey()
 		.references(() => account.id),
 	thresholdNanoUsd: bigint("threshold_nano_usd", { mode: "number" }).notNull(),
-	/** True if the next fall below the threshold causes a mail. */
+	/** True: the next fall below the threshold causes a mail. Set again when the balance rises above it. */
 	armed: boolean().notNull().default(true),
 	lastSentAt: timestamp("last_sent_at", { withTimezone: true }),
 });

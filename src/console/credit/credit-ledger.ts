@@ -22,8 +22,8 @@ interface Place {
 }
 
 /**
- * Movements, newest first: ledger entries, then usage per UTC day. Balances are computed backwards from the total, and
- * the cursor contains the last, so that a page reads only its own days.
+ * Returns movements of credit, newest first: ledger entries, and one row of usage per UTC day. The cursor contains the
+ * running balance of the last row, so that the next page need not read newer days.
  */
 export async function ledgerPage(
 	statements: Statements,

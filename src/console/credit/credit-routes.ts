@@ -66,7 +66,7 @@ async function creditOf(parts: Parts<"statements" | "config" | "cards">, account
 		alert,
 		promotions,
 		cardPayments: parts.cards !== undefined,
-		/** Bank details, one per line. Null: the operator sends them to the customer. */
+		/** Bank details of the operator, one per line. Null: the operator sends them to the customer. */
 		transferDetails: parts.config.transferDetails,
 	};
 }
@@ -91,7 +91,7 @@ interface ReceiptFacts {
 	readonly buyer: InvoiceParty;
 }
 
-/** Printable page without scripts, images or external resources. */
+/** Builds a printable page without scripts, images or external resources. */
 function receiptPage(
 	topUp: TopUpRecord,
 	account: { name: string; email: string },

@@ -33,7 +33,7 @@ export interface Promotion {
 	readonly leftNanoUsd: NanoUsd;
 }
 
-/** Unspent promotional credit, in the order in which requests use it. */
+/** Returns unspent promotional credit in the order in which requests spend it. */
 export async function listPromotions(statements: Statements, accountId: string): Promise<Promotion[]> {
 	const rows = await statements<object>`
 		select l.last_day::text, sum(l.left_nano_usd) as left_nano_usd

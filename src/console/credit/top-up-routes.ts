@@ -31,7 +31,7 @@ export function topUpRoutes(
 				throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
 					values: { state: topUp.state },
 				});
-			// Closes Stripe's payment page first: the customer may be paying at this moment.
+			// Expires Stripe's payment page before the top-up is cancelled: otherwise the customer could still pay on it.
 			if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 			const { amountNanoUsd, reference } = topUp;
 			await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
@@ -65,8 +65,8 @@ export function topUpRoutes(
 const PENDING_MAX = 20;
 
 /**
- * Creates a pending bank transfer with a new reference; a repeated token returns the pending one. Faults:
- * invalid_request, conflict.
+ * Creates a pending bank transfer with a new reference; a retry with the same token returns the existing transfer.
+ * Faults `invalid_request`, `conflict`.
  */
 async function expectTopUp(
 	parts: Parts<"statements" | "keyMaker" | "clock">,

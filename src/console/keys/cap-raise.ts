@@ -8,13 +8,13 @@ import { countWithin, subtractCount } from "../rate-counter.ts";
 type Capped = Pick<KeyRecord, "capNanoUsd" | "capPeriod">;
 type Change = Pick<KeySettings, "capNanoUsd" | "capPeriod">;
 
-/** Spending that a session may add per day, by creating keys or raising caps, without entering the password again. */
+/** Spending that a session may permit per day, by new keys or higher caps, without entering the password again. */
 const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
 const UNASKED_WINDOW_MS = 24 * 3_600_000;
 
 /**
- * Checks how much more a key, or a project's keys, may spend than `before` (null: a new key). Counts the amount first,
- * so that concurrent requests stay within the limit. Fault reauthentication_required.
+ * Limits how much more a key, or the keys of a project, may spend than `before` (null: a new key). Counts the raise
+ * before it happens, so that concurrent requests stay within the limit. Fault `reauthentication_required`.
  */
 export async function checkCapRaise(
 	{ statements, sessions }: Parts<"statements" | "sessions">,
@@ -36,7 +36,7 @@ export async function checkCapRaise(
 	throw sessions.passwordWanted();
 }
 
-/** Allowed total before and after; null: unlimited. A renewing cap counts as unlimited unless it was lowered. */
+/** Allowed totals before and after; null: unlimited. A renewing cap counts as unlimited, unless it is lowered. */
 function capRaise(
 	before: Capped | null,
 	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: Change,

@@ -12,27 +12,25 @@ export interface Actor {
 	noted(action: AuditAction, detail?: Record<string, unknown>): AuditNote;
 }
 
-/** Whether a change is effective, which means that no instance acts on the older state. */
+/** State of a change: it is effective once no instance acts on the old state. */
 export interface Fence {
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly atMs: number;
-	/** Latest moment at which the change becomes effective; null if it is effective. */
+	/** Latest time at which the change becomes effective; null if it is effective already. */
 	readonly effectiveByMs: number | null;
 	readonly pendingInstances: number;
 	readonly known: boolean;
 }
 
-/**
- * Waits until every live instance has applied the control entry. `act`: entry of the audit log that gets the result.
- */
+/** Waits until every live instance has applied the control entry. `act` is the audit entry that records the result. */
 export type WaitForFence = (
 	actor: Pick<Actor, "connection">,
 	entry: AppendedEntry,
 	act?: AuditNote | null,
 ) => Promise<Fence>;
 
-/** Longest wait of a page. A lease usually has 30 s. The change takes effect afterwards too. */
+/** Longest wait of a request; a lease usually lasts 30 s. A slower change still takes effect after the response. */
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 

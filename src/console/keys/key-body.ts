@@ -3,7 +3,7 @@ import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { parseAmount, USD } from "../page-query.ts";
 
-/** Limits of a key or project in a request. An absent field keeps its value, null removes the limit. */
+/** Limits of a key or project in a request body. An absent field keeps its value; null removes the limit. */
 export const LIMITS = {
 	capUsd: t.Optional(t.Nullable(USD)),
 	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),

@@ -1,8 +1,8 @@
 import type { Parts } from "../console-deps.ts";
 
 /**
- * Tells an account's owners by mail about a key that an operator made. Returns true if the account has owners: the
- * operator then does not see the secret, and an owner gets one by rotating the key.
+ * Mails an account's owners about a key that an operator created. Returns true if the account has owners: then the
+ * operator does not see the secret, and an owner gets a secret by rotating the key.
  */
 export function createKeyMail({
 	statements,

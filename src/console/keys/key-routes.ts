@@ -27,7 +27,7 @@ import { type KeyView, keyView, readHeld, readKeyView } from "./key-view.ts";
 import { checkKeyAccess, checkProjectAccess, makerFilter } from "./usable-keys.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** If a response is lost, a retry with the same token gets the same secret. */
+/** A page's token for one key: if the response is lost, a retry with the same token gets the same secret. */
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
 /** Keys of the selected account. A developer sees only those that `makerFilter` allows. */
@@ -75,7 +75,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 		});
 }
 
-/** Checks that the member may make this change. Faults forbidden, reauthentication_required. */
+/** Checks that the member may make this change. Faults `forbidden`, `reauthentication_required`. */
 async function checkChange(
 	parts: Parts<"statements" | "sessions">,
 	request: Request,
@@ -131,7 +131,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 		);
 }
 
-/** Derives the secret from token, member and pepper, so that a retry within an hour gets the same one. */
+/** Derives the secret from token, member and pepper, so that a retry within an hour gets the same secret. */
 async function plannedKey(
 	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
 	{ accountId, viewer }: Pick<PermittedMember, "accountId" | "viewer">,
@@ -145,8 +145,8 @@ async function plannedKey(
 }
 
 /**
- * Revokes a new key before its secret is shown, if the member lost the right during its creation. Faults not_found,
- * forbidden.
+ * Revokes a new key before its secret is shown, if the member lost the right to create keys in the meantime. Faults
+ * `not_found`, `forbidden`.
  */
 async function checkMaker({ statements }: Parts<"statements">, member: PermittedMember, id: string): Promise<void> {
 	const { viewer, accountId } = member;

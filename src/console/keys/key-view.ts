@@ -5,7 +5,7 @@ import type { Parts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
 	readonly state: "active" | "revoked" | "expired";
-	/** Credit held by requests that were running at the last flush, and by dead instances. */
+	/** Credit held by requests that were running at the last flush to Postgres, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly models: string[];
 }
@@ -15,7 +15,7 @@ interface Held {
 	readonly nanoUsd: NanoUsd;
 }
 
-/** Credit that running requests of live instances hold, by key or project. */
+/** Returns the credit that running requests of live instances hold, by key or by project. */
 export async function readHeld(kind: "key" | "project", statements: Statements, accountId: string) {
 	const rows = await statements<{ id: string | null; requests: string; held: string }>`
 		select case ${kind}::text when 'key' then r.key_id else r.project_id end as id, count(*) as requests,

@@ -6,8 +6,8 @@ import type { PermittedMember } from "../console-session.ts";
 type Who = Pick<PermittedMember, "accountId" | "viewer" | "scope">;
 
 /**
- * Person whose keys the member may see; null: all keys of the account. Keys in a project are those of its members;
- * other keys are their creator's.
+ * Returns the person whose keys the member may see; null: all keys of the account. A key in a project belongs to every
+ * member of that project; another key belongs to its creator.
  */
 export function makerFilter({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
@@ -28,8 +28,8 @@ export async function checkKeyAccess(parts: Parts<"statements">, who: Who, id: s
 }
 
 /**
- * Checks that the member may create a key here. Some members may create keys only in projects. Faults not_found,
- * forbidden.
+ * Checks that the member may create a key in this project, or outside projects if null. Members of projects must choose
+ * one of their projects. Faults `not_found`, `forbidden`.
  */
 export async function checkProjectAccess({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
 	const maker = makerFilter(who);

@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** The session and account that a page's right to read depends on. */
+/** The session and account that must stay valid for a page to keep receiving events. */
 export interface LiveRight {
 	readonly userId: string;
 	readonly sessionId: string;
@@ -25,7 +25,7 @@ export type LiveFeed = ReturnType<typeof createLiveFeed>;
 
 const READ_MS = 2_000;
 const COMMENT_MS = 10_000;
-/** Time after which a stream ends. The page reconnects, which checks its session again. */
+/** Duration of a stream. The page then reconnects, which checks its session again. */
 const LIFE_MS = 5 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_OF_USER_MAX = 12;
@@ -36,15 +36,15 @@ interface Stream {
 	readonly right: LiveRight;
 	readonly topics: ReadonlySet<string>;
 	readonly sinceMs: number;
-	/** Last event sent per topic; an equal one is not sent again. */
+	/** Last event sent per topic; an equal event is not sent again. */
 	readonly sent: Map<string, string>;
 	send(text: string): boolean;
 	end(): void;
 }
 
 /**
- * Server-sent events for pages. Every two seconds it reads each topic that has subscribers, then checks their rights,
- * then sends the event to each authorized page that lacks it.
+ * Server-sent events for pages. Every two seconds the feed reads each topic with subscribers, checks the subscribers'
+ * rights, and sends changed data to the authorized pages.
  */
 export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: LiveRights }) {
 	const streams = new Set<Stream>();
@@ -78,7 +78,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 		wake();
 	}
 
-	/** Sends nothing if the rights cannot be read. */
+	/** Sends nothing if the rights of the streams cannot be read. */
 	async function refresh(topics: readonly LiveTopic[], readers: readonly Stream[]): Promise<void> {
 		const news = await readNews(log, topics);
 		try {
@@ -95,8 +95,8 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 	return {
 		/** Opens a stream. Fault overloaded if too many pages are open. */
 		open(topics: readonly LiveTopic[], right: LiveRight): Response {
-			// Returns a stream that has ended: an error status would stop the browser's reconnects, by which the page finds a
-			// running instance.
+			// Answers with a stream that ends at once: browsers reconnect after a stream, but not after an error status. The
+			// reconnect reaches a running instance.
 			if (stopped) return eventStream(COME_AGAIN);
 			const sinceMs = clock.monotonicMs();
 			let stream: Stream;
@@ -111,7 +111,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 							sinceMs,
 							sent: new Map(),
 							send(text) {
-								// A slow page skips events and gets the newest one later.
+								// A slow page skips this event and gets a newer one later.
 								if (!streams.has(stream) || (controller.desiredSize ?? 0) <= 0) return false;
 								controller.enqueue(encoder.encode(text));
 								return true;

@@ -34,9 +34,7 @@ export const ANY_REQUEST: LogFilter = {
 	batchId: null,
 };
 
-/**
- * Merges both kinds, newest first. Reads a full page of each kind by its own index, so neither scans the other's rows.
- */
+/** Merges settled and refused requests, newest first. Reads a full page of each by its own index, without a scan. */
 export async function logPage(
 	statements: Statements,
 	accountId: string,
@@ -81,14 +79,14 @@ export async function requestDetail(statements: Statements, row: UsageRow) {
 		reservedNanoUsd: nanoUsdOfColumn(row.reserved_nano_usd),
 		writtenOffNanoUsd: nanoUsdOfColumn(row.written_off_nano_usd),
 		rateCard: row.rate_card_id,
-		/** Alias of the replica, never its address. */
+		/** Alias of the replica. Customers must not see its address. */
 		replica: row.replica,
 		settledAtMs: row.settled_at.getTime(),
-		/** Empty if the rate card is unknown or nothing was charged. */
+		/** Lines of the charge; empty if the rate card is unknown or nothing was charged. */
 		lines: bill
 			.filter(({ units, rate }) => units > 0 && rate > 0)
 			.map(({ name, units, unit, rate }) => ({ name, units, unit, rate })),
-		/** Differs from the cost only if a crash made the upper bound the charge. */
+		/** Differs from the cost only if a crash left no usage record and the upper bound was charged. */
 		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
 		timeline: timelineOf(row),
 	};
@@ -101,7 +99,7 @@ function timelineOf(row: UsageRow): TimelineStep[] {
 	if (row.first_token_ms !== null) steps.push(step("first_token", row.first_token_ms));
 	steps.push(step("ended", row.duration_ms));
 	const settledAfterMs = row.settled_at.getTime() - startMs;
-	// The database's clock may be behind the gateway's.
+	// The maximum keeps the steps in order: the database's clock may be behind the gateway's.
 	steps.push(step("settled", Math.max(settledAfterMs, row.duration_ms)));
 	return steps;
 }
@@ -123,7 +121,7 @@ function quantitiesOf(row: UsageRow): Quantities {
 const PAGE_ROWS = 2_000;
 const ROWS_MAX = 1_000_000;
 type Cell = string | number | boolean | null;
-/** New columns go to the end: programs read the file by position. */
+/** Columns of the CSV file. New columns go to the end, because programs read the file by position. */
 const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
 	time: ({ atMs }) => new Date(atMs).toISOString(),
 	request_id: ({ id }) => id,
@@ -154,7 +152,7 @@ const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
 const isRefused = (row: LogRow) => row.statusClass === "refused";
 const usd = (amount: NanoUsd | undefined) => (amount === undefined ? null : formatUsd(amount));
 
-/** Streams the log as CSV, newest first, and reads rows while it sends. */
+/** Streams the log as CSV, newest first. Reads the next rows while earlier ones are sent. */
 export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;

@@ -7,7 +7,7 @@ export interface LogCursor {
 	readonly uuid: string;
 }
 
-/** Parses `micros.uuid`. Texts sort like numbers: microseconds have 16 digits until 2286. Fault invalid_request. */
+/** Parses `micros.uuid`. Cursors sort as texts: microseconds have 16 digits until 2286. Fault `invalid_request`. */
 export function parseCursor(text: string): LogCursor {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)

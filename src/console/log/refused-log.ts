@@ -12,7 +12,7 @@ export interface RefusedRow {
 	readonly statusClass: "refused";
 	readonly id: string;
 	readonly atMs: number;
-	/** Name that the client sent; null if the request was refused before the model was read. */
+	/** Model name that the client sent; null if the request was refused before its model was read. */
 	readonly model: string | null;
 	readonly keyId: string;
 	readonly keyName: string;
@@ -33,8 +33,8 @@ const MOMENT_MS_MAX = 253_402_300_799_999;
 const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Refusals, newest first. The union has a branch per index, and only the branch of the given filters runs, so that no
- * page needs a scan.
+ * Returns refusals, newest first. The union has one branch per index, and Postgres runs only the branch that matches
+ * the filters, so that no page needs a scan.
  */
 export async function refusedPage(
 	statements: Statements,
@@ -131,7 +131,7 @@ function refusedRow(row: object): RefusedRow {
 	};
 }
 
-/** Deletes refusals older than `days`, in batches. Returns their number. */
+/** Deletes refusals older than `days` in batches. Returns the number of deleted rows. */
 export function deleteRefusals(statements: Statements, days: number): Promise<number> {
 	return deleteInBatches(async () => {
 		const [row] = await statements<{ rows: number }>`

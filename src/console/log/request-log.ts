@@ -46,8 +46,8 @@ export interface UsageRow extends CountColumns {
 }
 
 /**
- * Age from which the hourly sums contain every request: they go by admission time, and a request is added after its
- * settlement. Longer than the default duration of the longest request; a longer one set in `limits` is not covered.
+ * Minimum age of an hour whose sums are complete. Sums go by admission time, and a request is added after its
+ * settlement. 35 minutes exceed the default maximum duration of a request; a longer `limits` setting is not covered.
  */
 const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -60,13 +60,13 @@ interface Search {
 	readonly after: LogCursor | null;
 }
 
-/** A range of time in milliseconds, from `a` to before `b`. */
+/** A range of time from `a` (inclusive) to `b` (exclusive), in milliseconds. */
 interface Span {
 	readonly a: number;
 	readonly b: number;
 }
 
-/** Requests, newest first. For a rare model or status the hourly sums show which hours have rows to read. */
+/** Returns requests, newest first. For a rare model or status, the hourly sums tell which hours need reading. */
 export async function requestPage(
 	statements: Statements,
 	accountId: string,
@@ -105,7 +105,7 @@ async function rowsInTime(search: Search): Promise<UsageRow[]> {
 		order by e.admitted_at desc, e.request_id desc`;
 }
 
-/** Reads by the index of batches: a batch's lines may be spread over a day of other requests. */
+/** Reads by the index on `batch_id`: the lines of a batch may be spread over a day of other requests. */
 async function rowsOfBatch({ statements, accountId, filter, asked, after }: Search): Promise<UsageRow[]> {
 	const { micros = null, uuid = null } = after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
@@ -127,8 +127,8 @@ async function rowsOfBatch({ statements, accountId, filter, asked, after }: Sear
 }
 
 /**
- * Newest whole hours that, by the sums, contain at least `asked` matching requests; all if there are fewer. Adds the
- * parts of hours at both ends, and the last half hour, which the sums may lack.
+ * Returns the newest whole hours that contain at least `asked` matching requests according to the hourly sums; all
+ * hours if there are fewer. Adds the partial hours at both ends and the last half hour, which the sums may lack.
  */
 async function spansWithRows(search: Search, whole: Span): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
@@ -168,13 +168,13 @@ async function hoursWithRows(search: Search, summed: Span): Promise<Hour[]> {
 		group by 1 order by 1 desc limit ${asked}::integer`;
 }
 
-/** Longest range in days when requests without a project are searched: no index finds them. */
+/** Longest range in days of a search for requests without a project, for which there is no index. */
 const NONE_DAYS_MAX = 400;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Newest hours with usage outside projects, until they contain `asked` requests. Searches two days, then four, and so
- * on. Fault invalid_request if the range exceeds NONE_DAYS_MAX.
+ * Returns the newest hours with usage outside projects, until they contain `asked` requests. Searches two days, then
+ * four, and so on. Fault `invalid_request` if the range exceeds NONE_DAYS_MAX.
  */
 async function hoursInNone({ statements, accountId, filter, asked }: Search, { a, b }: Span): Promise<Hour[]> {
 	const { keyId, model, status } = filter;

@@ -17,16 +17,16 @@ interface MailText {
 export interface Mail {
 	readonly to: string;
 	readonly subject: KnownText;
-	/** A plain string is sent in every language. The recipient's setting decides the language, else `asked`. */
+	/** Plain strings are not translated. Language: the recipient's setting, else `asked`, else English. */
 	readonly paragraphs: readonly (KnownText | string)[];
 	/** Language of the browser whose request caused the mail, for recipients without a language setting. */
 	readonly asked?: Language;
 	readonly link?: string;
-	/** For mails that reset a password: no daily limit, because a stranger could exhaust it and lock the owner out. */
+	/** For password resets: no daily limit, because a stranger could use it up and lock the owner out. */
 	readonly isWayIn?: true;
-	/** For subscribed mails, which come as often as the account's batches end. They have higher limits. */
+	/** For subscribed mails, which the end of each batch may cause: they have higher limits. */
 	readonly isAskedFor?: true;
-	/** Message-ID, the same if the mail is sent again. */
+	/** Message-ID; equal for all attempts to send this mail. */
 	readonly id?: string;
 }
 
@@ -35,13 +35,13 @@ export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">
 }
 
 export interface Mailer {
-	/** True if mails are delivered, or shown by the demo. Without it no address can be verified. */
+	/** True if mails reach the recipient or the demo's outbox page. Otherwise no mail address can be verified. */
 	readonly works: boolean;
-	/** Sends in the background, so that the response's time does not reveal which addresses are known. Never throws. */
+	/** Sends in the background: the response time must not reveal whether an address is known. Never throws. */
 	send(mail: Mail): void;
-	/** Sends now. False if the recipient reached the limit of this kind of mail; rejects if sending failed. */
+	/** Sends now. Returns false if the recipient reached the limit of this kind of mail; rejects if sending failed. */
 	deliver(mail: Mail): Promise<boolean>;
-	/** In the demo without a mail server: the mails to an address, newest first. Callers check the right to see them. */
+	/** Demo without a mail server: the mails to an address, newest first. Callers check the right to see them. */
 	outbox: ((to: string) => readonly SentMail[]) | undefined;
 	stop(): void;
 }
@@ -56,10 +56,10 @@ interface MailerDeps {
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
 const AGAIN_MS = [3_000, 30_000];
-/** Most mails in delivery or waiting. Further ones are dropped and logged. */
+/** Most mails that are being sent or wait for a retry. Further mails are dropped and logged. */
 const SENDING_MAX = 100;
 const TEXT_CHARS_MAX = 20_000;
-/** Mails of one kind to one mailbox per hour, from all instances. Further ones are dropped and logged. */
+/** Mails of one kind to one mailbox per hour, counted over all instances. Further mails are dropped and logged. */
 const MAILS_HOUR_MAX = 5;
 const MAILS_DAY_MAX = 15;
 const ASKED_FOR_HOUR_MAX = 60;
@@ -121,7 +121,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 		let may: boolean | undefined;
 		for (let nth = 0; ; nth += 1) {
 			try {
-				// Counts the mail once, however many attempts it needs.
+				// Counts the mail once towards its limits, however many attempts it needs.
 				may ??= await mayGet(statements, named);
 				return may && (await post(named));
 			} catch (error) {
@@ -165,7 +165,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 	};
 }
 
-/** RFC 5321, 4.2.1: 5yz is a permanent failure. */
+/** SMTP replies 500 to 599 are permanent failures (RFC 5321, 4.2.1). */
 const isFinal = (error: unknown): boolean => Number((error as { responseCode?: unknown }).responseCode) >= 500;
 
 async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {
@@ -181,13 +181,13 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }
 
-/** True if the mailbox is below its limits. Each kind of mail has its own. */
+/** Counts a mail to this mailbox; false above a limit. Each kind of mail has its own counters. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
 	const what = `${inEnglish(subject)} ${mailboxWithoutTag(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;
-	// The day counts only mails that the hour allows.
+	// Counts towards the day only those mails that the hourly limit allows.
 	const day = await countWithin(statements, "mails a day", what, 24 * HOUR_MS);
 	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
 }

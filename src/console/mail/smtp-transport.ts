@@ -3,7 +3,7 @@ import nodemailer, { type SendMailOptions } from "nodemailer";
 /** Shorter passwords are not masked in errors, because they occur in ordinary text by chance. */
 const SECRET_CHARS_MIN = 4;
 
-/** Deadline of a mail, from connecting to the last reply. A slow server may never trigger the idle timeout. */
+/** Deadline of a mail, from connecting to the last reply: a slow server may never exceed the idle timeout. */
 const WHOLE_MS = 60_000;
 
 /** SMTP client that removes the password from errors: servers often quote the failed command. */

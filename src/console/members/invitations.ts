@@ -43,8 +43,8 @@ export interface PlannedInvitation {
 }
 
 /**
- * Invites an address; only the mail contains the token. A further invitation of the address replaces the first.
- * `isNew`: no mail was sent yet. Faults: invalid_request, conflict, rate_limit_exceeded.
+ * Invites an address; only the mail contains the token. A second invitation of the address replaces the first. `isNew`
+ * is true if no mail was sent yet. Faults `invalid_request`, `conflict`, `rate_limit_exceeded`.
  */
 export async function sendInvite(
 	statements: Statements,
@@ -111,8 +111,8 @@ async function withdrawInvitation(statements: Statements, accountId: string, id:
 }
 
 /**
- * Uses a token once, for the person with the invited and verified address, while the inviter still has the right. One
- * statement: a concurrent removal of that right does not see a new invitation. Fault not_found.
+ * Uses up an invitation for the person with the invited, verified address, if the inviter still has the right to
+ * invite. A single statement, so that it cannot overtake a concurrent removal of that right. Fault `not_found`.
  */
 async function acceptInvitation(
 	statements: Statements,
@@ -154,7 +154,7 @@ export function invitationRoutes(
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);
 				return { accountId };
 			},
-			// Accepts any text: a truncated token gets the usual message about an invalid link.
+			// Accepts a text of any form, so that a truncated token gets the message about an invalid link.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
 		.guard(ACCOUNT_QUERY)

@@ -6,9 +6,9 @@ import type { AuditNote } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
-/** Rounds in which revoked keys may be active again. Each means a database failover that lost the revocation. */
+/** Rounds in which a revoked key is active again: each means a database failover that lost the revocation. */
 const TAKEOVERS_MAX = 2;
-/** Most rounds. Each further one revokes keys that were created during the last; the member can create no more. */
+/** Most rounds: a further one revokes keys that the member created during the previous one. */
 const REVOKING_ROUNDS_MAX = 50;
 
 export interface MemberKey {
@@ -18,8 +18,8 @@ export interface MemberKey {
 }
 
 /**
- * Usable keys of this person, and those that the person created or rotated according to the audit log. Newest first;
- * with `projectId` only that project's.
+ * Returns active keys that belong to this person, and those that the person created or rotated according to the audit
+ * log, newest first. With `projectId` only keys of that project.
  */
 export async function keysMadeBy(
 	statements: Statements,
@@ -38,9 +38,9 @@ export async function keysMadeBy(
 }
 
 /**
- * Revokes the person's keys. Returns their ids and the control entry to wait for, with those of an interrupted earlier
- * call. `act` is the audit entry of each. The entry is null if no instance can know a key. Fault service_unavailable if
- * failovers or new keys never stop.
+ * Revokes the person's keys. Returns their ids and the newest control entry, for which the caller waits: it covers the
+ * revocations of this and of an interrupted earlier call. `act` makes the audit entry of each revocation. The entry is
+ * null if the control log is empty. Fault `service_unavailable` if failovers or new keys do not stop.
  */
 export async function revokeKeysMadeBy(
 	statements: Statements,
@@ -59,7 +59,7 @@ export async function revokeKeysMadeBy(
 		}
 		const [newest] = await statements<AppendedRow>`
 			select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
-		// After a failover the new server may have the last revocation but lack earlier ones.
+		// Reads the keys again: after a failover the new database server may lack revocations of this call.
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : toEntry(newest) };
 		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
@@ -68,8 +68,8 @@ export async function revokeKeysMadeBy(
 }
 
 /**
- * Present role of a member who has just created a key; undefined: no longer a member. Call it when the audit log has
- * the key: then either the removal finds the key, or this call finds the removal.
+ * Returns the role of a member who has just created a key; undefined if the person is no longer a member. Call it once
+ * the audit log contains the key: then a concurrent removal finds the key, or this call finds the removal.
  */
 export async function readRole(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
 	const [row] = await statements<{ role: Role }>`

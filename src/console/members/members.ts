@@ -41,8 +41,8 @@ async function checkMember(statements: Statements, accountId: string, userId: st
 }
 
 /**
- * Sets a role; null removes the member. Withdraws the member's invitations for which the new role has no right. The
- * statement checks the acting member's right. Faults: not_found; forbidden; conflict for the last owner.
+ * Sets a member's role; null removes the member. Withdraws the member's invitations if the new role may not invite. The
+ * statement itself checks the acting member's right. Faults `not_found`, `forbidden`; `conflict` for the last owner.
  */
 export async function changeMember(
 	statements: Statements,
@@ -54,7 +54,7 @@ export async function changeMember(
 	const keepsOwners = role !== null && can(role, "owners.manage");
 	const overOwners = rolesJson("owners.manage");
 	const overOthers = rolesJson("members.manage");
-	// Owners are locked first and in order, so that two owners cannot remove each other concurrently.
+	// Locks owners first and in a fixed order, so that two owners cannot remove each other concurrently.
 	const [row] = await statements<{ role: Role | null; others: boolean; allowed: boolean; done: boolean }>`
 		with people as materialized (
 			select user_id, role from member
@@ -130,8 +130,8 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
 }
 
 /**
- * Reduces a member's rights: another role, or null for removal. The only such function for routes. If the member can no
- * longer use keys, `choice` decides about active ones. Faults: not_found, forbidden, conflict.
+ * Changes a member's role; null removes the member. Routes that reduce rights must call it. If the member can no longer
+ * use keys, `choice` says whether active ones are revoked. Faults `not_found`, `forbidden`, `conflict`.
  */
 async function change(
 	parts: Parts<"statements" | "fence">,
@@ -154,7 +154,7 @@ async function change(
 	const done = keepsKeys ? "kept" : (choice ?? "none");
 	const act = role === null ? noted("member.remove", { keys: done }) : noted("member.role", { role, keys: done });
 	await changeMember(statements, accountId, { userId, by: viewer.userId, role }, act).catch((error: unknown) => {
-		// An earlier removal stopped before it revoked the keys.
+		// The person is no longer a member but has active keys: an earlier removal stopped before it revoked them.
 		const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
 		if (role !== null || !isOver) throw error;
 	});

@@ -1,6 +1,6 @@
 /**
- * Rights of members, which routes check (`route-rules.ts`) and pages show. `own` covers the member's projects, their
- * keys, and the member's objects outside projects.
+ * Rights of roles, which routes check (`route-rules.ts`) and pages show. Scope `own` covers the projects of the member,
+ * their keys, and objects outside projects that the member created.
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
@@ -15,7 +15,7 @@ export const ROLE_LABELS = {
 } as const satisfies Readonly<Record<Role, string>>;
 
 interface RightRow {
-	/** Text after "may …". */
+	/** Text that follows "may …" on pages. */
 	readonly says: string;
 	readonly roles: Partial<Readonly<Record<Role, Scope>>>;
 }
@@ -50,7 +50,7 @@ const TABLE = {
 export type Right = keyof typeof TABLE;
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
-/** Objects for which the role has the right; undefined: none. An unknown role of a later version has no rights. */
+/** Objects for which the role has the right; undefined: none. A role of a later version has no rights. */
 export function scopeForRole(role: Role, right: Right): Scope | undefined {
 	return RIGHTS[right].roles[role];
 }

@@ -3,13 +3,13 @@ import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Right } from "./roles.ts";
 
-/** `person`: the person's own settings, but not in company sessions; `anybody`: in those too. */
+/** `person`: for the person's own settings, except in company sessions. `anybody`: in company sessions too. */
 type Who = Right | "person" | "anybody" | "operator";
 
 /**
- * The right that each route requires; routes that are not listed are refused. A change requires that the password was
- * entered within 15 minutes, unless the row gives a reason why not. Playground chats and batch starts are outside this
- * table: they spend no more than a small key could.
+ * The right that each route requires; unlisted routes are refused. A change requires that the password was entered
+ * within 15 minutes, unless the row gives a reason for an exception. Playground chats and batch starts are not in this
+ * table: they cost no more than a small key may spend.
  */
 export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, withoutPassword: string]>> = {
 	"GET /me": "anybody",
@@ -87,7 +87,7 @@ export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, with
 	"POST /operator/management-keys/:id/revoke": ["operator", "ends a right, and must be quick"],
 };
 
-/** Changes that a suspended account may make: paying in and ending keys. `sessions.allow` refuses others. */
+/** Changes that a suspended account may make: paying in and revoking keys. `sessions.allow` refuses all others. */
 export const SUSPENDED_MAY: ReadonlySet<string> = new Set([
 	"POST /credit/top-ups/transfer",
 	"POST /credit/top-ups/card",
@@ -98,8 +98,8 @@ export const SUSPENDED_MAY: ReadonlySet<string> = new Set([
 const PREFIX = "/api/console";
 
 /**
- * Called before the body is parsed. Faults session_required, not_found, forbidden, account_suspended,
- * reauthentication_required, rate_limit_exceeded.
+ * Checks a request before its body is parsed. Faults `session_required`, `not_found`, `forbidden`, `account_suspended`,
+ * `reauthentication_required`, `rate_limit_exceeded`.
  */
 export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, request: Request, route: string): void {
 	const path = route.slice(PREFIX.length);
@@ -108,7 +108,7 @@ export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, reque
 	const rule = ROUTE_RULES[name];
 	const who = typeof rule === "object" ? rule[0] : rule;
 	const { membership, viewer } = sessions.of(request);
-	// A view shows what members see, and nothing of the operator.
+	// An operator who views an account sees what its members see, not pages about the operator's own person.
 	if (membership?.viewing && (who === undefined || who === "person"))
 		throw new ConsoleError("forbidden", "This is not part of the read-only view of an account.");
 	if (!/^\/(public|operator)\//.test(path)) {

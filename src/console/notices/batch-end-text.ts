@@ -10,12 +10,12 @@ const ENDINGS: Readonly<Record<string, TextId>> = {
 	cancelled: "The batch {id} was cancelled.",
 };
 
-/** Id of the notice, the same for all attempts and receivers. */
+/** Id of the notice, equal for all attempts and receivers. */
 export function noticeId(batchId: string): string {
 	return batchId.replace(/^batch_/, "evt_");
 }
 
-/** An event in the format of OpenAI's webhooks, with the batch's results in `data`. Times are Unix seconds. */
+/** Webhook body in the format of OpenAI's events, with the batch's results in `data`. Times are Unix seconds. */
 export function endEvent(batch: BatchRecord): string {
 	const endedAt = seconds(endedAtMs(batch));
 	return JSON.stringify({

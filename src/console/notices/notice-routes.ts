@@ -15,7 +15,7 @@ import { publicUrlProblem } from "./public-request.ts";
 export interface Notices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
-	/** Only owners and admins see it, because some URLs contain secrets. */
+	/** Null unless the member is an owner or admin, because some URLs contain secrets. */
 	readonly webhookUrl: string | null;
 	/** Subscribed events: sent to the webhook, and by mail to roles with `notices.get`. */
 	readonly events: readonly string[];
@@ -23,7 +23,7 @@ export interface Notices {
 }
 
 export interface NoticeView {
-	/** Id of the batch, or of another event. */
+	/** Id of the batch, or of the event that is not about a batch. */
 	readonly batchId: string;
 	readonly type: string | null;
 	readonly channel: "mail" | "webhook";
@@ -50,7 +50,7 @@ const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniq
 export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "sessions">) {
 	const { statements, sessions } = parts;
 
-	// The old name of the path: pages that stay open during an upgrade use it.
+	// Earlier versions of the pages use this path; a page that stays open during an upgrade still calls it.
 	return accountRoutes(parts, "console-notices", "/batch-notices")
 		.get("/", ({ request }) => noticesOf(parts, request))
 		.put(
@@ -67,7 +67,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
 					act: noted("batch.notices"),
 				});
-				// False if there was a webhook already, or a concurrent request created it.
+				// False if a webhook existed before, or a concurrent request has created one.
 				const isNew = salt !== null && saved.salt === salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
@@ -141,7 +141,7 @@ interface SettingChanges {
 	readonly act: AuditNote;
 }
 
-/** One statement, so that concurrent changes of different fields keep each other's values. */
+/** A single statement, so that concurrent changes of different fields do not overwrite each other. */
 async function saveSetting(
 	statements: Statements,
 	accountId: string,

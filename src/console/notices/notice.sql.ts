@@ -4,19 +4,19 @@ import { account } from "../../keys/keys.sql.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/** An account's settings for notices; without a row it gets none. Batches were the first kind, hence the names. */
+/** An account's settings for notices; no row: no notices. Named `batch_…` after the first kind of notice. */
 export const noticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
 		.primaryKey()
 		.references(() => account.id),
-	/** `maker`: creator of the batch's key; `owners`: members with the right `notices.get`; null: no mail. */
+	/** Receivers of mails. `maker`: creator of the batch's key; `owners`: members with `notices.get`; null: none. */
 	mail: text({ enum: ["maker", "owners"] }),
 	webhookUrl: text("webhook_url"),
-	/** Salt of the webhook's signing secret; useless without the console's own secret. */
+	/** Salt of the webhook's signing secret, which cannot be derived without the console's own secret. */
 	webhookSalt: text("webhook_salt"),
-	/** Further event types, sent to the webhook and by mail to members whose role may pay. */
+	/** Types of events other than ends of batches, sent to the webhook and by mail to members whose role may pay. */
 	events: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-	/** When the events were selected; earlier events cause no notice. */
+	/** Time at which the events were selected; earlier events cause no notice. */
 	eventsAt: moment("events_at").notNull().defaultNow(),
 });
 
@@ -32,23 +32,23 @@ export const notice = pgTable(
 		state: text({ enum: ["waiting", "sent", "failed"] })
 			.notNull()
 			.default("waiting"),
-		/** Number of attempts, whatever their outcome. */
+		/** Number of attempts, successful or not. */
 		attempts: integer().notNull().default(0),
-		/** Time of the next attempt. Set before an attempt starts, so that the attempt is repeated if the console dies. */
+		/** Time of the next attempt. Postponed before each attempt, so a console that dies leaves a later one. */
 		nextAt: moment("next_at").notNull().defaultNow(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		triedAt: moment("tried_at"),
 		answer: integer(),
-		/** Type and content of an event that is no batch's end; `batch_id` is then the event's own id. */
+		/** Type and content of an event other than a batch's end; `batch_id` is then the id of that event. */
 		type: text(),
 		data: jsonb().$type<Readonly<Record<string, unknown>>>(),
-		/** Code of the last attempt's failure. Never text from outside. */
+		/** Code of the last attempt's failure. Never contains text of the receiver. */
 		problem: text(),
 	},
 	(table) => [
 		primaryKey({ columns: [table.batchId, table.channel, table.userId] }),
 		index("batch_notice_due").on(table.channel, table.nextAt).where(sql`${table.state} = 'waiting'`),
-		/** Groups waiting notices by what could delay them: an account's alerts, its batches, a retiring model's users. */
+		/** Lanes that cannot delay each other: an account's alerts, its batches, retirements of models. */
 		index("batch_notice_lane")
 			.on(
 				table.channel,

@@ -10,8 +10,8 @@ import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
- * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` creates those). At least once: an accepted
- * notice is repeated only if its outcome could not be recorded. Receivers detect that by its id.
+ * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` creates the alerts) at least once: a notice is
+ * sent again if its outcome could not be recorded. Receivers detect repetitions by the notice's id.
  */
 export interface NoticeDeps {
 	readonly statements: Statements;
@@ -33,7 +33,7 @@ export type NoticeProblem =
 	| "mail_limit";
 
 interface Due {
-	/** Id of the batch, or of another event. */
+	/** Id of the batch, or of the event that is not about a batch. */
 	readonly id: string;
 	readonly accountId: string;
 	readonly batch: BatchRecord | null;
@@ -53,18 +53,18 @@ interface Outcome {
 }
 
 const ENDS_MAX = 200;
-/** Concurrent deliveries, in all and per account: a receiver that hangs does not block others. */
+/** Concurrent deliveries, in total and per account: a receiver that hangs blocks only its own account. */
 const SENDING_MAX = 20;
 const SENDING_ACCOUNT_MAX = 4;
 const DUE_MAX = 300;
-/** Deliveries reserved for each lane with waiting notices. The most urgent notices get the rest. */
+/** Deliveries reserved for each lane with pending notices; the lowest lane number gets the remaining ones. */
 const LANE_PLACES = 4;
-/** Seconds of delay for each notice beyond an account's share of a full lane, so that other accounts are served. */
+/** Seconds of delay per notice beyond an account's share of a full lane, so that other accounts are served first. */
 const SHARE_S = 5;
-/** Seconds from the start of one attempt to the next. The first exceeds the longest attempt. */
+/** Seconds between starts of attempts. The first exceeds an attempt's deadline, so that attempts never overlap. */
 const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
 const GIVEN_UP_HOURS = 72;
-/** Seconds without calls to a receiver after a failed one. */
+/** Pause in seconds before a receiver is called again after a failed attempt. */
 const RECEIVER_REST_S = 60;
 const MAIL_DEADLINE_MS = 60_000;
 const KEPT_DAYS = 30;
@@ -74,7 +74,7 @@ const GONE = 410;
 export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook", signal: AbortSignal): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
-	// Waits for all deliveries, even if one could not be recorded: stopping waits for this function.
+	// Waits for all deliveries, even if an outcome could not be recorded: a stop of the console waits here.
 	const ended = await Promise.allSettled(
 		due.map(async (one) => {
 			const outcome = await attempt(deps, one, signal);
@@ -85,8 +85,8 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 }
 
 /**
- * Creates notices of ended batches. The maker's mail goes to the person who, by the audit log, created or rotated the
- * batch's key; if there is none, to roles with `notices.get`.
+ * Creates notices of ended batches. The mail for `maker` goes to the member who created or rotated the batch's key
+ * according to the audit log; without such a member, to members with the right `notices.get`.
  */
 async function makeNotices(statements: Statements): Promise<void> {
 	await statements`
@@ -112,9 +112,9 @@ async function makeNotices(statements: Statements): Promise<void> {
 }
 
 /**
- * Claims the notices that this console delivers now; only one console claims at a time. Lanes: 0, an account's alerts;
- * 1, its batches, perhaps thousands; 2, retiring models, which concern all accounts. Updates by ctid, because
- * PostgreSQL would scan the table by key while it lacks statistics.
+ * Claims notices that are due; only one console at a time can claim. Lanes: 0, alerts of an account; 1, its batches,
+ * perhaps thousands; 2, retiring models, which concern all accounts. Updates by ctid, because Postgres would scan the
+ * whole table while it lacks statistics.
  */
 function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> {
 	return statements<Due>`
@@ -183,8 +183,8 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 		const sent = await withDeadline(deps.clock, deps.mailer.deliver(mail), MAIL_DEADLINE_MS, late);
 		return sent ? { state: "sent" } : { state: "waiting", problem: "mail_limit" };
 	} catch (error) {
-		// SMTP 5xx is permanent if it concerns this recipient or mail. Errors about the sender are retried, since the
-		// operator can fix them.
+		// SMTP 5xx is permanent if it concerns this recipient or mail. An error about the sender is retried, since the
+		// operator can fix it.
 		const { responseCode, command } = error as { responseCode?: number; command?: string };
 		const isOfMail = command === "RCPT TO" || command === "DATA";
 		if (isOfMail && Number(responseCode) >= 500) return { state: "failed", problem: "mail_refused" };
@@ -192,24 +192,23 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 	}
 }
 
-/** Batches are never deleted, so a missing one was lost in a restore of a backup. */
+/** Outcome for a batch that is not in the database: batches are never deleted, so the restore of a backup lost it. */
 const GONE_BATCH: Outcome = { state: "failed", problem: "switched_off" };
 
 function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
 	const { subject, says, path } = alertMail(alert, serviceName);
-	// The link names this account, because its reader may have several.
+	// The link names the account, because the recipient may have several accounts.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
 	return { id: alert.id, subject, paragraphs: [says, link, alertRecipientReason(alert, origin())], link };
 }
 
 /**
- * Records the outcome and returns the new state. A receiver that fails too long gets no further attempts; a metric
- * counts that.
+ * Records the outcome and returns the notice's new state. A notice fails for good GIVEN_UP_HOURS after its creation.
  */
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<Outcome["state"]> {
 	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
-	// `state || ''` forces the search by key: without statistics PostgreSQL prefers the index of waiting notices.
+	// `state || ''` forces the primary key: without statistics Postgres uses the index of pending notices.
 	const [written] = await statements<Pick<Outcome, "state">>`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})

@@ -16,12 +16,12 @@ export const resolveByDns: Resolve = (host) => lookup(host, { all: true });
 const URL_CHARS_MAX = 2_000;
 
 /**
- * Why a customer's URL is refused; undefined if it is allowed. Names are resolved at each request. With `production`
- * false a developer's machine and plain HTTP are allowed too.
+ * Returns why a customer's URL is refused; undefined if it is allowed. Does not resolve the host name, which each call
+ * does. With `production` false, addresses of this machine and plain HTTP are allowed too.
  */
 export function publicUrlProblem(text: string, production: boolean): TextId | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
-	// Checked when the URL is stored and before each call.
+	// Checked when the URL is stored and before each call to it.
 	if (url === undefined || url.href.length > URL_CHARS_MAX) return "Enter a valid URL.";
 	if (url.username !== "" || url.password !== "") return "The URL must not contain a user name or password.";
 	const host = hostOf(url);
@@ -33,7 +33,7 @@ export function publicUrlProblem(text: string, production: boolean): TextId | un
 	return undefined;
 }
 
-/** Resolves a name. In production refuses it if an address is not public. */
+/** Resolves a host name. In production throws if any of its addresses is not public. */
 export async function findPublic(
 	text: string,
 	production: boolean,
@@ -49,7 +49,7 @@ export async function findPublic(
 	return { addresses };
 }
 
-/** Connects only to the checked addresses, with a new connection. Does not follow redirects. */
+/** Connects only to the given addresses, on a new connection. Does not follow redirects. */
 export function pinnedRequest(text: string, addresses: Addresses, options: RequestOptions): ClientRequest {
 	const url = new URL(text);
 	const pinned: LookupFunction = (_host, _options, done) => done(null, [...addresses]);
@@ -76,7 +76,7 @@ function hostOf({ hostname }: URL): string {
 	return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Refused IPv4 ranges: IANA's special-purpose registry, multicast and reserved ranges. */
+/** Refused IPv4 ranges: IANA's special-purpose registry, multicast, and ranges reserved for future use. */
 const SPECIAL_V4 = [
 	"0.0.0.0/8",
 	"10.0.0.0/8",
@@ -96,9 +96,9 @@ const SPECIAL_V4 = [
 	"203.0.113.0/24",
 	"224.0.0.0/3",
 ];
-/** The only IPv6 range allocated for public use. */
+/** The only IPv6 range that IANA has allocated for public use. */
 const GLOBAL_V6 = "2000::/3";
-/** Refused parts of that range: ranges that embed other addresses (6to4, Teredo), documentation and tests. */
+/** Refused parts of `GLOBAL_V6`: those that embed IPv4 addresses (6to4, Teredo), documentation and tests. */
 const SPECIAL_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"];
 
 const special = listOf([...SPECIAL_V4, ...SPECIAL_V6]);

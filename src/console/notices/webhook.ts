@@ -3,10 +3,10 @@ import { Webhook } from "standardwebhooks";
 import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "./public-request.ts";
 
 export interface WebhookMessage {
-	/** The same for all attempts, so that receivers detect repetitions. */
+	/** Message id; equal for all attempts, so that receivers detect repetitions. */
 	readonly id: string;
 	readonly url: string;
-	/** `whsec_…` */
+	/** Signing secret, `whsec_…`. */
 	readonly secret: string;
 	readonly body: string;
 	readonly atMs: number;
@@ -20,15 +20,15 @@ export type WebhookSender = (message: WebhookMessage, signal: AbortSignal) => Pr
 const DEADLINE_MS = 10_000;
 const SECRET_BYTES = 32;
 
-/** Derives the signing secret. The database has only the salt, so a reader of it cannot sign. */
+/** Derives the signing secret from a salt. A person who can read only the database, which has the salt, cannot sign. */
 export function webhookSecret(consoleSecret: string, salt: string): string {
 	const bytes = hkdfSync("sha256", consoleSecret, salt, "tollgate webhooks", SECRET_BYTES);
 	return `whsec_${Buffer.from(bytes).toString("base64")}`;
 }
 
 /**
- * Sends signed webhooks, by Standard Webhooks. Connects to public addresses only (`findPublic`) and reads only the
- * response's status.
+ * Sends signed webhooks as Standard Webhooks specifies. Connects to public addresses only (`findPublic`) and reads only
+ * the response's status.
  */
 export function createWebhookSender(options: { production: boolean }, resolve: Resolve = resolveByDns): WebhookSender {
 	return async ({ id, url, secret, body, atMs }, signal) => {

@@ -16,7 +16,7 @@ export interface AccountRow extends Omit<AccountRecord, "timeZone" | "tags" | "t
 
 const DETAIL_ROWS = 50;
 
-/** Accounts, newest first. `q` is an id, or part of an address or name. */
+/** Returns accounts, newest first. `q` is an account's id, or part of a mail address or name. */
 export async function searchAccounts(
 	statements: Statements,
 	q: string | null,

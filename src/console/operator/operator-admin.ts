@@ -18,8 +18,8 @@ const COMMAND_LINE = { actor: "cli", ip: null } as const;
 const OPERATORS_SHOWN_MAX = 1_000;
 
 /**
- * Makes a person an operator; called by the command line. With `token` the person sets a password once, at `/reset`;
- * null if the person can sign in already. `link` is only for the demo. Fault invalid_request.
+ * Makes a person an operator; the command line calls it. Returns a token with which the person sets a password once, at
+ * `/reset`; null if the person can sign in already. `link` is only for the demo. Fault `invalid_request`.
  */
 export async function createOperator(
 	statements: Statements,
@@ -35,7 +35,7 @@ export async function createOperator(
 		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 	const act = auditNote({ ...COMMAND_LINE, action: "operator.create", detail: { email } });
-	// The same row that the sign-in library writes for a forgotten password.
+	// Writes the row that the sign-in library writes for a forgotten password.
 	const [user] = await statements<{ id: string; ready: boolean }>`
 		select made_id as id, ready from operator_create(${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email},
 			${newId("ver")}, ${`reset-password:${token}`}, ${TOKEN_HOURS}::integer, ${auditNotesJson(act)}::text::jsonb)`;

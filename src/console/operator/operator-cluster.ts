@@ -6,14 +6,14 @@ import type { Parts } from "../console-deps.ts";
 export interface InstanceView {
 	readonly id: string;
 	readonly epoch: number;
-	/** An instance is silent once its lease has ended, even before another one declares it dead. */
+	/** An instance is `silent` once its lease has ended, and `dead` once another instance has declared it dead. */
 	readonly state: "joining" | "live" | "silent" | "closing" | "left" | "dead";
 	readonly leaseUntilMs: number;
 	readonly appliedSeq: number;
 	readonly startedAtMs: number;
 	readonly endedAtMs: number | null;
 	readonly leases: number;
-	/** Credit in the instances' leases that is not spent: idle, or reserved by running requests. */
+	/** Unspent credit in the instances' leases: idle, or reserved by running requests. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly running: number;
 	readonly runningNanoUsd: NanoUsd;
@@ -21,7 +21,7 @@ export interface InstanceView {
 
 const INSTANCES_SHOWN = 200;
 
-/** A replica's load is summed over all gateways; its state is the worst that any gateway reports. */
+/** A replica's load is the sum over all gateways; its state is the worst that any gateway reports. */
 export async function listDeployments({ deployments }: Parts<"deployments">) {
 	const { models, replicas, connected } = await deployments.current();
 	return models.map((model) => ({

@@ -2,8 +2,8 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /**
- * Refuses an operator's act on an account in which the operator may have an interest: as present or former member, as
- * invited person, or because it was created for the operator's address. Fault forbidden.
+ * Refuses an operator's act on an account in which the operator may have a personal interest: as present or former
+ * member, as invited person, or as the person for whose address the account was created. Fault `forbidden`.
  */
 export async function refuseOwnAccount(statements: Statements, operatorId: string, accountId: string | null) {
 	if (accountId === null) return;

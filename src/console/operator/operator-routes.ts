@@ -31,7 +31,7 @@ const TERMS_BODY = t.Object({
 	tokensPerMinute: t.Nullable(t.Integer({ minimum: 1 })),
 });
 
-/** Each group of routes checks the operator first. The audit log has every action before the response is sent. */
+/** Each group of routes checks for an operator first. The audit log has each action before its response is sent. */
 export function operatorRoutes(
 	parts: Parts<"statements" | "fence" | "tx" | "books" | "clock" | "config" | "deployments" | "sessions">,
 ) {

@@ -17,7 +17,7 @@ interface Held {
 
 const WAITING_SHOWN = 20;
 const HELD_SHOWN = 20;
-/** Slightly more than the default duration of the longest request. */
+/** Age in seconds from which a reservation is listed: slightly more than the default maximum duration of a request. */
 const HELD_TOO_LONG_S = 35 * 60;
 
 interface Counts {
@@ -54,10 +54,10 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 		topUpsWaiting: waiting,
 		waitingTopUps: topUps,
 		waitingAdjustments: adjustments,
-		/** Card payments about which Stripe and the books disagree. */
+		/** Card payments for which Stripe and the books differ. */
 		paymentFindings: findings,
 		clearedAtMs,
-		/** Reservations older than any request should be, or of a dead instance. */
+		/** Reservations that are older than any request should be, or that belong to a dead instance. */
 		heldTooLong: held.map(toView<Held>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
 		instances: { live, gone },

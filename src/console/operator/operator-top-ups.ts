@@ -13,7 +13,7 @@ export interface TopUpWaiting extends TopUpView {
 	readonly needsSecondLook: boolean;
 }
 
-/** Top-ups in a state. Pending ones are oldest first, because customers wait for them; others newest first. */
+/** Returns top-ups in a state: pending ones oldest first, because customers wait for them; others newest first. */
 export async function listWaiting(
 	statements: Statements,
 	state: TopUpState,
@@ -21,7 +21,7 @@ export async function listWaiting(
 	secondLookFrom: NanoUsd | null,
 ): Promise<TopUpWaiting[]> {
 	const { asked, after } = page;
-	// Each order has an index, so that the few pending top-ups are found without a scan.
+	// Each of these sort orders has an index, so that the few pending top-ups are found without a scan.
 	const rows = await (state === "pending"
 		? statements<object>`
 			select t.id, t.amount_nano_usd, t.method, t.reference, t.state, t.created_at, t.decided_at, t.account_id,

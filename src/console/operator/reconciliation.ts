@@ -10,11 +10,11 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 const RUNS_SHOWN = 20;
-/** Longest wait of a page in seconds; the check continues afterwards. */
+/** Longest wait of a page in seconds; a longer check continues after the response. */
 const WAIT_S = 60;
 const SILENCE_S = WAIT_S + 10;
 
-/** Checks the books now. Fault service_unavailable if that takes long: the result then appears in the list. */
+/** Checks the books. Fault `service_unavailable` after WAIT_S: the result appears in the list later. */
 export async function checkBooks(
 	{ books, clock }: { books: Pick<Reconciler, "run">; clock: Clock },
 	connection: Connection,
@@ -34,9 +34,9 @@ export async function checkBooks(
 	}
 }
 
-/** Settlements that were refused, and not charged, because records of their time were already removed. */
+/** Settlements that were refused and not charged, because the database no longer had records of their time. */
 export interface RefusedSettlements {
-	/** Includes repeated settlements, most of which were charged in time. */
+	/** Includes repetitions of settlements, most of which had been charged before. */
 	readonly requests: number;
 	readonly chargedNanoUsd: NanoUsd;
 	readonly atMs: number;
@@ -78,7 +78,7 @@ export async function lastReconciliation(statements: Statements) {
 	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(statements) };
 }
 
-/** Time of the first good check after the last failed one; null if the last one failed or none ran. */
+/** Time of the first passed check after the last failed one; null if the latest check failed or none ran. */
 async function greenSince(statements: Statements): Promise<number | null> {
 	const [row] = await statements<{ since: Date }>`
 		select at as since from reconciliation_run

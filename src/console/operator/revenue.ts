@@ -14,19 +14,19 @@ import {
 } from "../usage/usage-query.ts";
 
 export interface RevenueFilter extends UsageRange {
-	/** code: ending of settled requests, error code of refused ones. */
+	/** `code`: the ending of settled requests, the error code of refused ones. */
 	readonly group: "model" | "account" | "project" | "code";
 	readonly model: string | null;
 }
 
-/** By account and project the hourly sums of each account are read, and not the service's. */
+/** Longest range of groups that read the sums of each account, which are many more rows than the service's. */
 const BY_ACCOUNT_MS_MAX = 92 * DAY_MS;
-/** Older sums of the service are by day (`usage_roll`). */
+/** Hourly sums of the service exist for this time; older ones are per day (`usage_roll`). */
 const HOURS_KEPT_MS = 39 * DAY_MS;
-/** Accounts used in the last 28 days with less credit than this are listed as nearly out of credit. */
+/** Accounts with usage in the last 28 days and less credit than this amount are listed as nearly out of credit. */
 const LOW_NANO_USD = 10_000_000_000;
 
-/** The service's usage over time, from hourly sums. Fault invalid_request if the range is empty or too long. */
+/** The service's usage over time, by hourly sums. Fault `invalid_request` if the range is empty or too long. */
 export async function revenueSeries(statements: Statements, filter: RevenueFilter): Promise<UsageSeries> {
 	const { group, model, ...range } = filter;
 	const isByAccount = group === "account" || group === "project";
@@ -52,8 +52,8 @@ interface Totals extends Omit<UsageSums, "reasoningTokens"> {
 }
 
 /**
- * Figures of the range, of the period of the same length before it, and of now. Reads hourly sums, ledger entries, one
- * row of each account with usage, and reservations of running requests; no settled requests.
+ * Returns figures of the range, of the preceding period of the same length, and of the present. Reads hourly sums,
+ * ledger entries, one row of each account with usage, and reservations of running requests, but no settled requests.
  */
 export async function revenueFigures(statements: Statements, { model, ...asked }: RevenueFilter, nowMs: number) {
 	const { fromMs, ...range } = wholeBuckets(asked);
@@ -95,7 +95,7 @@ export async function revenueFigures(statements: Statements, { model, ...asked }
 		beforeMs,
 		/** Movements of credit within the range, by kind. */
 		entries: entries.map(toView<{ kind: string; amountNanoUsd: NanoUsd }>),
-		/** prepaid: all credit that is not spent, less what accounts below zero owe. */
+		/** `prepaidNanoUsd` is all unspent credit, less the debts of accounts below zero. */
 		...toView<{ prepaidNanoUsd: NanoUsd; reservedNanoUsd: NanoUsd } & Readonly<Record<Count, number>>>(now ?? {}),
 	};
 }

@@ -19,7 +19,7 @@ interface Load {
 	readonly model: string;
 	readonly replica: string;
 	readonly atMs: number;
-	/** Places in use and all places: averages over the time for which the replica was in the catalogue. */
+	/** Average number of requests in progress, and average capacity, while the replica was in the catalogue. */
 	readonly used: number;
 	readonly places: number;
 }
@@ -32,7 +32,7 @@ interface Earned {
 	readonly replicaHours: number;
 }
 
-/** Speeds, loads of replicas, and costs by model over time, from hourly sums. Faults as `wholeBuckets`. */
+/** Returns speeds, loads of replicas, and costs by model over time, from hourly sums. Faults as `wholeBuckets`. */
 export async function serviceFigures(statements: Statements, filter: UsageRange & { readonly model: string | null }) {
 	const { model, bucket, fromMs, toMs } = wholeBuckets(filter);
 	const speeds = (by: string | null) => statements<object>`
@@ -81,7 +81,7 @@ export function marginCsv(earned: readonly Earned[]): string {
 	return [["time", "model", "revenue_usd", "cost_usd", "margin_usd", "replica_hours"], ...rows].map(csvLine).join("");
 }
 
-/** Adds the time since the last call to the load and cost of each replica in the catalogue. */
+/** Adds the time since the previous call to the load and cost of each replica in the catalogue. */
 export async function sampleService(statements: Statements, { models, replicas }: DeploymentsView): Promise<void> {
 	const costs = new Map(models.map(({ id, cost }) => [id, cost]));
 	const tokens = [...costs].map(([model, cost]) => ({ model, input: cost?.input ?? 0, output: cost?.output ?? 0 }));

@@ -6,7 +6,7 @@ const BUNDLER = join(import.meta.dir, "../../web/bundle.ts");
 
 let bundled: Promise<Record<string, string>> | undefined;
 
-/** Bundles once per process, since all services use the same files. A failure is not cached. */
+/** Bundles once per process: all services of a process use the same files. A failed bundling is repeated. */
 export function bundlePages(): Promise<Record<string, string>> {
 	bundled ??= bundle().catch((error) => {
 		bundled = undefined;
@@ -16,7 +16,7 @@ export function bundlePages(): Promise<Record<string, string>> {
 }
 
 /**
- * Bundles the pages in a child process, so that the service keeps running. Returns texts by file name; all names but
+ * Bundles the pages in a child process, so that the event loop stays free. Returns contents by file name; all names but
  * `index.html` contain a hash.
  */
 async function bundle(): Promise<Record<string, string>> {

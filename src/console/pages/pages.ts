@@ -14,7 +14,7 @@ interface Asset {
 }
 
 interface Bundle {
-	/** The document per language, split where the nonce goes. */
+	/** The HTML document per language, split where the nonce is inserted. */
 	readonly documents: Readonly<Record<Language, readonly string[]>>;
 	readonly assets: ReadonlyMap<string, Asset>;
 }
@@ -56,15 +56,15 @@ const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="
 /**
  * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The binary
  * contains them (`pages-embedded.ts`); from source they are bundled on the first request, in about 0.3 s. Bun's HTML
- * imports are not used: its server sets the headers and adds a script in development. Scripts come only from this
- * origin, none is inline. Style elements of the component library have a nonce, new for each page. Assets have a hash
- * in their name and are cached for a year; the document is never cached.
+ * imports are not used: its server sets the headers itself and adds a script in development. Scripts come only from
+ * this origin, and none is inline. Style elements of the component library have a nonce, new for each response. Assets
+ * have a hash in their name and are cached for a year; the document is never cached.
  */
 export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }) {
 	let loading: Promise<Bundle> | undefined;
 	function bundle(): Promise<Bundle> {
 		loading ??= loadBundle(deps.brand).catch((error) => {
-			// The next request tries again: a failure, such as a full disk, may pass.
+			// A failure, such as a full disk, may be temporary: the next request bundles again.
 			loading = undefined;
 			throw error;
 		});
@@ -125,7 +125,7 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 		"cache-control": "public, max-age=31536000, immutable",
 		"x-content-type-options": "nosniff",
 		"cross-origin-resource-policy": "same-origin",
-		// An SVG may contain a script, which must not run when the file is opened by itself.
+		// An SVG may contain a script, which must not run when a browser opens the file as a document.
 		...(asset.type === TYPES.svg ? { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" } : {}),
 		vary: "accept-encoding",
 	};
@@ -144,24 +144,24 @@ async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 		assets.set(`/assets/${name}`, { plain: new TextEncoder().encode(text), gzip: Bun.gzipSync(text), type });
 	};
 	for (const [name, text] of Object.entries(files)) if (name !== "index.html") add(name, text);
-	// A separate script: it must run before the first paint, and the bundle runs after.
+	// A separate script, because the theme must be set before the first paint, and the bundle runs later.
 	const schemeName = `scheme-${Bun.hash(scheme).toString(36)}.js`;
 	add(schemeName, scheme);
 	add("icon.svg", shown.palette === null ? ICON : ICON.replace(ICON_COLOR, shown.palette.light.text));
 	if (logo !== null) assets.set(logo.path, { plain: logo.bytes, gzip: Bun.gzipSync(logo.bytes), type: logo.type });
-	// The brand as data in the document, because pages read it before the first paint.
+	// The brand is data in the document, because pages need it before the first paint.
 	const head = [
 		`<title>${Bun.escapeHTML(shown.name)}</title>`,
 		`<meta name="brand" content="${Bun.escapeHTML(JSON.stringify(shown))}">`,
 		`<link rel="icon" href="${shown.logoUrl ?? "/assets/icon.svg"}">`,
 		`<script src="/assets/${schemeName}"></script>`,
 	].join("");
-	// A replacer function, since a name may contain patterns such as `$&`.
+	// A replacer function, because a replacement string would interpret patterns such as `$&` in a name.
 	const english = html.replace(/<title>.*<\/title>/, () => head);
 	return { documents: { en: english.split(NONCE_MARK), de: inGerman(english, files).split(NONCE_MARK) }, assets };
 }
 
-/** German for the document's static content; its script draws the rest in the document's language. */
+/** German for the document's static content. The script draws all other content in the document's language. */
 const GERMAN: Readonly<Record<string, string>> = {
 	'<html lang="en">': '<html lang="de">',
 	"Prepaid access to open models over the chat-completion interface.":
@@ -170,7 +170,7 @@ const GERMAN: Readonly<Record<string, string>> = {
 		"Die Konsole braucht JavaScript. Die Schnittstelle für Anfragen unter /v1 braucht es nicht.",
 };
 
-/** Deferred scripts run in the order of the document, so the texts are loaded before a page is drawn. */
+/** Deferred scripts run in the document's order, so the texts are loaded before a page is drawn. */
 function inGerman(english: string, files: Readonly<Record<string, string>>): string {
 	const texts = Object.keys(files).find((name) => name.startsWith("german-texts-"));
 	assert(texts !== undefined, "the texts of each language are bundled");

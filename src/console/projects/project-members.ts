@@ -45,8 +45,8 @@ export async function memberByEmail(statements: Statements, accountId: string, e
 
 /**
  * Removes a member from the project; the caller then revokes the member's keys in it (`revokeKeysMadeBy`). With
- * `revoke` it may be called again after an interruption. Faults: conflict if there are keys and `revoke` is missing;
- * not_found.
+ * `revoke` a retry after an interruption succeeds too. Faults: `conflict` if the member has keys in the project and
+ * `revoke` is missing; `not_found`.
  */
 export async function removeFromProject(
 	statements: Statements,

@@ -25,7 +25,7 @@ import { PAGE_QUERY } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
-	/** Credit held by the project's requests that were running at the last flush, and by dead instances. */
+	/** Credit held by the project's requests that were running at the last flush to Postgres, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly models: string[];
 }
@@ -132,7 +132,7 @@ export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_
 	return { ...shown, models: [...models], heldNanoUsd: addUsd(heldNanoUsd, absentNanoUsd) };
 }
 
-/** Fault not_found unless the person is a member of the project; `personId` null allows all projects. */
+/** Throws Fault `not_found` unless the person is a member of the project. A `personId` of null allows all projects. */
 async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
 	if (personId === null) return;
 	const [row] = await statements`

@@ -21,17 +21,17 @@ const FROM_ONE = { max: 10, windowMs: 10 * MINUTE_MS };
 const PASSWORDS_OF_PERSON = { max: 100, windowMs: 60 * MINUTE_MS };
 const CODES_OF_PERSON = { max: 10, windowMs: 60 * MINUTE_MS };
 const CODES_OF_CHALLENGE = { max: 5, windowMs: 60 * MINUTE_MS };
-/** How long a used code is remembered; a code is valid for at most 90 s. */
+/** Time for which a tried code is remembered; a code is valid for at most 90 s. */
 const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
 
 /**
  * Limits guesses of passwords and codes. Counts an attempt before it runs and subtracts it on success, so that
- * concurrent attempts stay within the limit. Strangers cannot lock a person out: known browsers, and those that opened
- * a mailed link, have their own counters.
+ * concurrent attempts stay within the limit. Strangers cannot lock a person out: browsers that the person has used
+ * before have their own counters.
  */
 export function createAttempts(statements: Statements) {
 	return {
-		/** Counts an attempt for each limit. Throws the sign-in library's error if one is exceeded. */
+		/** Counts an attempt towards each limit. Throws the sign-in library's error if a limit is exceeded. */
 		async count(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject, max, windowMs, onReached } of limits) {
 				const { count, endsInMs } = await countWithin(statements, what, subject, windowMs);
@@ -43,7 +43,7 @@ export function createAttempts(statements: Statements) {
 		async takeBack(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject } of limits) await subtractCount(statements, what, subject);
 		},
-		/** False if this code was tried before, whether it was correct or not. */
+		/** Returns false if this code was tried before, successfully or not. */
 		async isFirstUse(userId: string, code: string): Promise<boolean> {
 			const { count } = await countWithin(statements, "code", `${userId} ${code}`, CODE_REMEMBERED_MS);
 			return count === 1;

@@ -20,9 +20,9 @@ const SCHEMA = {
 };
 
 /**
- * The sign-in library's database adapter with two changes. Failed queries are not printed with their values. A new
- * password or second factor ends sessions in the same transaction: a crash in between would leave an intruder signed
- * in.
+ * The sign-in library's database adapter with two changes. Logs of failed queries do not contain the queries' values. A
+ * new password or second factor ends all sessions in the same transaction: after a crash between two transactions an
+ * intruder would stay signed in.
  */
 export function authDatabase(tx: Transactional) {
 	const adapterOn = (database: Transactional | Transaction, options: BetterAuthOptions): Adapter =>
@@ -46,21 +46,21 @@ export function authDatabase(tx: Transactional) {
 	};
 }
 
-/** Statements to run in the same transaction as the change; undefined if there are none. */
+/** Returns the statements that run in the transaction of the change; undefined if there are none. */
 function followingOf({ model, update }: Asked): ((part: Transaction, changed: Found) => Promise<void>) | undefined {
 	if (model === "account" && "password" in update) return (part, { userId = "" }) => endBegun(part, userId);
 	if (model !== "user" || !("twoFactorEnabled" in update)) return undefined;
 	if (update.twoFactorEnabled !== true)
-		// The library would treat the row as the next factor, active without confirmation.
+		// Deletes the row: at the next set-up the library would treat it as a confirmed factor.
 		return async (part, { id }) => void (await part.execute(sql`delete from two_factor where user_id = ${id}`));
 	return async (part, { id }) => {
-		// An unconfirmed factor that is required would lock the person out.
+		// Marks the factor as confirmed: one that is required but unconfirmed would lock the person out.
 		await part.execute(sql`update two_factor set verified = true where user_id = ${id}`);
 		await endBegun(part, id);
 	};
 }
 
-/** Ends sessions, password reset links, unfinished sign-ins and trusted browsers. */
+/** Ends the person's sessions, password reset links, unfinished sign-ins and trusted browsers. */
 async function endBegun(part: Transaction, userId: string): Promise<void> {
 	await part.execute(sql`delete from session where user_id = ${userId}`);
 	await part.execute(sql`delete from verification where value = ${userId}`);

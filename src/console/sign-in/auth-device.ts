@@ -7,7 +7,7 @@ export interface Device {
 }
 
 const COOKIE = "device";
-/** Part of the signed value: the library signs values without the cookie's name. */
+/** Part of the signed value, so that no other signed cookie is accepted: the signature omits the cookie's name. */
 const MARK = "device";
 /** Browsers keep cookies for 400 days at most. */
 const KEPT_S = 400 * 24 * 3600;
@@ -20,7 +20,7 @@ export async function readDevice(ctx: GenericEndpointContext): Promise<Device | 
 	return mark === MARK && id !== "" ? { id, userIds } : null;
 }
 
-/** Marks the browser as known. Call it after a sign-in, or after a mailed link proved the address. */
+/** Marks the browser as known. Call it after a sign-in, or after a mailed link has proved the address. */
 export async function rememberDevice(ctx: GenericEndpointContext, userId: string): Promise<void> {
 	const before = await readDevice(ctx);
 	const userIds = [userId, ...(before?.userIds ?? []).filter((other) => other !== userId)].slice(0, PEOPLE_MAX);

@@ -40,9 +40,9 @@ interface Person {
 type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<Note | undefined>>>;
 
 /**
- * Hooks around the library's sign-in: limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`), check
- * new passwords, accept each code once, announce changes by mail. Must be registered after `twoFactor`, so that no
- * session exists while a code is still required.
+ * Hooks around the library's sign-in. They limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`),
+ * check new passwords, accept each code once, and mail the person about changes. Must be registered after `twoFactor`:
+ * otherwise a sign-in that still needs a code would count as a session.
  */
 export function signInGuard(parts: Guard) {
 	const { log, statements } = parts;
@@ -62,7 +62,7 @@ export function signInGuard(parts: Guard) {
 			throw error;
 		});
 		if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
-		// Overrides the page's choice: a changed password ends all other sessions, whose users may know the old one.
+		// Overrides the page's choice: an intruder may have opened the other sessions.
 		if (ctx.path === "/change-password") return { context: { body: { ...ctx.body, revokeOtherSessions: true } } };
 		return;
 	});
@@ -104,7 +104,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	}
 
 	async function reset(ctx: GenericEndpointContext): Promise<Note> {
-		// Does not check the expiry: the library decides by this machine's clock, and the database's may differ.
+		// Ignores the expiry: the library checks it by this machine's clock; the database's may differ.
 		const [row] = await statements<{ value: string }>`
 			select value from verification where identifier = ${resetIdentifier(readResetToken(ctx))}`;
 		const person = row && (await personOf(statements, { id: row.value }));
@@ -126,7 +126,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return again(session.session.id);
 	}
 
-	/** Refuses to set up a second factor again: the password alone would replace the secret. */
+	/** Refuses to replace an active second factor: for that the password alone would suffice. */
 	async function enable(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
@@ -135,7 +135,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return again(session.session.id);
 	}
 
-	/** Requires password and code for weakening the sign-in, because a stolen session may come with the password. */
+	/** Requires password and code to weaken the sign-in: the holder of a stolen session may know the password. */
 	async function weaken(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
@@ -147,7 +147,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return { limits: [...note.limits, ...(ofCode?.limits ?? [])] };
 	}
 
-	/** Before a code is checked: finds person and challenge, applies the limits, and refuses a used code. */
+	/** Runs before the library checks a code: finds person and challenge, applies the limits, and refuses a used code. */
 	async function code(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const asked = await challengeOf(statements, ctx);
 		if (asked === undefined) return undefined;
@@ -164,7 +164,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		const given = textField(ctx.body, "code");
 		const isForTotp = ctx.path === "/two-factor/verify-totp";
 		if (isForTotp && !isTotp(given)) throw invalidCode();
-		// Backup codes too: the library would accept one in several concurrent requests.
+		// Applies to backup codes too: the library would accept the same code in several concurrent requests.
 		if (!(await attempts.isFirstUse(person.id, given))) throw invalidCode();
 		return { limits, person, isSetUp: isSession && !person.two_factor_enabled && isForTotp };
 	}
@@ -181,7 +181,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	};
 }
 
-/** In the library's order: a session counts before an unfinished sign-in. */
+/** Finds the person and the challenge of a code. Like the library, prefers a session to an unfinished sign-in. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
 	const session = await getSessionFromCtx(ctx);
 	if (session !== null) {
@@ -191,7 +191,7 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	const cookie = ctx.context.createAuthCookie("two_factor");
 	const challenge = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
 	if (typeof challenge !== "string") return undefined;
-	// Counts guesses even after the expiry: by its own clock the library might still accept the code.
+	// Ignores the expiry: the library checks it by this machine's clock, and a guess must count until then.
 	const [row] = await statements<{ value: string }>`select value from verification where identifier = ${challenge}`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	return person && { person, challenge, isSession: false };
@@ -207,7 +207,7 @@ async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointCont
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
-		// Deletes passkeys, because an intruder may have added one and started a session during the change.
+		// Deletes passkeys, which an intruder may have added, and sessions that began during the change.
 		await statements`delete from passkey where user_id = ${person.id}`;
 		await statements`delete from session where user_id = ${person.id}`;
 	}
@@ -219,12 +219,12 @@ async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointCont
 	}
 	if (ctx.path === "/two-factor/disable") tell("second factor off");
 	if (ctx.path === "/two-factor/generate-backup-codes") tell("backup codes");
-	// Deletes reset links, unfinished sign-ins and trusted browsers from before the change.
+	// Deletes reset links, unfinished sign-ins and trusted browsers of the time before the change.
 	if (!ctx.path.startsWith("/two-factor/verify-") || note.isSetUp)
 		await statements`delete from verification where value = ${person.id}`;
 }
 
-/** Ends the new session if the password changed while it was checked: the change ended only older sessions. */
+/** Ends the new session if password or second factor changed during the check: the change missed this session. */
 async function stillGood(statements: Statements, ctx: GenericEndpointContext, person: Person): Promise<void> {
 	const now = await personOf(statements, { id: person.id });
 	if (now?.password === person.password && now.two_factor_enabled === person.two_factor_enabled) return;
@@ -249,6 +249,6 @@ async function personOf(
 const addressOf = (ctx: GenericEndpointContext): string =>
 	(ctx.headers === undefined ? null : getIp(ctx.headers, ctx.context.options)) ?? "unknown";
 
-/** True for errors; false for redirects, which social sign-ins throw too. */
+/** True for errors; false for redirects, which sign-ins with a provider throw too. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const invalidCode = () => signInError("INVALID_CODE", "Invalid code", { status: "UNAUTHORIZED" });

@@ -15,7 +15,7 @@ const CHANGES = {
 
 export type SignInMails = ReturnType<typeof createSignInMails>;
 
-/** Sign-in mails. Their links open a page with a button, because mail scanners open links too. */
+/** Sign-in mails. Links open a page with a button and change nothing by themselves: mail scanners open links too. */
 export function createSignInMails(
 	mailer: Pick<Mailer, "send">,
 	{ serviceName: service, origin }: { serviceName: string; origin: string },

@@ -21,8 +21,8 @@ interface Stored {
 }
 
 /**
- * Sign-in with passkeys. A passkey with user verification, which is required, is two factors, so no code follows. The
- * library is loaded on first use.
+ * Sign-in with passkeys. A passkey with user verification counts as two factors, so no code is requested. The library
+ * is loaded on first use.
  */
 export function passkeys(parts: Passkeys) {
 	const challenges = createOneTimeValues(parts.statements, { cookie: "passkey", minutes: VALID_MINUTES });
@@ -34,7 +34,7 @@ export function passkeys(parts: Passkeys) {
 
 function registering({ statements, mails, serviceName, origins }: Passkeys, challenges: Challenges) {
 	return {
-		/** Returns options for `navigator.credentials.create`. REAUTHENTICATE if the sign-in is older than 15 minutes. */
+		/** Options for `navigator.credentials.create`. Error REAUTHENTICATE if the sign-in is older than 15 minutes. */
 		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
@@ -88,8 +88,8 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 	return {
 		/**
-		 * Options for `navigator.credentials.get` that accept any passkey of this site, so that they do not reveal which
-		 * accounts have one.
+		 * Returns options for `navigator.credentials.get` that accept any passkey of this site: a list of passkeys would
+		 * reveal which accounts have one.
 		 */
 		beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
 			const webauthn = await import("@simplewebauthn/server");
@@ -125,7 +125,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 				})
 				.catch(() => undefined);
 			if (!checked?.verified) throw notGood();
-			// The stored passkey decides who the person is. A counter that does not grow is refused: the key may be a copy.
+			// The stored passkey determines the person. A counter that does not grow means a copied passkey.
 			const { newCounter } = checked.authenticationInfo;
 			const used = await statements`
 				update passkey set counter = ${newCounter}::bigint, last_used_at = clock_timestamp()
@@ -134,7 +134,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 			const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
 			if (user === null) throw notGood();
 			const session = await ctx.context.internalAdapter.createSession(user.id);
-			// Checks again, because a concurrent change may have removed the passkey and ended all sessions but this one.
+			// Checks again: a concurrent password reset may have deleted the passkey before this session existed.
 			const still = await statements`select 1 from passkey where id = ${stored.id}`;
 			if (still.length === 0) {
 				await statements`delete from session where id = ${session.id}`;
@@ -152,7 +152,7 @@ function siteOf(ctx: GenericEndpointContext, origins: readonly string[]): { orig
 	return { origin, rpId: new URL(origin).hostname };
 }
 
-/** Requires a sign-in or the password within the last 15 minutes. */
+/** Returns the session if its sign-in, or its last password entry, is at most 15 minutes old; throws otherwise. */
 async function lately(ctx: GenericEndpointContext) {
 	const present = await getSessionFromCtx(ctx);
 	if (present === null) throw signInError("SESSION_REQUIRED", "Please sign in.", { status: "UNAUTHORIZED" });

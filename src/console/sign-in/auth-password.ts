@@ -5,16 +5,16 @@ import { signInError } from "./sign-in-error.ts";
 /** Common passwords in lower case, which attackers try first. */
 const common: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
 
-/** Most extra characters with which a common word still counts as common. */
+/** A password counts as common if it is a common word with up to this many additional characters. */
 const PADDING_CHARS_MAX = 6;
-/** Longest unit of repetition that is checked: `abcabcabcabc` is easy to guess. */
+/** Longest repeated unit that is detected: `abcabcabcabc` repeats three characters and is easy to guess. */
 const UNIT_CHARS_MAX = 4;
-/** Shorter words of a name or address are allowed in the password. */
+/** Words of a name or mail address below this length may occur in a password. */
 const OWN_WORD_CHARS_MIN = 4;
 
 /**
- * Refuses weak passwords. `ownWords` are the names of service and person and the address, which attackers try too.
- * Throws the library's error.
+ * Refuses weak passwords. `ownWords` are the service's name, the person's name and mail address, which attackers try
+ * too. Throws the sign-in library's error.
  */
 export function checkNewPassword(password: string, ownWords: readonly string[]): void {
 	if (password.length < PASSWORD_CHARS_MIN)
@@ -61,7 +61,7 @@ function unitOf(text: string): string {
 	return text.slice(0, length);
 }
 
-/** True if each character is the next one, up or down: `abcdefghijkl`, `9876543210987`. */
+/** True if each character follows the one before in ascending or descending order: `abcdefghijkl`, `9876543210987`. */
 function isSequence(text: string): boolean {
 	const codes = [...text].map((sign) => sign.codePointAt(0) ?? 0);
 	const steps = codes.slice(1).map((code, at) => code - (codes[at] ?? 0));

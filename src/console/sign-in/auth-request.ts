@@ -14,7 +14,7 @@ interface SignInParts {
 	readonly mailer: Mailer;
 	readonly mails: SignInMails;
 	readonly serviceName: string;
-	/** Terms that a sign-up must accept; null: none. */
+	/** Terms that a person must accept to sign up; null: none. */
 	readonly terms: Terms | null;
 	readonly origin: string;
 	readonly origins: readonly string[];
@@ -24,7 +24,7 @@ export type SignIn<Names extends keyof SignInParts> = Pick<SignInParts, Names>;
 
 const PATH_CHARS_MAX = 500;
 
-/** A text field of a body or query; "" if it is missing or contains characters that Postgres refuses. */
+/** Returns a text field of a body or query; "" if it is missing or contains characters that Postgres refuses. */
 export function textField(record: unknown, name: string): string {
 	const value = typeof record === "object" && record !== null ? (record as Record<string, unknown>)[name] : undefined;
 	return typeof value === "string" && !value.includes("\0") ? value : "";
@@ -33,14 +33,14 @@ export function textField(record: unknown, name: string): string {
 export const readLanguage = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
 	requestLanguage(headers ?? new Headers());
 
-/** True if `next`, the page after the sign-in, is a path of this site. The pages apply the same rule. */
+/** True if `next`, the page to open after the sign-in, is a path of this site. The pages apply the same rule. */
 export const isPagePath = (next: string): boolean => /^\/(?![/\\])/.test(next) && next.length <= PATH_CHARS_MAX;
 
 export const isTotp = (code: string): boolean => /^[0-9]{6}$/.test(code);
 
 /**
- * Values that one step of a sign-in stores for the next. Each is valid once, for one purpose, in the browser with the
- * cookie.
+ * Stores values that one step of a sign-in leaves for the next step. Each value is valid once, for one purpose, in the
+ * browser that has the cookie.
  */
 export function createOneTimeValues(statements: Statements, { cookie, minutes }: { cookie: string; minutes: number }) {
 	const idOf = (purpose: string, browser: string) => `${cookie}:${hashToken(`${purpose} ${browser}`)}`;
@@ -53,7 +53,7 @@ export function createOneTimeValues(statements: Statements, { cookie, minutes }:
 			const { name, attributes } = ctx.context.createAuthCookie(cookie, { maxAge: minutes * 60 });
 			await ctx.setSignedCookie(name, browser, ctx.context.secret, attributes);
 		},
-		/** Uses a value up. Undefined if it was used, is expired, or belongs to another browser or purpose. */
+		/** Returns and deletes a value. Undefined if it was used or expired, or belongs to another browser or purpose. */
 		async take(ctx: GenericEndpointContext, purpose: string): Promise<string | undefined> {
 			const authCookie = ctx.context.createAuthCookie(cookie);
 			const browser = await ctx.getSignedCookie(authCookie.name, ctx.context.secret);

@@ -11,9 +11,9 @@ export function readResetToken({ body, query }: { body?: unknown; query?: unknow
 }
 
 /**
- * Sets a password by a mailed link, in one transaction. The library needs five steps: an interruption would use up the
- * link and leave old sessions valid. The guard has checked the password. Links expire by this machine's clock, by which
- * the library dates them.
+ * Sets a password by a mailed link, in one transaction. The library would need five separate steps: an interruption
+ * could use up the link and leave old sessions valid. `signInGuard` has checked the password before. The expiry is
+ * compared with this machine's clock, by which the library sets it.
  */
 export function passwordReset({ statements }: SignIn<"statements">) {
 	return {
@@ -21,7 +21,7 @@ export function passwordReset({ statements }: SignIn<"statements">) {
 		endpoints: {
 			resetPassword: createAuthEndpoint("/reset-password", { method: "POST" }, async (ctx) => {
 				const identifier = resetIdentifier(readResetToken(ctx));
-				// Checked before the expensive password hash, so that an invalid link costs little.
+				// Looks the link up before the expensive password hash, so that an invalid link costs little.
 				const known = await statements`
 					select 1 from verification where identifier = ${identifier} and expires_at > to_timestamp(${Date.now()}::double precision / 1000.0)`;
 				if (known.length === 0) throw usedUp();

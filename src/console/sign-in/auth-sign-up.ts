@@ -15,12 +15,12 @@ import { hashToken, newToken } from "./token.ts";
 
 const COOKIE = "sign_up";
 const VALID_HOURS = 24;
-/** Unconfirmed sign-ups per address; a further one deletes the oldest. */
+/** Most unconfirmed sign-ups per address; a further one deletes the oldest. */
 const OPEN_MAX = 100;
 
 /**
- * Replaces the library's sign-up: creates a person only when the mailed link proves the address. The chosen password
- * counts only in the browser that signed up, so that a stranger's password is worthless.
+ * Replaces the library's sign-up: creates a person only when the mailed link proves the address. The chosen password is
+ * used only in the browser that signed up. A stranger who signs up with the address therefore gains nothing.
  */
 export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
 	const { statements, mailer, mails, serviceName, terms } = parts;
@@ -28,8 +28,8 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 		id: "sign-up",
 		endpoints: {
 			/**
-			 * Body: `name`, `email`, `password`, `next` (page to show afterwards), `acceptedTerms` (their version). Returns
-			 * the same response for every address.
+			 * Body: `name`, `email`, `password`, `next` (page to open afterwards), `acceptedTerms` (version of the terms).
+			 * Returns the same response for every address.
 			 */
 			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
 				if (!mailer.works)
@@ -51,8 +51,8 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 				return ctx.json({ status: true });
 			}),
 			/**
-			 * Body: `token`; in another browser also `newPassword` and `name`. The response says whether a session began.
-			 * PASSWORD_REQUIRED leaves the token unused.
+			 * Body: `token`; in a browser other than the one that signed up also `newPassword` and `name`. The response says
+			 * whether a session began. Error PASSWORD_REQUIRED does not use up the token.
 			 */
 			verifyEmail: createAuthEndpoint("/verify-email", { method: "POST" }, async (ctx) => {
 				const tokenHash = hashToken(textOf(ctx.body, "token"));
@@ -96,7 +96,7 @@ async function chosenHere(
 	return { name, password: await ctx.context.password.hash(chosen) };
 }
 
-/** Stores a sign-up. False if the address has a verified person; then nothing is stored. */
+/** Stores a sign-up. Returns false, and stores nothing, if the address belongs to a verified person. */
 async function open(
 	statements: Statements,
 	row: { token: string; browser: string; email: string; name: string; password: string; termsVersion: string | null },
@@ -116,9 +116,9 @@ async function open(
 }
 
 /**
- * In one statement, uses up the token and creates the person; or takes over an unverified person and deletes what was
- * stored for the address. `chosen` replaces the sign-up's name and password. Undefined if the token is invalid or the
- * address was verified in between.
+ * Uses up the token and creates the person, in one statement. An unverified person with this address is taken over, and
+ * all sign-ups of the address are deleted. `chosen` replaces the name and password of the sign-up. Undefined if the
+ * token is invalid or the address was verified in the meantime.
  */
 async function prove(
 	statements: Statements,
@@ -161,8 +161,8 @@ async function prove(
 }
 
 /**
- * Deletes expired sign-ups, people without a verified address, expired links and unfinished sign-ins. The last two must
- * be expired by both the database's and this machine's clock, since the library uses the latter.
+ * Deletes expired sign-ups, people without a verified address, expired links and unfinished sign-ins. Links and
+ * sign-ins must be expired by the database's clock and by this machine's, which the library uses.
  */
 export async function deleteUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;

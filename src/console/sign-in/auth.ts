@@ -26,7 +26,7 @@ interface AuthOptions extends SignIn<"serviceName" | "terms" | "origin" | "origi
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 }
 
-/** Header that tells the rate limiter the client's address; a client's own value is replaced. */
+/** Header that passes the client's address to the library's rate limiter; a value sent by the client is replaced. */
 export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const SESSION_S = 7 * 24 * 3600;
@@ -36,7 +36,7 @@ const RESET_S = 3600;
 const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
-/** Endpoints that are off: they show or end sessions by token, change a person's identity, or serve no page. */
+/** Endpoints that are off: they show or end sessions by token, change identities, or no page uses them. */
 const DISABLED_PATHS = [
 	"/list-sessions",
 	"/revoke-session",
@@ -80,7 +80,7 @@ const RATE_LIMIT = {
 	},
 };
 
-/** Sign-in. Sessions are read from the database on each request, so that ending one takes effect at once. */
+/** Creates the sign-in. Sessions are read from the database each time, so that an ended one is refused at once. */
 export function createAuth(
 	deps: SignIn<"statements" | "log" | "mailer"> & { readonly tx: Transactional },
 	options: AuthOptions,
@@ -130,9 +130,9 @@ export function createAuth(
 		onAPIError: { onError: (error) => rethrowExpected(error, log) },
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
-			// The cookie has its own prefix. With the library's `__Secure-` a sibling host could set the cookie.
+			// `cookiePrefix` sets the prefix `__Host-`. With the library's `__Secure-` a sibling host could set the cookie.
 			useSecureCookies: false,
-			// Set explicitly: the library skips the check where NODE_ENV is `test`.
+			// Set explicitly: the library skips the origin check where NODE_ENV is `test`.
 			disableOriginCheck: false,
 			defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: "lax", path: "/" },
 			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
@@ -165,16 +165,16 @@ export function createAuth(
 	});
 }
 
-/** Refuses people whose address the identity provider has not verified. */
+/** Refuses people whose mail address the identity provider has not verified. */
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
-	// Replaces a name that breaks the rule, so that the sign-in succeeds.
+	// Replaces an invalid name instead of refusing the sign-in.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
 	throw signInError("ADDRESS_NOT_VERIFIED", "The sign-in provider has not verified this e-mail address.", {
 		status: "FORBIDDEN",
 	});
 }
 
-/** Calls the library's endpoint as a plain function, without hooks and without a new session. */
+/** Calls the library's endpoints as plain functions: hooks do not run, and no session begins. */
 function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	return (ctx: GenericEndpointContext, code: string): Promise<unknown> => {
 		const given = { context: ctx.context, headers: ctx.headers ?? new Headers() };
@@ -184,13 +184,13 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	};
 }
 
-/** Validates the name, which the library does not. */
+/** Validates a changed name, which the library does not. */
 function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
 	if (data.name === undefined || (typeof data.name === "string" && isPersonName(data.name))) return { data };
 	throw signInError("INVALID_NAME", NAME_RULE);
 }
 
-/** Links of the first run, which `sign-in-link.ts` creates. The library's own endpoint is off. */
+/** Sign-in links of the first run, which `sign-in-link.ts` opens. The library's endpoint for them is off. */
 function signInLinks() {
 	return magicLink({
 		disableSignUp: true,
@@ -201,8 +201,8 @@ function signInLinks() {
 }
 
 /**
- * Rethrows this service's errors and database failures, so that they get the usual response. The library hides why
- * reading a session failed, and only the database can fail there.
+ * Rethrows this service's faults and database failures, so that they get the console's usual response. The library
+ * hides why it could not read a session, and only a database failure can be the cause.
  */
 export function rethrowExpected(error: unknown, log: Log): void {
 	if (isDatabaseDown(error)) throw error;
@@ -223,8 +223,8 @@ export async function rethrowAnswerError(answer: Response): Promise<Response> {
 }
 
 /**
- * Redirects to the sign-in page if an identity provider returns no person. Otherwise the library's exception would be
- * logged as a bug.
+ * Redirects to the sign-in page if an identity provider's response identifies no person. Without this the library's
+ * exception would be logged as a bug.
  */
 function failingProviders(log: Log): BetterAuthPlugin {
 	return {
@@ -251,8 +251,8 @@ function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">)
 const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
 
 /**
- * Checks that a session may begin at this path. Operators need password and second factor, which an identity provider
- * does not prove.
+ * Checks that a session may begin at this path. Operators must use password and second factor, so sign-ins by an
+ * identity provider are refused.
  */
 async function mayBegin(statements: Statements, userId: string, path: string | undefined): Promise<boolean> {
 	if (path === undefined || !UNASKED.test(path)) return true;

@@ -4,13 +4,13 @@ import { newToken } from "./token.ts";
 
 export const SIGN_IN_LINK = "/api/sign-in-link/";
 
-/** Page after the sign-in, by the word in the link's path. */
+/** Page to open after the sign-in, by the word in the link's path. */
 export const LINK_PAGES = { customer: "/overview", operator: "/operator" } as const;
 export type LinkPage = keyof typeof LINK_PAGES;
 
 /**
- * Path of a new link for the person with this address; earlier links become invalid. The parent process calls it, so it
- * must not load the sign-in library, which takes 41 MB.
+ * Returns the path of a new link for the person with this address; earlier links become invalid. The parent process
+ * calls it, so this file must not import the sign-in library, which takes 41 MB.
  */
 export async function createSignInLink(statements: Statements, link: { email: string; page: LinkPage; hours: number }) {
 	const token = newToken();

@@ -10,9 +10,9 @@ const ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}_-]\.[\p{L}]{2,}/iu;
 const UNSEEN = /[\p{Cf}\u2028\u2029]/u;
 const JOINERS = /[\u200c\u200d]/g;
 
-/** True if a person or account may have this name, which other people see in mails and on pages. */
+/** True if people and accounts may have this name, which others see in mails. Refuses names that look like links. */
 export function isPersonName(text: string): boolean {
-	// Full-width letters and dots, which browsers treat as ASCII, become ASCII.
+	// NFKC turns full-width letters and dots, which browsers treat as ASCII, into ASCII.
 	const plain = text
 		.normalize("NFKC")
 		.replace(JOINERS, "")

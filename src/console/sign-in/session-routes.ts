@@ -39,7 +39,7 @@ export function sessionRoutes(
 		})
 		.get("/sessions", async ({ request }) => {
 			const { userId, sessionId } = sessions.viewer(request);
-			// Lists sessions that are valid by the database's or this machine's clock: the library uses the latter.
+			// Lists sessions that are valid by the database's clock or by this machine's, which the library uses.
 			const rows = await statements<object>`
 				select id, id = ${sessionId} as current, created_at, updated_at, expires_at, ip_address as ip, user_agent from session
 				where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${parts.clock.wallMs()}::double precision / 1000.0))
@@ -76,8 +76,8 @@ export function sessionRoutes(
 }
 
 /**
- * Checks the password again, so that the session may do sensitive actions for 15 minutes. Faults: invalid_request if it
- * is wrong or the person has none; rate_limit_exceeded.
+ * Checks the password again and permits sensitive actions of this session for 15 minutes. Faults: `invalid_request` if
+ * the password is wrong or the person has none; `rate_limit_exceeded`.
  */
 async function authenticateAgain(
 	{ statements, sessions, auth }: Parts<"statements" | "auth" | "sessions">,
@@ -97,7 +97,7 @@ async function authenticateAgain(
 		throw new ConsoleError("invalid_request", "The password is wrong.", { param: "password" });
 	}
 	await attempts.takeBack(limits);
-	// By this machine's clock, as the library dates sessions; the database's may differ.
+	// Set by this machine's clock, because the library compares it with that clock; the database's may differ.
 	await statements`update session set authenticated_at = to_timestamp(${Date.now()}::double precision / 1000.0) where id = ${sessionId}`;
 	return { authenticated: true };
 }

@@ -3,13 +3,13 @@ import { signIn } from "../../base/de.json";
 import { ENGLISH, type Language } from "../../base/language.ts";
 import { fillPlaceholders, inEnglish, type TextValues } from "../../base/translate.ts";
 
-/** Codes of sign-in errors, the library's and this service's; `signIn` in `de.json` translates them. */
+/** Codes of sign-in errors, of the library and of this service; `signIn` in `de.json` translates them. */
 export type SignInErrorCode = keyof typeof signIn;
 
 const GERMAN: Readonly<Record<string, string>> = signIn;
-/** Codes for the library's responses that have none, by status. */
+/** Codes for those responses of the library that have none, by status. */
 const CODES: Readonly<Record<number, SignInErrorCode>> = { 429: "TOO_MANY_REQUESTS" };
-/** Longer responses are never sign-in errors. */
+/** A longer response body is never a sign-in error and is not parsed. */
 const BODY_CHARS_MAX = 16_384;
 
 type Status = ConstructorParameters<typeof APIError>[0];
@@ -42,7 +42,7 @@ function translated(text: string, status: number): string {
 		const code = String(body.code ?? CODES[status]);
 		if (typeof body.message !== "string" || !Object.hasOwn(GERMAN, code)) return text;
 		const german = fillPlaceholders(GERMAN[code] ?? "", body.values ?? {});
-		// Stays English if the library did not send the value of the text.
+		// The text stays English if the response lacks a value for a placeholder.
 		return /\{\w+\}/.test(german) ? text : JSON.stringify({ ...body, message: german });
 	} catch {
 		return text;

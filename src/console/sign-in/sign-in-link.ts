@@ -4,14 +4,14 @@ import { ConsoleError } from "../console-error.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
 import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 
-/** The library's address for links, which is not served to clients. */
+/** The library's path for sign-in links, which is not served to clients. */
 const VERIFY = "/api/auth/magic-link/verify";
 const REFUSED = "/link-refused";
 const USED_UP = "This link has expired or was already used. Tollgate prints new links each time it starts.\n";
 
 /**
- * Opens a sign-in link of the first run: valid once, for some hours, from this machine only. Redirects a signed-in
- * person even if the link is invalid. Faults: forbidden, not_found.
+ * Opens a sign-in link of the first run: valid once, for some hours, from this machine only. A person who is already
+ * signed in is redirected even if the link is invalid. Faults `forbidden`, `not_found`.
  */
 export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
 	const { request, address } = connection;
@@ -38,8 +38,8 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * True if the client is on this machine and uses one of its own names. Excludes local proxies, which forward for other
- * clients, and foreign names that resolve to this machine.
+ * True if the client runs on this machine and addresses it by one of its own names. Excludes requests that a local
+ * proxy forwards for other clients, and foreign names that resolve to this machine (DNS rebinding).
  */
 export function isOwnMachine({ request, address }: Pick<Connection, "request" | "address">): boolean {
 	const { hostname } = new URL(request.url);

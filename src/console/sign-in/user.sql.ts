@@ -23,7 +23,7 @@ export const consoleUser = pgTable("console_user", {
 	twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
 	/** True for operators of the service. Only the command line sets it. */
 	operator: boolean().notNull().default(false),
-	/** The person's language; null: the browser's. */
+	/** Language that the person chose; null: the browser's. */
 	language: text(),
 	createdAt: moment("created_at").notNull().defaultNow(),
 	updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -45,9 +45,7 @@ export const session = pgTable(
 		userAgent: text("user_agent"),
 		/** When this session last entered the password again; null: never. */
 		authenticatedAt: moment("authenticated_at"),
-		/**
-		 * `company_sign_in.revision` of a company session, which opens only that account. Null: the person's own sign-in.
-		 */
+		/** `company_sign_in.revision` of a company session, which opens only that account; null for other sessions. */
 		companyRevision: text("company_revision"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -82,7 +80,7 @@ export const authAccount = pgTable(
 	],
 );
 
-/** One-time values: address verification, password reset, return from an identity provider. */
+/** One-time values: for address verification, password reset, and the return from an identity provider. */
 export const verification = pgTable(
 	"verification",
 	{
@@ -97,8 +95,8 @@ export const verification = pgTable(
 );
 
 /**
- * An unverified sign-up. It creates no user and gives no right until the mailed link is opened. An address may have
- * several, from its owner and from strangers.
+ * A sign-up whose address is not verified. It creates no person and gives no right until the mailed link is opened. An
+ * address may have several, from its owner and from strangers.
  */
 export const signUp = pgTable(
 	"sign_up",
@@ -106,9 +104,9 @@ export const signUp = pgTable(
 		tokenHash: text("token_hash").primaryKey(),
 		email: text().notNull(),
 		name: text().notNull(),
-		/** Scrypt hash, valid only in the browser that chose the password. */
+		/** Scrypt hash, usable only in the browser that chose the password. */
 		password: text().notNull(),
-		/** Version of the accepted terms; null where none were required. */
+		/** Version of the accepted terms; null if no terms were required. */
 		termsVersion: text("terms_version"),
 		/** SHA-256 of the cookie of the browser that signed up. */
 		browserHash: text("browser_hash").notNull(),
@@ -142,7 +140,7 @@ export const rateCount = pgTable(
 export const passkey = pgTable(
 	"passkey",
 	{
-		/** The credential's id, base64url. */
+		/** The WebAuthn credential id, base64url. */
 		id: text().primaryKey(),
 		userId: userId(),
 		name: text().notNull(),

@@ -21,7 +21,7 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 	return row ?? { company: "", address: "", vatId: "" };
 }
 
-/** Saves the details. `noted` is the entry for the audit log. Fault invalid_request. */
+/** Saves the details. `noted` is the entry of the audit log. Fault `invalid_request`. */
 export async function saveBillingDetails(
 	statements: Statements,
 	accountId: string,

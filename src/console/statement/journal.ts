@@ -5,7 +5,7 @@ import { ConsoleError } from "../console-error.ts";
 import { closeMonths, parseMonth } from "./statement.ts";
 import { exactUsd } from "./statement-csv.ts";
 
-/** Accounts of the journal; ../../billing/README.md says what each means. */
+/** The journal's ledger accounts; `src/billing/README.md` explains each. */
 const ACCOUNTS = {
 	"1000": "Bank",
 	"1100": "Card payments",
@@ -32,16 +32,16 @@ interface JournalEntry {
 }
 
 export interface Journal {
-	/** `2027-01`, in UTC. */
+	/** For example `2027-01`, in UTC. */
 	readonly month: string;
-	/** Liabilities at the month's end: credit that was paid for, and given, and not used. */
+	/** Liabilities at the month's end: unspent paid credit, and unspent promotional credit. */
 	readonly deferredNanoUsd: bigint;
 	readonly promotionalNanoUsd: bigint;
 	readonly closedAtMs: number;
 	readonly entries: readonly JournalEntry[];
 }
 
-/** Accounts and sides of each movement of credit: an amount above zero is booked from `debit` to `credit`. */
+/** Ledger accounts of each kind of movement. A negative amount is booked in reverse, from `credit` to `debit`. */
 const MOVEMENTS: Readonly<Record<string, readonly [debit: Account, credit: Account, about: string]>> = {
 	"top_up transfer": ["1000", "2000", "Top-ups by bank transfer"],
 	"top_up card": ["1100", "2000", "Top-ups by card"],
@@ -70,8 +70,8 @@ interface Sums {
 }
 
 /**
- * Writes the journal of each month whose days are all sealed, once, oldest first. It sums the statements of all
- * accounts, which are closed before. Without a month to close this costs one statement.
+ * Writes the journal of each month whose days are all sealed, once, oldest first. First closes the statements of all
+ * accounts, which the journal sums. Without a month to close this costs one statement.
  */
 export async function closeJournals(statements: Statements): Promise<void> {
 	for (;;) {
@@ -160,7 +160,7 @@ interface Row {
 	entries: JournalEntry[];
 }
 
-/** Faults invalid_request; not_found for a month that is not closed. */
+/** Returns the journal of a closed month. Faults `invalid_request`; `not_found` for a month that is not closed. */
 export async function readJournal(statements: Statements, month: string): Promise<Journal> {
 	const [journal] = await listJournals(statements, parseMonth(month));
 	if (journal !== undefined) return journal;
@@ -169,7 +169,7 @@ export async function readJournal(statements: Statements, month: string): Promis
 	});
 }
 
-/** Newest first, without entries; those of one month with `first`, its first day. */
+/** Returns journals without their entries, newest first; with `first`, the first day of a month, only that month's. */
 export async function listJournals(statements: Statements, first: string | null = null): Promise<Journal[]> {
 	const rows = await statements<Row>`
 		select to_char(j.month, 'YYYY-MM') as month, j.deferred_nano_usd as deferred, j.promotional_nano_usd as promotional,
@@ -182,7 +182,7 @@ export async function listJournals(statements: Statements, first: string | null 
 	}));
 }
 
-/** Two lines for each entry: its debit and its credit. */
+/** Returns two lines for each entry: its debit and its credit. */
 export function journalLines({ entries }: Journal) {
 	return entries.flatMap(({ about, debit, credit, model, nanoUsd }, index) => {
 		const usd = exactUsd(BigInt(nanoUsd));
@@ -195,7 +195,7 @@ export function journalLines({ entries }: Journal) {
 	});
 }
 
-/** English with a decimal point, since programs read it. */
+/** CSV in English with a decimal point, since programs read it. */
 export function journalCsv(journal: Journal): string {
 	const head = ["month", "entry", "account", "account_name", "model", "debit_usd", "credit_usd", "description"];
 	const rows = journalLines(journal).map((line) => [journal.month, ...Object.values(line)]);

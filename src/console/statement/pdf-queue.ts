@@ -2,14 +2,14 @@ import type { Clock } from "../../base/clock.ts";
 import { createFairQueue } from "../../base/fair-pool.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** PDFs that are drawn at once, in turns of the event loop; one per account. */
+/** Limits of concurrent PDFs: two in total, one per account. They are drawn in slices of the event loop. */
 const QUEUE = { places: 2, ownMax: 1, waitingMax: 40, waitMsMax: 10_000, full: tooMany };
-/** Cached PDFs; the least recently used is dropped. Each PDF is small, since its rows are limited. */
+/** Most cached PDFs; the least recently used is dropped. Each PDF is small, since its number of rows is limited. */
 const KEPT_MAX = 200;
 
 type Pdf = Uint8Array<ArrayBuffer>;
 
-/** Draws PDFs, taking turns among accounts; the same one only once. */
+/** Draws PDFs, taking turns among accounts. A cached PDF is not drawn again. */
 export function createPdfQueue(deps: { clock: Clock }) {
 	const kept = new Map<string, Pdf>();
 	const queue = createFairQueue(deps, QUEUE);
@@ -23,7 +23,7 @@ export function createPdfQueue(deps: { clock: Clock }) {
 	}
 
 	return {
-		/** Draws a PDF; `key` identifies its content. Fault overloaded if too many wait. */
+		/** Draws a PDF; `key` identifies its content. Fault `overloaded` if too many requests wait. */
 		make: (accountId: string, key: string, make: () => Promise<Pdf>): Promise<Pdf> =>
 			queue.run(accountId, async () => keep(key, kept.get(key) ?? (await make()))),
 	};

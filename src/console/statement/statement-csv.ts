@@ -28,8 +28,8 @@ const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) =>
 };
 
 /**
- * English with a decimal point, because programs read it. The first row is the opening balance, the last the closing
- * balance; the rows between them sum to the difference.
+ * CSV in English with a decimal point, because programs read it. The first row is the opening balance, the last the
+ * closing balance; the rows between them add up to the difference.
  */
 export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
 	let balance = statement.openingNanoUsd;

@@ -82,7 +82,7 @@ function summary({ statement, language }: DocumentDetails): DocumentTable {
 	rows.push(["Closing balance", statement.closingNanoUsd]);
 	const shown = rows.map(([name, amount]) => ({ cells: [translateId(language, name)], amount }));
 	const strong = shown.map((row, at) => ({ ...row, strong: at === 0 || at === shown.length - 1 }));
-	// Below the closing balance, because it is a part of the usage above.
+	// Printed below the closing balance, because it is a part of the usage that the balance already contains.
 	if (promoted !== 0n)
 		strong.push({
 			cells: [translateId(language, "Usage paid by promotional credit")],

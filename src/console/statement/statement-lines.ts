@@ -1,7 +1,7 @@
 import type { TextId } from "../../base/translate.ts";
 import type { Statement, StatementEntry, StatementUsage } from "./statement.ts";
 
-/** A line of a month's statement. Per day: movements of credit, then usage by model and project. */
+/** A line of a month's statement. A day has its movements of credit first, then usage by model and project. */
 export interface StatementLine extends Pick<StatementUsage, "day" | "projectId" | "projectName"> {
 	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
 	readonly description: string;
@@ -28,7 +28,7 @@ export const KINDS = {
 const DAY_MS = 24 * 3_600_000;
 const NONE = { projectId: "", projectName: "", requests: null, promptTokens: null, completionTokens: null };
 
-/** The statement's lines, whose amounts sum to `closing − opening`. `place`: the console's origin and the account. */
+/** Lines whose amounts sum to `closing − opening`. `place`: the console's origin and the account, for links. */
 export function statementLines(statement: Statement, place: { readonly origin: string; readonly accountId: string }) {
 	const page = (path: string, query: Record<string, string> = {}) =>
 		`${place.origin}${path}?${new URLSearchParams({ ...query, account: place.accountId })}`;

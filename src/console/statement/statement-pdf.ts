@@ -15,11 +15,11 @@ const INK = "#1b1f23";
 const DIM = "#586069";
 const RULE = "#c8ced3";
 const CHARS_MAX = 130;
-/** Widths of all cells but the last, which gets the rest. */
+/** Widths in points of all cells but the last, which gets the remaining width. */
 const WIDTHS = [170, 110];
 const AMOUNT_WIDTH = 120;
 
-/** Text that the embedded font can draw without shaping; other scripts need the HTML page. */
+/** Text that the embedded font can draw without shaping. Other scripts need the browser's fonts: the HTML page. */
 const DRAWN = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Common}\p{Script=Inherited}]*$/u;
 /** Invisible characters and line separators. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
@@ -37,15 +37,15 @@ interface Place {
 let font: Buffer | undefined;
 
 /**
- * Draws the statement, in slices between which other work runs. Fault unprocessable_request for scripts other than
- * Latin, Greek and Cyrillic.
+ * Draws the statement, in slices between which other work of the event loop runs. Fault `unprocessable_request` for
+ * scripts other than Latin, Greek and Cyrillic.
  */
 export async function statementPdf(document: StatementDocument): Promise<Uint8Array<ArrayBuffer>> {
 	const { language, title, serviceName, accountId, month, from, to, facts, tables } = document;
 	font ??= readFileSync(fontFile);
 	const doc = new PDFDocument({
 		...{ size: "A4", margin: 0, bufferPages: true, lang: language },
-		// Otherwise pdfkit reads a font file, which the binary lacks.
+		// An empty name: by default pdfkit reads a font file, which the binary does not contain.
 		font: "",
 		info: { Title: `${title}, ${accountId}`, Author: serviceName },
 	});

@@ -12,8 +12,8 @@ export const billingDetails = pgTable("billing_details", {
 });
 
 /**
- * Sums of an account's closed month (UTC). Written once, when its days are sealed. Usage recorded later appears in a
- * later month's statement.
+ * Sums of an account's closed month (UTC). Written once, when all days of the month are sealed. Usage that arrives
+ * later is charged in a later month's statement.
  */
 export const closedMonth = pgTable(
 	"closed_month",
@@ -24,7 +24,7 @@ export const closedMonth = pgTable(
 		month: date({ mode: "string" }).notNull(),
 		/** Usage of requests admitted in this month. */
 		usageNanoUsd: bigint("usage_nano_usd", { mode: "bigint" }).notNull(),
-		/** Usage of all requests admitted before the month's end. */
+		/** Usage of all requests admitted before the month's end, in this and earlier months. */
 		usageToDateNanoUsd: bigint("usage_to_date_nano_usd", { mode: "bigint" }).notNull(),
 		closingNanoUsd: bigint("closing_nano_usd", { mode: "bigint" }).notNull(),
 		closedAt: timestamp("closed_at", { withTimezone: true }).notNull().defaultNow(),

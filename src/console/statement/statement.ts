@@ -3,7 +3,7 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { LedgerRow } from "../credit/credit-ledger.ts";
 
-/** A movement of credit other than usage. A `bigint`: a month's sum may exceed NanoUsd's range. */
+/** A movement of credit other than usage. Amounts are `bigint`, because a month's sum may exceed NanoUsd's range. */
 export interface StatementEntry {
 	readonly id: string;
 	readonly kind: Exclude<LedgerRow["kind"], "usage">;
@@ -31,7 +31,7 @@ export interface Statement {
 	readonly month: string;
 	readonly fromMs: number;
 	readonly toMs: number;
-	/** closed: figures are final. over: ended, but its last days are not sealed yet. running: the present month. */
+	/** `closed`: final. `over`: the month has ended, but its last days are not sealed. `running`: the present month. */
 	readonly state: MonthState;
 	readonly openingNanoUsd: bigint;
 	/** The first ENTRIES_MAX of `entryCount`, oldest first. */
@@ -46,7 +46,7 @@ export interface Statement {
 	/** Usage of this month that was recorded after it closed: in `usage`, but charged in a later statement. */
 	readonly laterNanoUsd: bigint;
 	readonly closingNanoUsd: bigint;
-	/** Part of the charged usage, late usage included, that promotional credit paid. */
+	/** Part of the charged usage, including late usage, that promotional credit paid. */
 	readonly promotionUsedNanoUsd: bigint;
 }
 
@@ -55,7 +55,7 @@ export type MonthState = "running" | "over" | "closed";
 export const ENTRIES_MAX = 10_000;
 const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/;
 
-/** Type of the JSON form: bigints become decimal texts, since they have no limit. */
+/** A row as JSON: bigints become decimal texts, because JSON numbers lose digits. */
 type Texts<Fields> = { [Name in keyof Fields]: Fields[Name] extends bigint ? string : Fields[Name] };
 
 interface Row {
@@ -82,8 +82,8 @@ export function parseMonth(month: string): string {
 }
 
 /**
- * Closes the accounts' months whose days are all sealed, each once. Late usage is the total until the month's end,
- * minus the total stored with the last closed month.
+ * Closes the months whose days are all sealed, each once. Late usage of a month is the account's total usage until the
+ * month's end, minus the total stored with the previous closed month.
  */
 export async function closeMonths(statements: Statements, accountIds: readonly string[]): Promise<void> {
 	await statements`
@@ -182,11 +182,11 @@ function statementOf(month: string, row: Row): Statement {
 	const at = new Date(fromMs);
 	const isClosed = row.closing !== null;
 	const usage = BigInt(row.usage ?? row.live_usage);
-	// Usage before this month, as it was known when the month closed.
+	// Usage before this month, as it was known when the month closed; of an open month, as known now.
 	const usedBefore = row.own_to_date === null ? BigInt(row.live_before) : BigInt(row.own_to_date) - usage;
 	const late = row.to_date === null ? 0n : usedBefore - BigInt(row.to_date);
 	const moved = row.sums.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
-	// If the previous month is not closed, this is the account's first month, or that one has just ended.
+	// Without a closed previous month this month is the account's first, or the previous month has just ended.
 	const opening =
 		row.opening !== null
 			? BigInt(row.opening)

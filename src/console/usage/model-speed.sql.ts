@@ -1,17 +1,17 @@
 import { bigint, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Speeds of models: counts of completed streams by hour and logarithmic bucket. `usage_fold` adds them with the hourly
- * sums; `usage_roll` sums rows older than two days by day, and deletes them after 400 days.
+ * Speeds of models: counts of completed streams by hour and logarithmic bucket. `usage_fold` adds to the counts;
+ * `usage_roll` sums rows older than two days per day and deletes them after 400 days.
  */
 export const modelSpeed = pgTable(
 	"model_speed",
 	{
 		hour: timestamp({ withTimezone: true }).notNull(),
 		model: text().notNull(),
-		/** first_token: milliseconds to the first token. rate: tokens per second after it, of 16 tokens or more. */
+		/** `first_token`: milliseconds to the first token. `rate`: tokens per second afterwards (16 tokens or more). */
 		kind: text({ enum: ["first_token", "rate"] }).notNull(),
-		/** ⌊20 × log₁₀(value)⌋: each bucket is 12 % wide. */
+		/** ⌊20 × log₁₀(value)⌋: each bucket's upper bound is 12 % above its lower bound. */
 		bucket: smallint().notNull(),
 		requests: bigint({ mode: "number" }).notNull(),
 	},

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Statements } from "../../db/statements.ts";
 
-/** Medians of a model's completed streams in the last day, within 6 %, since buckets are 12 % wide. */
+/** Medians of a model's completed streams in the last day. Buckets are 12 % wide, so a median is accurate to 6 %. */
 export interface ModelSpeed {
 	readonly firstTokenMs: number;
 	/** Measured after the first token; null if no answer was long enough. */
@@ -10,7 +10,7 @@ export interface ModelSpeed {
 }
 
 export interface ModelSpeeds {
-	/** Speeds by model id, at most a minute old; without models that have too few samples. */
+	/** Speeds by model id, at most a minute old. Omits models with fewer than SPEED_REQUESTS_MIN samples. */
 	current(): Promise<ReadonlyMap<string, ModelSpeed>>;
 }
 
@@ -39,7 +39,7 @@ export function createModelSpeeds({ statements, clock }: { statements: Statement
 	};
 }
 
-/** For each model, the middle of the bucket that contains the median. */
+/** Returns for each model the middle of the bucket that contains the median. */
 async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, ModelSpeed>> {
 	const rows = await statements<{ model: string; kind: "first_token" | "rate"; bucket: number; total: number }>`
 		with classes as (
@@ -64,5 +64,5 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 	return speeds;
 }
 
-/** Middle of a bucket of `model_speed`. */
+/** Returns the middle value of a bucket of `model_speed`. */
 export const bucketMiddle = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);

@@ -2,7 +2,7 @@ import type { Statements } from "../../db/statements.ts";
 
 /**
  * Adds usage that was settled since the last call to the hourly sums. Returns the number of rows; null if another
- * instance does it. The first call reads every row, so `statements` needs a long timeout.
+ * instance is doing it. The first call reads every usage row, so `statements` needs a long timeout.
  */
 export async function foldUsage(statements: Statements): Promise<number | null> {
 	const [row] = await statements<{ rows: string | null }>`select usage_fold() as rows`;
@@ -15,7 +15,7 @@ export async function rebuildUsage(statements: Statements): Promise<number | nul
 	return foldUsage(statements);
 }
 
-/** Sums old hours of the service's sums by day, which bounds the number of rows. */
+/** Sums old hours of the service's usage per day, which limits the number of rows. */
 export async function rollUsage(statements: Statements): Promise<void> {
 	await statements`select usage_roll()`;
 }

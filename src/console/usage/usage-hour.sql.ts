@@ -30,12 +30,12 @@ const hourOf = () => ({
 	hour: hour(),
 	keyId: text("key_id").notNull(),
 	model: text().notNull(),
-	/** ok: the answer was complete. left: the client disconnected. failed: any other end. */
+	/** `ok`: the answer was complete. `left`: the client disconnected. `failed`: any other ending. */
 	class: text({ enum: ["ok", "failed", "left"] }).notNull(),
 	...sums(),
 });
 
-/** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
+/** Usage summed by hour of admission. `usage_fold` adds each row of `usage_event` once. */
 export const usageHour = pgTable("usage_hour", hourOf(), (table) => [
 	primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
 	index("usage_hour_hour").on(table.hour),
@@ -44,8 +44,8 @@ export const usageHour = pgTable("usage_hour", hourOf(), (table) => [
 ]);
 
 /**
- * The part of `usage_hour` that belongs to projects, by the key's project at admission. The rest of an hour had no
- * project (`usage_split`). A separate table, so that accounts without projects have no rows here.
+ * Part of `usage_hour` that belongs to projects, by the key's project at admission; the remainder of an hour had no
+ * project (`usage_split` subtracts). A separate table, so that accounts without projects have no rows here.
  */
 export const usageProjectHour = pgTable(
 	"usage_project_hour",
@@ -61,7 +61,7 @@ export const usageProjectHour = pgTable(
 );
 
 /**
- * Sum of an account's hours, so that a running balance need not read them all. Triggers of `usage_hour` maintain it.
+ * Sum of all hours of an account, so that a running balance need not read them. Triggers of `usage_hour` maintain it.
  */
 export const usageTotal = pgTable(
 	"usage_total",
@@ -75,25 +75,25 @@ export const usageTotal = pgTable(
 );
 
 /**
- * The service's usage by hour, and by day once it is older than 40 days (`usage_roll`), so that operators' pages read
- * the same number of rows however many accounts and requests there are.
+ * The service's usage by hour, and by day once it is older than 40 days (`usage_roll`). The number of rows that
+ * operators' pages read does not grow with accounts or requests.
  */
 export const serviceHour = pgTable(
 	"service_hour",
 	{
 		hour: hour(),
-		/** Empty: refused before admission. */
+		/** Empty for requests that were refused before admission. */
 		model: text().notNull(),
-		/** Ending of settled requests; error code of refused ones. */
+		/** The ending of settled requests; the error code of refused ones. */
 		code: text().notNull(),
 		...sums(),
-		/** What the tokens cost the operator, at the cost per token when they were summed. */
+		/** Operator's cost of the tokens, at the rate of the time when they were summed. */
 		costPicoUsd: numeric("cost_pico_usd").notNull().default("0"),
 	},
 	(table) => [primaryKey({ columns: [table.hour, table.model, table.code] })],
 );
 
-/** The operator's cost of a model's tokens, as `tollgate.yaml` has it now. */
+/** Operator's cost per token of each model, copied from the current `tollgate.yaml`. */
 export const modelCost = pgTable("model_cost", {
 	model: text().primaryKey(),
 	inputPicoUsd: count("input_pico_usd"),
@@ -107,9 +107,9 @@ export const replicaHour = pgTable(
 		hour: hour(),
 		model: text().notNull(),
 		replica: text().notNull(),
-		/** Time for which the replica was in the catalogue. */
+		/** Seconds for which the replica was in the catalogue. */
 		seconds: doublePrecision().notNull(),
-		/** Places in use and all places, each multiplied by their time. */
+		/** Requests in progress and capacity, each multiplied by its seconds; divided by `seconds`: the average. */
 		usedSeconds: doublePrecision("used_seconds").notNull(),
 		placeSeconds: doublePrecision("place_seconds").notNull(),
 		costNanoUsd: doublePrecision("cost_nano_usd").notNull(),
@@ -118,16 +118,16 @@ export const replicaHour = pgTable(
 	(table) => [primaryKey({ columns: [table.hour, table.model, table.replica] })],
 );
 
-/** Up to where `usage_hour` contains `usage_event`; one row. */
+/** Position in `usage_event` up to which `usage_hour` is complete; one row. */
 export const usageCursor = pgTable("usage_cursor", {
 	id: smallint().primaryKey(),
-	/** At the last call of `usage_fold` all transactions with lower numbers had ended; null before the first call. */
+	/** At the last call of `usage_fold` every transaction with a lower number had ended; null before the first call. */
 	horizon: bigint({ mode: "number" }),
-	/** At the last call of `usage_fold` no transaction had this number yet. */
+	/** At the last call of `usage_fold` no transaction had this or a higher number yet. */
 	newest: bigint({ mode: "number" }),
 	/**
-	 * Time up to which the sums are complete: that of the last call of `usage_fold`, or a minute after the start of the
-	 * oldest transaction that ran then.
+	 * Time up to which the sums are complete: the last call of `usage_fold`, or a minute after the start of the oldest
+	 * transaction then in progress.
 	 */
 	foldedAt: timestamp("folded_at", { withTimezone: true }),
 });

@@ -45,7 +45,7 @@ export interface UsagePoint extends UsageSums {
 export interface UsageSeries extends UsageRange {
 	/** Starts of all buckets; weeks start on Monday, all in UTC. */
 	readonly starts: readonly number[];
-	/** Groups, most expensive first. */
+	/** Groups, highest cost first. */
 	readonly groups: UsageGroupSums[];
 	readonly points: UsagePoint[];
 	readonly total: UsageSums;
@@ -55,7 +55,7 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 const BY_HOUR_MS_MAX = 31 * DAY_MS;
 const BY_DAY_MS_MAX = 400 * DAY_MS;
-/** Number of groups in the list; the sum of all others is the group `other`. */
+/** Most groups in the list; the group `other` is the sum of all others. */
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
@@ -69,8 +69,8 @@ export interface UsageRow extends UsageSums {
 }
 
 /**
- * An account's usage over time. Reads only the hourly sums, so its cost does not depend on the number of requests.
- * Extends the range to whole buckets (UTC). Fault invalid_request if it is too long.
+ * Returns an account's usage over time. Reads only the hourly sums, so its cost does not depend on the number of
+ * requests. Extends the range to whole buckets (UTC). Fault `invalid_request` if the range is too long.
  */
 export async function usageSeries(
 	statements: Statements,
@@ -99,7 +99,7 @@ export async function usageSeries(
 	return buildSeries(rows.map(toView<UsageRow>), { bucket, fromMs, toMs });
 }
 
-/** Widens a range to whole buckets. Fault invalid_request if it is empty or too long. */
+/** Extends a range to whole buckets. Fault `invalid_request` if it is empty or too long. */
 export function wholeBuckets<Range extends UsageRange>(range: Range): Range {
 	if (range.toMs <= range.fromMs)
 		throw new ConsoleError("invalid_request", "The date range is empty.", { param: "to" });
@@ -114,7 +114,7 @@ export function wholeBuckets<Range extends UsageRange>(range: Range): Range {
 function startOf(bucket: Bucket, atMs: number): number {
 	if (bucket === "month") return monthOf(atMs, 0);
 	const day = Math.floor(atMs / DAY_MS);
-	// 1 January 1970 was a Thursday.
+	// Weeks start on Monday, and day 0 (1 January 1970) was a Thursday: hence `+ 3`.
 	return bucket === "hour"
 		? Math.floor(atMs / HOUR_MS) * HOUR_MS
 		: (bucket === "week" ? day - ((day + 3) % 7) : day) * DAY_MS;
@@ -129,7 +129,7 @@ function monthOf(atMs: number, more: number): number {
 	return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
 }
 
-/** `range` has whole buckets. */
+/** Builds the series from rows of hourly sums. `range` must consist of whole buckets. */
 export function buildSeries(rows: readonly UsageRow[], range: UsageRange): UsageSeries {
 	const starts: number[] = [];
 	for (let at = range.fromMs; at < range.toMs; at = afterOf(range.bucket, at)) starts.push(at);
@@ -138,7 +138,7 @@ export function buildSeries(rows: readonly UsageRow[], range: UsageRange): Usage
 	);
 	const dearest = all.sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
 	const hasRest = dearest.length > GROUPS_MAX;
-	// A model that is itself named `other` is added to that group.
+	// A model with the id `other` is added to the group `other`.
 	const groups = dearest.filter(({ id }) => !hasRest || id !== OTHER).slice(0, GROUPS_MAX);
 	const shown = new Set(groups.map(({ id }) => id));
 	const idOf = ({ groupId }: UsageRow) => (shown.has(groupId) ? groupId : OTHER);

@@ -74,7 +74,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id));
 }
 
-/** Default: the last week by day. */
+/** Parses a range; the default is the last week by day. */
 export function parseRange(query: { from?: number; to?: number; bucket?: Bucket }, nowMs: number): UsageRange {
 	const { bucket = "day", to: toMs = nowMs } = query;
 	return { bucket, toMs, fromMs: query.from ?? toMs - RANGE_MS_DEFAULT };

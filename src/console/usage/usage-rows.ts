@@ -28,8 +28,8 @@ const DAYS_OF_ALL_MAX = 31;
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * Reads only the hourly sums, in the order account, day, key, model: usage during the read moves no rows between pages.
- * Fault invalid_request if the range is empty or too long.
+ * Reads only the hourly sums, in the order account, day, key, model: usage that arrives between two pages moves no row
+ * to another page. Fault `invalid_request` if the range is empty or too long.
  */
 export async function usageRows(
 	statements: Statements,
@@ -79,7 +79,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string"))
 			return place as [string, string, string, string];
 	} catch {
-		// Falls through to the refusal below.
+		// An undecodable cursor gets the fault below.
 	}
 	throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
 		param: "after",

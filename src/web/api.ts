@@ -4,19 +4,19 @@ import { client, unwrap } from "./client.ts";
 import { omitUndefined, queryText, sendRequest } from "./http.ts";
 import type { NoticeChanges } from "./notice-changes.ts";
 
-/** The console's interface. Functions that concern an account take its id first. */
+/** Calls of the console's API. Functions about an account take the account's id first. */
 
 const BASE = "/api/console";
 const part = encodeURIComponent;
 type After = string | null;
 
-/** Settings of a key or project; null removes one. */
+/** Settings of a key or project in a request; null removes a setting. */
 export type KeySettingsInput = Omit<Parameters<typeof client.keys.post>[0], "token">;
 
 type Filter<Asked extends { query?: object } | undefined> = Nullable<NonNullable<NonNullable<Asked>["query"]>>;
 type Nullable<T> = { readonly [K in Exclude<keyof T, "account" | "after" | "limit">]?: T[K] | null | undefined };
 
-/** Refused requests used nothing, so only the log has them. */
+/** Filter of the request log. Only the log has refused requests, because they caused no usage. */
 export type LogFilter = Filter<Parameters<typeof client.requests.get>[0]>;
 export type UsageFilter = Filter<Parameters<typeof client.usage.get>[0]>;
 
@@ -26,7 +26,7 @@ const of = <More extends object = object>(account: string, more: More = {} as Mo
 	query: { account, ...omitUndefined(more) },
 });
 
-/** Reads all pages of members, in the order in which they joined. */
+/** Loads all pages of the list of members, in the order in which they joined. */
 async function allMembers(account: string) {
 	const pageBehind = (after: After) => unwrap(client.members.get(of(account, { after })));
 	const { invitations, ...first } = await pageBehind(null);

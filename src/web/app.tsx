@@ -24,7 +24,7 @@ interface Params {
 	readonly section: string;
 }
 
-/** Wraps a page whose code is loaded on demand, so that the first visit does not load it. */
+/** Wraps a page whose code is loaded when the page opens, so that the first visit loads less. */
 const onDemand = (load: () => Promise<{ default: ComponentType<Params> }>) => lazy(load, <PageWaiting />);
 
 const DocsPage = onDemand(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")));
@@ -78,7 +78,7 @@ interface Found {
 	readonly page: ReactNode;
 }
 
-/** Loads the code of the current page, while the viewer is still being read. */
+/** Loads the current page's code in parallel with the request for the viewer. */
 export function preloadPage(): void {
 	ROUTES.find(([pattern]) => matchPath(pattern, location.pathname))?.[2].preload?.();
 }
@@ -131,7 +131,7 @@ function CurrentPage() {
 	);
 }
 
-/** Chooses the page, or one that explains a missing right. The server enforces rights itself. */
+/** Chooses the page for a route, or a page that says which right is missing. The server enforces rights itself. */
 function pageFor(found: Found | undefined, account: AccountView | null, operator: boolean): ReactNode {
 	if (!found || (found.access === "operator" && !operator)) return <NotFoundPage />;
 	const { access, right, page } = found;
@@ -141,7 +141,7 @@ function pageFor(found: Found | undefined, account: AccountView | null, operator
 	return page;
 }
 
-/** The key makes each object's page start with fresh state. */
+/** The React key is the object's id, so that each object's page starts with fresh state. */
 function findRoute(path: string): Found | undefined {
 	for (const [pattern, access, Page, right] of ROUTES) {
 		const params = matchPath(pattern, path);

@@ -11,7 +11,7 @@ const post = <T>(path: string, body: unknown) => requestJson<T>(`/api/auth${path
 export const authApi = {
 	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>
 		post<object>("/sign-up/email", person),
-	/** `chosen` replaces name and password of the sign-up, if another browser opens the link. */
+	/** `chosen` replaces the name and password of the sign-up when a different browser opens the mailed link. */
 	verifyEmail: (token: string, chosen?: { name: string; newPassword: string }) =>
 		post<{ signedIn: boolean }>("/verify-email", { token, ...chosen }),
 	signIn: (email: string, password: string, rememberMe: boolean) =>

@@ -1,6 +1,6 @@
 import type { ShownBrand } from "../console/views.ts";
 
-/** Tollgate's own brand, for pages without a brand in their document. */
+/** Tollgate's brand, for documents without an operator's brand. */
 const OURS: ShownBrand = {
 	name: "Tollgate",
 	logoUrl: null,
@@ -13,7 +13,7 @@ const OURS: ShownBrand = {
 	imprint: null,
 };
 
-/** Name and colour of the service. They are in the document, so that pages know them before the first paint. */
+/** The service's name and colour. They are in the HTML document, so that pages have them before the first paint. */
 export const brand: ShownBrand = { ...OURS, ...inDocument() };
 
 function inDocument(): Partial<ShownBrand> {

@@ -1,7 +1,7 @@
 /**
- * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. Runs as a process of its own, so that it
- * does not block a service started from source. Converts the docs' Markdown to elements, so that browsers load no
- * parser.
+ * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. A separate process, because bundling would
+ * block a service that runs from source. Converts the docs' Markdown to elements here, so that browsers need no
+ * Markdown parser.
  */
 import { join } from "node:path";
 import type { BunPlugin } from "bun";

@@ -1,2 +1,2 @@
-/** Global variable in which a language's script puts its texts. */
+/** Global variable in which the script of a language stores its texts. */
 export const TEXTS_GLOBAL = "tollgateTexts";

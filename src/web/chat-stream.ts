@@ -10,7 +10,7 @@ export interface ChatUsage {
 	readonly costNanoUsd: NanoUsd | null;
 }
 
-/** A tool call. `input` is its JSON as the model wrote it. */
+/** A tool call. `input` is the arguments as the model wrote them, perhaps invalid JSON. */
 export interface ToolCall {
 	readonly id: string;
 	readonly name: string;
@@ -22,11 +22,11 @@ export interface ChatEnd {
 	readonly usage: ChatUsage | undefined;
 	readonly toolCalls: readonly ToolCall[];
 	readonly finishReason: string | null;
-	/** Message of the error event that ended the stream; undefined if none did. */
+	/** Message of the error event that ended the stream; undefined for a stream without one. */
 	readonly error: string | undefined;
 }
 
-/** The error does not say that nothing was sent: browsers report failed and broken connections alike. */
+/** Browsers report failed and broken connections alike, so this error cannot say that nothing was sent. */
 const unanswered = () =>
 	new ApiError(
 		t(
@@ -34,10 +34,10 @@ const unanswered = () =>
 		),
 		{ status: 0, code: "unanswered" },
 	);
-/** Longest event that is parsed. A longer one is no chat chunk, so the answer counts as cut off. */
+/** Longest event that is parsed. No chat chunk is longer, so the stream then counts as interrupted. */
 const EVENT_CHARS_MAX = 4_000_000;
 
-/** Streams a chat completion. Throws ApiError for a refusal; ends without an error when `signal` aborts. */
+/** Streams a chat completion. Throws ApiError for an error status; returns normally when `signal` aborts. */
 export async function streamChat(
 	address: string,
 	body: Record<string, unknown>,
@@ -75,7 +75,7 @@ export async function streamChat(
 	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
 }
 
-/** Collects fragments of tool calls: the first has id and name, later ones add arguments. */
+/** Joins the fragments of tool calls: the first fragment has id and name, later ones append arguments. */
 function addPiece(calls: Map<number, ToolCall>, piece: ToolPiece): void {
 	const index = piece.index ?? 0;
 	const before = calls.get(index);
@@ -95,7 +95,7 @@ interface Event {
 	readonly usage?: Partial<{ prompt_tokens: number; completion_tokens: number; cost: JsonUsd }> | null;
 }
 
-/** The data of each event, without comments. */
+/** Yields the data of each server-sent event; comments are skipped. */
 async function* events(response: Response): AsyncGenerator<string> {
 	const reader = response.body
 		?.pipeThrough(new TextDecoderStream())

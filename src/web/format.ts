@@ -1,6 +1,6 @@
 import { language, locale, t } from "./texts.tsx";
 
-/** English numbers have the form of the USA in every region, as amounts have. */
+/** English numbers use US separators in every region, as the amounts in dollars do. */
 const NUMBERS = language === "en" ? "en-US" : locale;
 const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat(NUMBERS, { notation: "compact", maximumFractionDigits: 1 });
@@ -15,7 +15,7 @@ export const formatPercent = (share: number): string => percent.format(share);
 const fixed = new Map(([1, 2] as const).map((digits) => [digits, decimals(digits)]));
 const formatFixed = (value: number, digits: 1 | 2): string => (fixed.get(digits) ?? whole).format(value);
 
-/** A tick of an axis whose ticks are `step` apart: all have the same form. */
+/** Formats a tick of an axis. All ticks, which are `step` apart, get the same number of decimals. */
 export const formatTick = (value: number, step: number): string =>
 	step < 1 ? decimals(-Math.floor(Math.log10(step))).format(value) : (step < 1000 ? whole : compact).format(value);
 
@@ -23,13 +23,13 @@ function decimals(digits: number): Intl.NumberFormat {
 	return new Intl.NumberFormat(NUMBERS, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** Separators for number fields, as they appear in the formats here. */
+/** Decimal and group separators for number fields, equal to those of the formats in this file. */
 export const SEPARATORS =
 	language === "de"
 		? { thousandSeparator: ".", decimalSeparator: "," }
 		: { thousandSeparator: ",", decimalSeparator: "." };
 
-/** `84 ms`, `2.31 s`, `3 min 20 s`, `4 h 5 min`, `12 d`. */
+/** Formats a duration: `84 ms`, `2.31 s`, `3 min 20 s`, `4 h 5 min`, `12 d`. */
 export function formatDuration(ms: number | null): string {
 	if (ms === null) return "–";
 	if (ms < 1000) return `${ms < 10 && !Number.isInteger(ms) ? formatFixed(ms, 1) : Math.round(ms)} ms`;
@@ -40,7 +40,7 @@ export function formatDuration(ms: number | null): string {
 	return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** `0 ms`, `500 ms`; `0 s`, `2 s` with ticks a second or more apart. */
+/** Formats a tick: in seconds (`0 s`, `2 s`) if ticks are at least one second apart, else in ms (`0 ms`, `500 ms`). */
 export const formatDurationTick = (ms: number, stepMs: number): string =>
 	stepMs < 1000 ? `${whole.format(ms)} ms` : `${whole.format(ms / 1000)} s`;
 
@@ -79,7 +79,7 @@ export const formatDate = (atMs: number): string => date.format(atMs);
 export const formatUtc = (atMs: number): string =>
 	`${new Date(atMs).toISOString().replace("T", " ").replace("Z", "")} UTC`;
 
-/** `3 min ago`, `in 2 d`; "just now" within ten seconds. */
+/** Formats a time relative to now: `3 min ago`, `in 2 d`; "just now" within ten seconds. */
 export function formatAgo(atMs: number, nowMs: number): string {
 	const distance = nowMs - atMs;
 	const size = Math.abs(distance);

@@ -1,5 +1,5 @@
 import { pages } from "../base/de.json";
 import { TEXTS_GLOBAL } from "./catalogue.ts";
 
-/** A script of its own, which only German documents load, before the pages. */
+/** Separate script with the German texts. Only German documents load it, before the bundle. */
 Object.assign(globalThis, { [TEXTS_GLOBAL]: pages });

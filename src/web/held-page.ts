@@ -1,11 +1,11 @@
 import { useEffect } from "react";
 
-/** Number of components that block leaving the page, because they show a secret that cannot be shown again. */
+/** Number of components that block leaving the page because they show a secret, which is shown only once. */
 
 let holders = 0;
 const waiting: (() => void)[] = [];
 
-/** Calls `leave` once no component blocks leaving. */
+/** Calls `leave` now, or once no component blocks leaving. */
 export function whenNotHeld(leave: () => void): void {
 	if (holders === 0) leave();
 	else if (!waiting.includes(leave)) waiting.push(leave);
@@ -18,7 +18,7 @@ export function useHeldPage(held: boolean): void {
 	useEffect(() => {
 		if (!held) return;
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-		// Going back removes the extra history entry, so it is pushed again.
+		// The back button removes the additional history entry, so this adds it again.
 		const stay = () => {
 			if (history.state !== HELD) history.pushState(HELD, "", location.href);
 		};
@@ -30,7 +30,7 @@ export function useHeldPage(held: boolean): void {
 			removeEventListener("beforeunload", ask);
 			removeEventListener("popstate", stay);
 			holders -= 1;
-			// Later in this turn, because another component may begin to block.
+			// Runs after the current effects, because another component may start to block leaving.
 			queueMicrotask(() => {
 				if (holders === 0) for (const leave of waiting.splice(0)) leave();
 			});

@@ -1,8 +1,8 @@
 import { t } from "./texts.tsx";
 
-/** HTTP client of the pages: JSON over same-origin `fetch`; failures are `ApiError`s. */
+/** The pages' HTTP client: JSON over same-origin `fetch`. All failures are `ApiError`s. */
 
-/** A refused request, or an unreachable server (`status` 0). */
+/** An error response, or an unreachable server (`status` 0). */
 export class ApiError extends Error {
 	override readonly name = "ApiError" as const;
 	readonly status: number;
@@ -37,7 +37,7 @@ export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
 	return response.json() as Promise<T>;
 }
 
-/** Sends a request. The JSON content type proves that no foreign form sent it. ApiError `lost` without a response. */
+/** Sends a request. A form of another site cannot set this content type. Without a response throws `lost()`. */
 export async function sendRequest(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const response = await fetch(url, { headers, ...init }).catch((error) => {
@@ -47,7 +47,7 @@ export async function sendRequest(url: string, init: RequestInit, lost = unreach
 	throw parseApiError(response, await response.json().catch(() => undefined));
 }
 
-/** Reads the error in the console's format (`{error: {…}}`) or the sign-in library's (`{message, code}`). */
+/** Parses an error in the console's format (`{error: {…}}`) or the sign-in library's (`{message, code}`). */
 export function parseApiError(response: Response, body: unknown): ApiError {
 	const outer = record(body);
 	const shown: Record<string, unknown> = { ...outer, ...record(outer.error) };

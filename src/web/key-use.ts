@@ -2,9 +2,9 @@ import type { KeyView } from "./views.ts";
 
 type Used = Pick<KeyView, "state" | "readsOnly" | "projectState">;
 
-/** True if the key's project is archived: all its requests are refused, whatever the key's state. */
+/** True if the key's project is archived: then all requests of the key are refused, even if the key is active. */
 export const isProjectArchived = ({ state, projectState }: Pick<Used, "state" | "projectState">): boolean =>
 	state === "active" && projectState === "archived";
 
-/** True if the key can call models. */
+/** True if requests with this key are accepted. */
 export const canSend = (key: Used): boolean => key.state === "active" && !isProjectArchived(key) && !key.readsOnly;

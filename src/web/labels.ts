@@ -2,7 +2,7 @@ import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts"
 import { isolatedText, t } from "./texts.tsx";
 import type { LedgerEntry, RequestRow, TopUpView } from "./views.ts";
 
-/** Words for the interface's codes, equal on all pages. */
+/** Labels for codes of the API, equal on all pages. */
 
 export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
 	transfer: t("Bank transfer"),
@@ -27,14 +27,14 @@ export const REQUEST_STATUSES: Readonly<Record<RequestRow["statusClass"], string
 };
 
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
-/** Text of a right, to follow "may …". */
+/** Text of a right that follows "may …". */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);
 
-/** When the low-credit mail is sent, and to whom. The threshold applies to the balance, with held credit. */
+/** Explains when the low-credit mail is sent. The threshold applies to the balance, which includes held credit. */
 export const mailedBelow = (threshold: string): string =>
 	t("Owners, admins and billing members get a mail when the balance falls below {threshold}.", { threshold });
 
-/** Name of a key with its last four characters, since names need not be unique. */
+/** Name of a key with its last four characters, because names need not be unique. */
 export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
 	`${isolatedText(name)} …${lastFour}`;
 
@@ -71,7 +71,7 @@ const STATES: Readonly<Record<string, string>> = {
 	delivered: t("Delivered"),
 };
 
-/** Word for a state. An unknown state is shown as its code. */
+/** Label of a state. A state that this version does not know is shown as its code. */
 export const stateText = (code: string): string =>
 	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
 

@@ -1,7 +1,7 @@
 import { ENGLISH, isLanguage, LANGUAGE_COOKIE, LANGUAGES, type Language } from "../base/language.ts";
 import { language } from "./texts.tsx";
 
-/** Languages of the pages, and the choice that this browser keeps. A change reloads the page. */
+/** Language of the pages. A cookie of this browser stores the choice, and a change reloads the page. */
 
 const KEPT_S = 365 * 86_400;
 
@@ -9,7 +9,7 @@ export const CHOICES = Object.entries(LANGUAGES).flatMap(([code, name]) => (isLa
 
 const isKept = (wanted: Language): boolean => document.cookie.split("; ").includes(`${LANGUAGE_COOKIE}=${wanted}`);
 
-/** Without cookies the browser's language preference stays in effect. */
+/** Stores the choice and reloads. If the browser refuses cookies, its language preference stays in effect. */
 export function chooseLanguage(wanted: Language): void {
 	const secure = location.protocol === "https:" ? "; Secure" : "";
 	// biome-ignore lint/suspicious/noDocumentCookie: the store for cookies is not there where the page came over plain HTTP
@@ -18,11 +18,11 @@ export function chooseLanguage(wanted: Language): void {
 }
 
 /**
- * Applies the person's stored language; reloads if it differs. Without one, stores the current language, so that mails
- * use it too.
+ * Applies the person's stored language, with a reload if it differs. If none is stored, stores the current language, so
+ * that mails use it too.
  */
 export async function followLanguage(chosen: Language | null, save: (language: Language) => Promise<unknown>) {
-	// Avoids an endless reload if the server sends another language in spite of the choice.
+	// Prevents an endless reload if the server sends another language despite the cookie.
 	if (chosen === language || (chosen !== null && isKept(chosen))) return;
 	if (chosen !== null) chooseLanguage(chosen);
 	else if (language !== ENGLISH) await save(language).catch(() => undefined);

@@ -3,7 +3,7 @@ import { ApiError } from "./http.ts";
 import { Problem } from "./parts/problem.tsx";
 import { t } from "./texts.tsx";
 
-/** A component whose code is loaded when it is first shown, or by `preload`. */
+/** A component whose code is loaded when the component is first shown, or earlier by `preload`. */
 export type Lazy<Props extends object> = ((props: Props) => ReactNode) & { preload(): void };
 
 const NOT_LOADED = t(
@@ -16,8 +16,8 @@ interface Code<Props extends object> {
 }
 
 /**
- * Replaces `React.lazy`, whose `Suspense` withholds loaded content until 300 ms after the placeholder appeared. A
- * failed load shows a button that reloads the page.
+ * Replaces `React.lazy`: its `Suspense` hides loaded content until 300 ms after the placeholder appeared. After a
+ * failed load a button reloads the page.
  */
 export function lazy<Props extends object>(
 	load: () => Promise<{ default: ComponentType<Props> }>,

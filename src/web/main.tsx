@@ -5,7 +5,7 @@ import type { Accents } from "../console/views.ts";
 import { App, preloadPage } from "./app.tsx";
 import { brand } from "./brand.ts";
 
-/** Colours: one accent, greys, and one each for success, warning and failure. */
+/** The pages' colours: one accent, greys, and one colour each for success, warning and failure. */
 
 const OURS: MantineColorsTuple = [
 	"#eaf3f6",
@@ -37,7 +37,7 @@ const dark: MantineColorsTuple = [
 	"#101214",
 ];
 
-/** Red with enough contrast under white text and as text on its own light background. */
+/** Red that has enough contrast under white text, and as text on its lightest shade. */
 const red: MantineColorsTuple = [
 	"#fdecea",
 	"#fbd5d2",
@@ -66,7 +66,7 @@ const theme = createTheme({
 	components: { Modal: { styles: { title: { fontWeight: 600 } } } },
 });
 
-/** Replaces Mantine's colours of dimmed text and placeholders, whose contrast is below 4.5 to 1. */
+/** Replaces Mantine's colours of dimmed text and placeholders: their contrast is below 4.5 to 1. */
 const cssVariables: CSSVariablesResolver = () => ({
 	variables: {},
 	light: {
@@ -91,7 +91,7 @@ const cssVariables: CSSVariablesResolver = () => ({
 	},
 });
 
-/** The operator's colour, for all style sheets that use the accent. */
+/** Sets the operator's brand colour as the accent of all style sheets. */
 function accentVariables(accents: Accents | undefined): Record<string, string> {
 	if (accents === undefined) return {};
 	const { fill, text, soft } = accents;
@@ -110,7 +110,7 @@ function accentVariables(accents: Accents | undefined): Record<string, string> {
 
 const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
 
-/** The document's nonce for style elements. Also global, for the library that locks scrolling. */
+/** The document's nonce for style elements. The library that locks scrolling reads it from a global variable. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 

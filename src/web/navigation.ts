@@ -6,9 +6,9 @@ export interface Destination {
 	readonly to: string;
 	readonly label: string;
 	readonly icon: IconName;
-	/** True for a page outside the console, which needs a full page load. */
+	/** True for a page outside the console's router, which the browser loads as a new document. */
 	readonly apart?: true;
-	/** Key of the shortcut: `g`, then this key. */
+	/** Second key of the keyboard shortcut; the first is `g`. */
 	readonly key: string;
 	readonly right?: Right;
 }
@@ -39,12 +39,12 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 	{ to: "/operator/management-keys", label: t("Management keys"), icon: "keys", key: "8" },
 ];
 
-/** Entries for a role; all of them for a viewer without an account. */
+/** Navigation entries for a role; undefined, a viewer without an account: all entries. */
 export function destinationsFor(role: Role | undefined): readonly Destination[] {
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || can(role, right));
 }
 
-/** Page to open after signing in: `next`, or the viewer's first page for `/`. */
+/** Page to open after signing in: `next`; for `/` the viewer's first page. */
 export function pageAfterSignIn(next: string, { user }: { user: { operator: boolean } }): string {
 	return next !== "/" ? next : user.operator ? "/operator" : "/overview";
 }

@@ -7,10 +7,10 @@ export interface NoticeForm {
 	readonly events: readonly AlertType[];
 }
 
-/** Absent fields stay unchanged. */
+/** Changed settings of notices; absent fields keep their value. */
 export type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;
 
-/** Only the changed fields, so that another tab's changes of other fields stay. */
+/** Returns only changed fields, so that changes of other fields in another tab are kept. */
 export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
 	const { mail, webhookUrl, events } = wanted;
 	const added = events.filter((type) => !before.events.includes(type));

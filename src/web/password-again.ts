@@ -1,20 +1,20 @@
 import { ApiError } from "./http.ts";
 
-/** Repeats an action after the user has entered the password again. One dialog serves all pages. */
+/** Repeats an action after the user has entered the password again. All pages share one dialog. */
 
 type Ask = () => Promise<boolean>;
 let ask: Ask | undefined;
-/** Result of the open dialog. */
+/** Pending result of the open dialog; undefined while it is closed. */
 let asked: Promise<boolean> | undefined;
 
-/** Registers the function that opens the dialog; it resolves with true if the password was entered. */
+/** Registers the function that opens the dialog. Its promise resolves to true if the password was entered. */
 export function onPasswordAsked(open: Ask | undefined): void {
 	ask = open;
-	// A dialog that was removed from the page never resolves its promise, so nothing may wait for it.
+	// The promise of a dialog that was removed from the page never resolves, so no action may await it.
 	asked = undefined;
 }
 
-/** Runs `act`, and again if the server required the password and the user entered it. */
+/** Runs `act`; runs it again if the server required the password and the user entered it. */
 export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	try {
 		return await act();
@@ -25,7 +25,7 @@ export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	}
 }
 
-/** Actions that are refused while the dialog is open share its result: only one dialog opens. */
+/** Opens the dialog, or awaits the open one: several refused actions share one dialog. */
 function askOnce(open: Ask): Promise<boolean> {
 	asked ??= open().finally(() => {
 		asked = undefined;

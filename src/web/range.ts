@@ -1,7 +1,7 @@
 import type { UsageFilter } from "./api.ts";
 import { t } from "./texts.tsx";
 
-/** Date ranges in the address: `range=7d`, or `from` and `to` in milliseconds. */
+/** Date ranges in the URL: `range=7d`, or `from` and `to` in milliseconds. */
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -39,7 +39,7 @@ function rangeOf(query: URLSearchParams, nowMs: number, usual: string): DateRang
 	const chosen = BUCKETS.find(({ value }) => value === query.get("bucket"))?.value;
 	const withBucket = (fromMs: number, toMs: number) => {
 		const isShort = toMs - fromMs <= 2 * DAY_MS;
-		// The server sums by hour for at most a month.
+		// The server accepts hourly buckets for at most a month.
 		const isLong = chosen === "hour" && toMs - fromMs > 31 * DAY_MS;
 		return { fromMs, toMs, bucket: (isLong ? undefined : chosen) ?? (isShort ? "hour" : "day") } as const;
 	};
@@ -50,20 +50,20 @@ function rangeOf(query: URLSearchParams, nowMs: number, usual: string): DateRang
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
 	const lengthMs = LENGTHS_MS[range] ?? 7 * DAY_MS;
-	// Ranges start at a whole hour or day and include the present one, because usage is summed by them.
+	// Relative ranges begin at a whole hour or day, because usage is summed per hour and day.
 	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
 	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
 	return withBucket(thisOne - lengthMs + bucketMs, nowMs);
 }
 
-/** The range given in the address by `from` and `to`; undefined if either is missing. */
+/** Returns the range of the URL parameters `from` and `to`; undefined if either is missing. */
 export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "toMs"> | undefined {
 	const from = numberOf(query.get("from"));
 	const to = numberOf(query.get("to"));
 	return from !== null && to !== null && from < to ? { fromMs: from, toMs: to } : undefined;
 }
 
-/** `usual` is the range without one in the address. */
+/** Reads the filter from the URL. `usual` is the range for a URL without one. */
 export function readUsageFilter(query: URLSearchParams, nowMs: number, usual = "7d"): Omit<UsageFilter, "group"> {
 	const { fromMs, toMs, bucket } = rangeOf(query, nowMs, usual);
 	return {

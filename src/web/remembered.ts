@@ -1,4 +1,4 @@
-/** A choice that this browser keeps; without storage until the next reload. */
+/** A choice that this browser stores; lost on a reload if the browser has no storage. */
 export const createRemembered = (name: string) => ({
 	read() {
 		try {
@@ -11,7 +11,7 @@ export const createRemembered = (name: string) => ({
 		try {
 			localStorage.setItem(name, value);
 		} catch {
-			// Without storage the choice still applies to this page.
+			// Without storage the choice still applies to the current page.
 		}
 	},
 });

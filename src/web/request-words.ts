@@ -1,7 +1,7 @@
 import { t } from "./texts.tsx";
 import type { RequestDetail } from "./views.ts";
 
-/** How a request ended. A record has an ending and a status, and a status may have several causes. */
+/** Texts about the end of a request. A record has an ending and a status; a status alone may have several causes. */
 
 const HOW_ENDED: Readonly<Record<string, string>> = {
 	finished: t("Completed"),
@@ -16,7 +16,7 @@ const HOW_ENDED: Readonly<Record<string, string>> = {
 const REASONS: Readonly<Record<number, string>> = {
 	499: t("The client closed the connection."),
 	502: t("The model server failed."),
-	// The model has no connected server, or all are busy, or the gateway is.
+	// No server is connected, all servers are busy, or the gateway is busy.
 	503: t("No server for this model was available."),
 	504: t("The model server did not respond in time."),
 };
@@ -26,7 +26,7 @@ export function endingText({ ending, status }: Pick<RequestDetail, "ending" | "s
 	return HOW_ENDED[ending] ?? ending.replaceAll("_", " ");
 }
 
-/** Why a request failed, if known. The ending decides: a restart has the same status as a model without servers. */
+/** Why a request failed, if known. A service restart also has the status 503, so the ending is checked first. */
 export function failureReason({ ending, status }: Pick<RequestDetail, "ending" | "status">): string | undefined {
 	return ending === "shutdown" ? undefined : REASONS[status];
 }

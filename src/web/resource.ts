@@ -3,17 +3,17 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, pageFault } from "./http.ts";
 import { withPasswordAgain } from "./password-again.ts";
 
-/** Cached reads: a page shown before shows its last data at once while it refreshes. */
+/** Cached reads: a page that was shown before shows its last data at once while it refreshes. */
 
-/** Cache of this tab, emptied when the viewer changes. */
+/** Cache of this tab. It is emptied when the viewer changes. */
 const memory = new QueryClient({
 	defaultOptions: {
 		queries: {
-			// Time for which data of closed pages is kept.
+			// Time in ms for which data of closed pages stays in the cache.
 			gcTime: 5 * 60_000,
-			// The page shows the error with a retry button instead.
+			// No automatic retry: the page shows the error with a retry button.
 			retry: false,
-			// Reads even if the browser reports no internet: the service may be in the local network.
+			// Reads even if the browser reports no internet, because the service may be in the local network.
 			networkMode: "always",
 			refetchOnWindowFocus: false,
 		},
@@ -21,7 +21,7 @@ const memory = new QueryClient({
 });
 
 export const resources = {
-	/** Changes cached data, for example by the live feed. */
+	/** Changes cached data, for example with data of the live feed. */
 	set(key: string, change: (before: unknown) => unknown): void {
 		memory.setQueryData([key], (before: unknown) => (before === undefined ? undefined : change(before)));
 	},
@@ -31,15 +31,15 @@ export const resources = {
 export interface Resource<T> {
 	readonly data: T | undefined;
 	readonly error: ApiError | undefined;
-	/** True also while shown data is refreshed. */
+	/** True while data is loaded or refreshed. */
 	readonly loading: boolean;
 	reload(): Promise<void>;
 }
 
-/** Milliseconds from the last response to the next poll; false: no poll. */
+/** Returns the milliseconds from a response to the next poll; false: no polling. */
 type Poll<T> = (data: T | undefined) => number | false;
 
-/** Reads `key` through the cache (null: nothing): on mount, for a new key, and by `poll` while the page is visible. */
+/** Reads through the cache when mounted, when `key` changes, and as `poll` says. A `key` of null reads nothing. */
 export function useResource<T>(
 	key: string | null,
 	fetcher: () => Promise<T>,
@@ -59,7 +59,7 @@ export function useResource<T>(
 	);
 	const reload = useCallback(async () => {
 		if (key === null) return;
-		// A running read may return data from before the change.
+		// Cancels a read in progress, which may return data from before the change.
 		await memory.cancelQueries({ queryKey: [key], exact: true });
 		await refetch();
 	}, [key, refetch]);
@@ -73,7 +73,7 @@ export interface Action<A extends unknown[], T> {
 	clear(): void;
 }
 
-/** Runs one action at a time: a second click during it does nothing. Keeps the error for display. */
+/** Runs one action at a time: a second click while it runs has no effect. Keeps the last error for display. */
 export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T>): Action<A, T> {
 	const [state, setState] = useState<{ busy: boolean; error: ApiError | undefined }>({ busy: false, error: undefined });
 	const busy = useRef(false);
@@ -105,7 +105,7 @@ interface ListPage<T> {
 	readonly next: string | null;
 }
 
-/** The list from all loaded pages; `more` loads the next one. */
+/** Returns the list of all loaded pages; `more` loads the next page. */
 export function useList<T>(
 	key: string,
 	fetchPage: (after: string | null) => Promise<ListPage<T>>,
@@ -124,11 +124,11 @@ export function useList<T>(
 	return { items, next, more, error: first.error, loading: first.loading, reload: first.reload };
 }
 
-/** Browsers reconnect a broken event stream themselves, but not after an error status such as 502. */
+/** Browsers reconnect after a broken event stream, but not after an error status such as 502: this code does. */
 const FEED_AGAIN_MS = 5_000;
 
 /**
- * Subscribes to server-sent events while the page is visible. Browsers limit connections per host, and hidden tabs
+ * Subscribes to server-sent events while the page is visible: browsers limit connections per host, and hidden tabs
  * would use them up.
  */
 export function useLive<T>(topic: "overview" | "operator", address: string, onData: (data: T) => void): boolean {
@@ -169,7 +169,7 @@ export function useLive<T>(topic: "overview" | "operator", address: string, onDa
 	return connected;
 }
 
-/** The time, updated every `everyMs`, for relative times. */
+/** Returns the current time, updated every `everyMs` ms, for relative times. */
 export function useNow(everyMs = 30_000): number {
 	const [now, setNow] = useState(() => Date.now());
 	useEffect(() => {

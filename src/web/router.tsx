@@ -3,14 +3,14 @@ import { parse } from "regexparam";
 import { matchRoute, Router, Link as RouterLink } from "wouter";
 import { navigate as go, usePathname, useSearch } from "wouter/use-browser-location";
 
-/** Router: path, query and links without page loads. */
+/** The pages' router: path, query, and links that load no new document. */
 
 export interface PageLocation {
 	readonly path: string;
 	readonly query: URLSearchParams;
 }
 
-/** Context around all pages, for `navigate`. */
+/** Context that re-renders the pages after `navigate`. */
 export function Routing({ children }: { children: ReactNode }) {
 	return <Router aroundNav={(_, to, options) => navigate(to, options)}>{children}</Router>;
 }
@@ -18,7 +18,7 @@ export function Routing({ children }: { children: ReactNode }) {
 export function navigate(to: string, options: { replace?: boolean } = {}): void {
 	const before = location.pathname;
 	go(to, { replace: options.replace === true });
-	// A change of the query alone keeps the scroll position.
+	// If only the query changes, the scroll position stays.
 	if (location.pathname !== before) scrollTo(0, 0);
 }
 
@@ -28,7 +28,7 @@ export function useRoute(): PageLocation {
 	return useMemo(() => ({ path, query: new URLSearchParams(search) }), [path, search]);
 }
 
-/** The query as an object, with a setter; null or "" removes a value. */
+/** Returns the query and a setter, in which null or "" removes a parameter. */
 export function useQueryState(): [URLSearchParams, (changes: Record<string, string | null>) => void] {
 	const { query } = useRoute();
 	return [query, changeQuery];
@@ -43,7 +43,7 @@ function changeQuery(changes: Record<string, string | null>): void {
 	navigate(url.pathname + url.search, { replace: true });
 }
 
-/** Whether a creation dialog is open: by a button, or by `?create=1`, which works once, not on going back. */
+/** Tells whether a creation dialog is open. `?create=1` opens it once; the back button does not open it again. */
 export function useCreating(): [boolean, (open: boolean) => void] {
 	const isAsked = useRoute().query.get("create") === "1";
 	const [isOpen, setOpen] = useState(false);
@@ -60,7 +60,7 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 	children?: ReactNode;
 }
 
-/** A real anchor, for middle clicks, copied addresses and screen readers. */
+/** A real `<a>` element, so that middle clicks, copied addresses and screen readers work. */
 export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
@@ -68,8 +68,8 @@ export function Link({ to, ...rest }: LinkProps) {
 export const linkRenderer = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
 
 /**
- * Matches `/keys/:id`, or `/models/*` with slashes in the rest. Returns decoded parameters by name, the rest as `id`;
- * undefined without a match.
+ * Matches a path with `/keys/:id`, or `/models/*`, where `*` may contain slashes and becomes `id`. Returns the decoded
+ * parameters by name; undefined without a match.
  */
 export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
 	const [matches, found] = matchRoute(parse, pattern, path.replace(/(?<=.)\/+$/, ""));
@@ -79,9 +79,9 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 	);
 }
 
-/** Path within this site to open after signing in; `/`, the viewer's first page, if `next` is anything else. */
+/** Returns `next` if it is a path of this site, else `/`, which opens the viewer's first page. */
 export function safeNext(next: string | null): string {
-	// Rejects tabs and line breaks, which browsers ignore in addresses.
+	// Rejects tabs and line breaks, which browsers ignore: `/\t/host` would lead to another site.
 	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/";
 }
 

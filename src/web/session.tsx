@@ -15,9 +15,9 @@ import type { AccountView, Me, PublicConfig } from "./views.ts";
 export interface Session {
 	readonly config: PublicConfig;
 	readonly me: Me | undefined;
-	/** Reads the viewer again, after a sign-in or a changed profile. Throws ApiError, as the next two do. */
+	/** Loads the viewer again, after a sign-in or a changed profile. This and the next two functions throw ApiError. */
 	refresh(): Promise<void>;
-	/** Null: the viewer's first account. */
+	/** Selects an account; null: the viewer's first one. */
 	chooseAccount(id: string | null): Promise<void>;
 	signOut(): Promise<void>;
 }
@@ -26,7 +26,7 @@ type State = Pick<Session, "config" | "me">;
 
 const SessionContext = createContext<Session | undefined>(undefined);
 const ACCOUNT_KEY = "tollgate-account";
-/** Storage key of the viewer's id. Other tabs, which share the session, compare it. */
+/** Storage key of the viewer's id. Other tabs compare it, because all tabs share the session cookie. */
 const VIEWER_KEY = "tollgate-viewer";
 
 export function SessionProvider(props: {
@@ -35,7 +35,7 @@ export function SessionProvider(props: {
 	failed: (error: ApiError, retry: () => void) => ReactNode;
 }) {
 	const [state, setState] = useState<State>();
-	// The account selected in this tab, and its viewer; other tabs do not change it.
+	// Account and viewer of this tab; a selection in another tab does not change them.
 	const shown = useRef<{ account: string | undefined; person: string; viewing?: true | undefined }>({
 		account: undefined,
 		person: "",
@@ -46,7 +46,7 @@ export function SessionProvider(props: {
 		reads.current += 1;
 		const nth = reads.current;
 		const viewer = await readViewer(wanted);
-		// Only the latest read's result counts.
+		// A later read has started; only its result counts.
 		if (nth !== reads.current) return;
 		const { account, person } = shown.current;
 		const chosen = viewer.me?.account;
@@ -61,16 +61,16 @@ export function SessionProvider(props: {
 
 	useEffect(() => {
 		let isReading = false;
-		// If session or account are lost, reading fails again, so it is tried once.
+		// Loads the viewer once: if the session or account is lost, that read fails and would trigger another.
 		const readAgain = async () => {
 			if (isReading) return;
 			isReading = true;
-			// After a failure the pages show the errors of their own reads.
+			// A failure is ignored here, because the reads of the pages fail and show it too.
 			await refresh().catch(() => undefined);
 			isReading = false;
 		};
 		const leave = () => whenNotHeld(readAgain);
-		// Another tab signed in as another person, whose data must not appear under this person's name.
+		// Another person signed in in a different tab: their data must not appear under this person's name.
 		const compare = ({ key, newValue }: StorageEvent) => {
 			if (key === VIEWER_KEY && newValue !== shown.current.person) leave();
 		};
@@ -88,14 +88,14 @@ export function SessionProvider(props: {
 				...state,
 				refresh,
 				async chooseAccount(id) {
-					// An operator's view of an account is for this tab, until it is loaded again.
+					// An operator's view of an account is not stored: it applies to this tab until a reload.
 					await read(id);
 					if (!shown.current.viewing) storage.write(shown.current.account ?? "");
 				},
 				async signOut() {
 					await authApi.signOut();
 					storage.write("");
-					// A full page load, so that memory keeps nothing of this viewer.
+					// Loads a new document, so that no data of this viewer stays in memory.
 					location.assign("/sign-in");
 				},
 			},
@@ -113,14 +113,14 @@ export function useSession(): Session {
 	return session;
 }
 
-/** The selected account, for pages that need one. */
+/** Returns the selected account, for pages that need one. */
 export function useAccount(): AccountView {
 	const account = useSession().me?.account;
 	if (!account) throw new Error("a page was rendered without an account");
 	return account;
 }
 
-/** Returns a function that tells whether the viewer's role has a right; the server checks the same table. */
+/** Returns a function that tells whether the viewer's role has a right. The server uses the same table of rights. */
 export function useMay(): (right: Right) => boolean {
 	const role = useSession().me?.account?.role;
 	return useCallback((right) => role !== undefined && can(role, right), [role]);
@@ -139,12 +139,12 @@ async function readViewer(chosen: string | null): Promise<State> {
 	}
 }
 
-/** The account in the address (as of a statement's link), or the one selected last. */
+/** Returns the account in the URL, as links in statements have it, or the account selected last. */
 function chosenBefore(): string | null {
 	return new URLSearchParams(location.search).get("account") ?? storage.read();
 }
 
-/** Takes the first account if the selected one is no longer accessible. */
+/** Loads the viewer; with the first account if the selected one is no longer accessible. */
 async function readMe(chosen: string | null): Promise<Me> {
 	try {
 		return await api.me(chosen);

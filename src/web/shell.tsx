@@ -18,7 +18,7 @@ import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { rich, t } from "./texts.tsx";
 
-/** Frame of signed-in pages, with navigation in a sidebar; on narrow screens in a drawer. */
+/** Frame of signed-in pages: the navigation is a sidebar, or a drawer on narrow screens. */
 export function Shell({ children }: { children: ReactNode }) {
 	const { config } = useSession();
 	const [open, drawer] = useDisclosure(false);
@@ -67,7 +67,7 @@ export function Shell({ children }: { children: ReactNode }) {
 	);
 }
 
-/** Shown while an operator sees a customer's account. */
+/** Banner shown while an operator views a customer's account. */
 function ViewBanner() {
 	const { me, chooseAccount } = useSession();
 	const close = useAction(async (id: string) => {

@@ -10,12 +10,12 @@ import { Link, navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
-/** Longest time between `g` and the second key. A busy page receives both late. */
+/** Longest time between `g` and the second key. One second, because a busy page receives both keys late. */
 const CHORD_MS = 1_000;
 
 /**
- * Keyboard shortcuts: `/` focuses the search or opens the finder, `g` and a letter navigates, `?` lists them. Inactive
- * while the user types.
+ * Keyboard shortcuts: `/` focuses the search or opens the finder, `g` and a letter opens a page, `?` lists them.
+ * Inactive while the user types in a field.
  */
 export function Shortcuts() {
 	const { me } = useSession();
@@ -100,8 +100,8 @@ interface Found {
 }
 
 /**
- * Finds pages, keys, models and requests, on pages without a search. Opens without animation and takes the focus at
- * once, so that no keystroke is lost.
+ * Finder of pages, keys, models and requests, for pages without a search. It opens without animation and takes the
+ * focus at once, so that no keystroke is lost.
  */
 function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
 	return (

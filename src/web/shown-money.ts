@@ -5,7 +5,7 @@ import { language } from "./texts.tsx";
 export const { showUsd, showUsdExact, showUsdTick, showUsdWhole, showRatePerUnit, showRatePerMillion, showLineCost } =
 	createUsdFormat(language === "de" ? GERMAN_USD : ENGLISH_USD);
 
-/** Currencies without decimals of which Stripe still counts hundredths. */
+/** Currencies without decimals whose amounts Stripe nevertheless sends in hundredths. */
 const STRIPE_HUNDREDTHS = ["ISK", "UGX"];
 
 /** Formats an amount in Stripe's smallest unit of the currency: "12.50 EUR", "1250 JPY". */
@@ -16,7 +16,7 @@ export function showStripeAmount(units: number, currency: string | null): string
 }
 
 function placesOf(code: string): number {
-	// Unknown currencies get two decimals, as most have.
+	// Unknown currencies get two decimals, as most currencies have.
 	if (!/^[A-Z]{3}$/.test(code) || STRIPE_HUNDREDTHS.includes(code)) return 2;
 	return (
 		new Intl.NumberFormat("en", { style: "currency", currency: code }).resolvedOptions().maximumFractionDigits ?? 2

@@ -4,13 +4,13 @@ import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
 import { TEXTS_GLOBAL } from "./catalogue.ts";
 
 /**
- * Texts of pages. The English text is its key, `t("Create a key")`, and a missing translation does not compile. English
- * needs no catalogue; another language is a script loaded before the pages (`pages/pages.ts`). The language is fixed
- * until a reload, so texts may be used outside components. `{name}` is a value; `<link>…</link>` an element for `rich`.
- * Text after a bar tells apart two meanings and is not shown: `t("Open|state")`.
+ * Texts of pages. The English text is its key, `t("Create a key")`; a missing translation does not compile. English
+ * needs no catalogue. Another language is a script that loads before the pages (`pages/pages.ts`). The language is
+ * fixed until a reload, so texts may be used outside components. `{name}` is a value; `<link>…</link>` an element for
+ * `rich`. A suffix after a bar separates two meanings of a text and is not shown: `t("Open|state")`.
  */
 
-/** Forms of a counted text; both contain `{count}`. */
+/** Singular and plural of a text; both contain `{count}`. */
 interface Forms {
 	readonly one: string;
 	readonly other: string;
@@ -25,26 +25,26 @@ type Tags<T> = T extends `${string}</${infer Name}>${infer Rest}` ? Name | Tags<
 type Values<T, Value> = { readonly [Name in Names<T>]: Value };
 type Given<T> = [Names<T>] extends [never] ? [] : [values: Values<T, string | number>];
 
-/** Language of the document, which the server chose; English outside a browser. */
+/** Language of the document, which the server chose; English if there is no document. */
 export const language: Language = documentLanguage();
 
-/** Undefined for English, or if the language's script did not load: pages are then English. */
+/** Undefined for English, and if the language's script did not load: then texts are English. */
 const catalogue = (globalThis as Readonly<Record<string, unknown>>)[TEXTS_GLOBAL] as
 	| Readonly<Record<string, string | Forms>>
 	| undefined;
 
-/** Locale for dates: the reader's region if it has the page's language; it decides the order of day and month. */
+/** Locale for dates: the browser's first locale with the page's language. It decides the order of day and month. */
 export const locale: string = globalThis.navigator?.languages?.find((one) => one.startsWith(language)) ?? language;
 
 const rules = new Intl.PluralRules(language);
 
-/** A text in the reader's language. */
+/** Returns a text in the page's language, with values inserted. */
 export function t<const T extends Text>(text: T, ...[values]: Given<T>): string {
 	const found = catalogue?.[text];
 	return filled(typeof found === "string" ? found : withoutNote(text), values);
 }
 
-/** A counted text with its formatted `{count}`. `other` is the key. */
+/** Returns the singular or plural with `{count}` formatted. The English plural (`other`) is the key. */
 export function plural<const T extends Counted>(
 	count: number,
 	forms: { readonly one: string; readonly other: T },
@@ -57,7 +57,7 @@ export function plural<const T extends Counted>(
 
 type Parts<T> = Values<T, ReactNode> & { readonly [Tag in Tags<T>]: (inner: string) => ReactNode };
 
-/** A sentence that contains elements, in the word order of the reader's language. */
+/** Returns a sentence that contains elements, placed as the page's language requires. */
 export function rich<const T extends Text>(text: T, parts: Parts<T>): ReactNode {
 	const found = catalogue?.[text];
 	const sentence = typeof found === "string" ? found : withoutNote(text);
@@ -79,10 +79,10 @@ function filled(text: string, values: Readonly<Record<string, string | number>> 
 		: text.replace(/\{(\w+)\}/g, (mark, name: string) => isolatedText(String(values[name] ?? mark)));
 }
 
-/** Hebrew and Arabic letters, and control characters that change text direction. */
+/** Hebrew and Arabic letters, and control characters that change the text's direction. */
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** Marks a name so that it cannot change the text direction around it. */
+/** Isolates a name, so that its letters cannot change the direction of the text around it. */
 export function isolatedText(text: string): string {
 	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
 }
@@ -96,5 +96,5 @@ function documentLanguage(): Language {
 	return isLanguage(said) ? said : ENGLISH;
 }
 
-/** A word in the middle of a sentence: in lower case, but German nouns keep their capital. */
+/** Returns a label for use within a sentence: in lower case, but unchanged in German, whose nouns are capitalized. */
 export const inSentence = (word: string): string => (language === "de" ? word : word.toLowerCase());

@@ -1,8 +1,8 @@
 import type { api } from "./api.ts";
 
 /**
- * Response types of the console's interface, from the server's code. Amounts are nano-dollars (`NanoUsd`), rates
- * pico-dollars per unit, times Unix milliseconds (`AtMs`), durations milliseconds (`Ms`).
+ * Response types of the console's API, derived from the server's code. Units: `NanoUsd` nano-dollars, rates
+ * pico-dollars per unit, `AtMs` Unix milliseconds, `Ms` milliseconds.
  */
 
 export type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
@@ -22,14 +22,14 @@ export type CompanyView = Answer<typeof api.companySignIn>;
 export type SessionView = Item<Answer<typeof api.sessions>>;
 
 export type Overview = Answer<typeof api.overview>;
-/** The part of the overview that the live feed sends. */
+/** The fields of the overview that the live feed sends. */
 export type OverviewLive = Omit<Overview, "chart" | "topModels">;
 export type Checklist = Overview["checklist"];
 export type Balance = Overview["balance"];
 export type UsageSeries = Answer<typeof api.usage>;
 export type UsageGroup = UsageSeries["groups"][number];
 export type LogRow = Item<Answer<typeof api.requests>>;
-/** An admitted request that has ended. */
+/** A request in the log that was admitted and has ended. */
 export type RequestRow = Exclude<LogRow, { statusClass: "refused" }>;
 type LogDetail = Answer<typeof api.request>;
 export type RefusedDetail = Extract<LogDetail, { statusClass: "refused" }>;
@@ -38,7 +38,7 @@ export type RequestDetail = Exclude<LogDetail, RefusedDetail>;
 export type KeyView = Answer<typeof api.key>;
 export type ProjectView = Answer<typeof api.project>;
 export type ProjectMemberView = Item<Answer<typeof api.projectMembers>>;
-/** Whether every live instance has applied a change. */
+/** State of a change: whether every live instance has applied it. */
 export type Fence = Answer<typeof api.revokeKey>["fence"];
 
 export type BatchView = Answer<typeof api.batch>;

@@ -5,7 +5,7 @@ import { Reading } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
 import { language, rich, t } from "../texts.tsx";
 
-/** Fields of the OpenAPI document that the page shows. */
+/** Parts of the OpenAPI document that the page shows. */
 interface Schema {
 	readonly type?: string;
 	readonly description?: string;
@@ -43,7 +43,7 @@ interface Document {
 
 type Resolve = (schema: Schema | undefined) => Schema;
 
-/** Depth at which schemas are cut: they may be recursive. */
+/** Depth at which nested schemas are cut off, because schemas may be recursive. */
 const DEPTH_MAX = 5;
 
 export function ApiReference() {

@@ -17,7 +17,7 @@ import webhookJavascript from "../snippets/webhook.mjs" with { type: "text" };
 import webhookPython from "../snippets/webhook.py" with { type: "text" };
 import { t } from "../texts.tsx";
 
-/** React elements as data, which `bundle.ts` makes from Markdown. */
+/** React elements as data: `bundle.ts` makes them from Markdown. */
 export type DocsNode =
 	| string
 	| {
@@ -25,7 +25,7 @@ export type DocsNode =
 			readonly props: { readonly children?: readonly DocsNode[]; readonly href?: string; readonly language?: string };
 	  };
 
-/** Splits a page into passages, one per heading. Text before the first heading belongs to the title. */
+/** Splits a page into one passage per heading. Text before the first heading gets the page's title. */
 export function splitPassages(nodes: readonly DocsNode[], to: string, title: string) {
 	const passages = [{ to, heading: title, text: title }];
 	for (const node of nodes) {
@@ -42,7 +42,7 @@ const anchorOf = (heading: string): string => heading.toLowerCase().replace(/[^a
 const textOf = (node: DocsNode): string =>
 	typeof node === "string" ? node : (node.props.children ?? []).map(textOf).join("");
 
-/** Draws a page. `{{name}}` becomes a value of this service. A code block of language `show` names a component. */
+/** Draws a page. `{{name}}` becomes a value of this service; a code block with language `show` names a component. */
 export function DocsText({ nodes }: { nodes: readonly DocsNode[] }) {
 	const { config } = useSession();
 	const values: Readonly<Record<string, string>> = {
@@ -69,7 +69,7 @@ function draw(node: Exclude<DocsNode, string>, fill: Fill, key: number): ReactNo
 		return Shown ? <Shown key={key} /> : <CodeBlock key={key} code={text} />;
 	}
 	const inner = drawAll(children, fill);
-	// Not a page of the console, so a full page load.
+	// The address is outside the console's router, so the browser loads it as a new document.
 	if (type === "a" && href.startsWith("/") && href !== "/status")
 		return (
 			<Link key={key} to={href}>
@@ -134,7 +134,7 @@ function AllTools() {
 const ROWS = Object.entries(RIGHTS).map(([id, { roles }]) => ({ id, roles }));
 const CELLS = { all: t("yes"), own: t("own") } as const;
 
-/** The table of rights that the routes check. */
+/** Shows which role has which right, by the table that the server's routes use. */
 function RoleTable() {
 	return (
 		<DataTable

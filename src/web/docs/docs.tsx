@@ -26,7 +26,7 @@ const SECTIONS = Object.keys(TITLES).filter(isSection);
 type Texts = Readonly<Record<Exclude<Section, "api">, readonly DocsNode[]>>;
 const pathOf = (id: Section): string => (id === "quick-start" ? "/docs" : `/docs/${id}`);
 
-/** The docs page for one language. The OpenAPI document gives its API reference. */
+/** Creates the docs page of one language. The API reference is drawn from the OpenAPI document. */
 export const createDocsPage =
 	(texts: Texts) =>
 	({ section }: { section: string }) => {
@@ -56,7 +56,7 @@ export const createDocsPage =
 		);
 	};
 
-/** Shows at most twelve passages that contain all words; matches in headings come first. */
+/** Search of the docs: at most twelve passages that contain all words, headings first. */
 function DocsSearch({ texts }: { texts: Texts }) {
 	const [wanted, setWanted] = useState("");
 	useEffect(focusHeading, []);

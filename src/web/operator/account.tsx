@@ -28,7 +28,7 @@ export function AccountPage({ id }: { id: string }) {
 	const [usd, setUsd] = useState("");
 	const [isPromotion, setIsPromotion] = useState(false);
 	const [lastDay, setLastDay] = useState("");
-	// Outside the dialog, so that reopening it after a lost response adjusts the credit only once.
+	// Kept outside the dialog: a retry in a reopened dialog sends the same token and adjusts the credit once.
 	const attempt = useAttempt();
 	const data = detail.data;
 	const { chooseAccount } = useSession();
@@ -122,7 +122,7 @@ export function AccountPage({ id }: { id: string }) {
 	);
 }
 
-/** The dialog for an account's tags and token limit; fields that are not touched keep their values. */
+/** Dialog for an account's tags and token limit. Unedited fields keep their values. */
 function useTerms(account: OperatorAccount["account"] | undefined, onDone: (fence: Fence) => void) {
 	const [draft, setDraft] = useState<{ tags?: string; tokens?: string }>({});
 	const tags = draft.tags ?? account?.tags.join(", ") ?? "";

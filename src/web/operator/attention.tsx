@@ -17,7 +17,7 @@ import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
 
-/** Shows what needs an operator's attention now: figures, and tables of open tasks if there are any. */
+/** Shows figures of the service now, and a table for each kind of open task that exists. */
 export function Attention() {
 	const summary = useResource(KEY, operatorApi.summary);
 	useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
@@ -101,12 +101,12 @@ function Strip({ data }: { data: OperatorSummary | undefined }) {
 	);
 }
 
-/** Shows the result of a single check of the ledger, or of a run of all checks. */
+/** Shows whether a check of the ledger, or all checks of a run, passed. */
 export const CheckState = ({ ok }: { ok: boolean }) => (
 	<State value={ok ? "ok" : "failed"} label={ok ? t("Passed") : t("Failed")} />
 );
 
-/** Credit adjustments that a second operator must confirm or reject. */
+/** Credit adjustments that another operator must confirm or reject. */
 function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided: () => void }) {
 	const [dialog, choose] = useDecision<Review<AdjustmentWaiting>>(
 		({ row, isConfirm }) => ({
@@ -160,7 +160,7 @@ const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	undecided: t("Awaiting decision"),
 };
 
-/** Payments about which Stripe and the books disagree, until an operator closes them. */
+/** Payments for which Stripe and the books differ, until an operator closes them. */
 function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onClosed: () => void }) {
 	const [dialog, choose] = useDecision<PaymentFinding>(
 		({ id, reason }) => ({

@@ -67,10 +67,10 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"topup.reject": t("Top-up rejected"),
 };
 
-/** Actors that are not people. */
+/** Labels of actors that are not people. */
 const ACTORS: Readonly<Record<string, string>> = { cli: t("Command line"), stripe: "Stripe" };
 
-/** Text of an audited action. An action of another version is shown as its code. */
+/** Label of an audited action. An action that this version does not know is shown as its code. */
 export const actText = (action: string): string =>
 	(AUDIT_WORDS as Readonly<Record<string, string | undefined>>)[action] ?? action;
 

@@ -14,13 +14,13 @@ interface Decision {
 	readonly act: string;
 	readonly danger?: boolean;
 	readonly field?: Omit<Parameters<typeof TextField>[0], "value" | "onChange">;
-	/** Runs the decision. A returned text is shown, for decisions that a second operator must confirm. */
+	/** Carries out the decision. A returned text, such as that a second operator must confirm, is shown. */
 	readonly run: (text: string) => Promise<string | undefined>;
 }
 
 /**
- * A dialog for an operator's decision, and the function that opens it. `onClosed` also runs after Cancel: a decision
- * whose response was lost may have taken effect.
+ * Returns a dialog for an operator's decision, and the function that opens it. `onClosed` runs after Cancel too: a
+ * decision whose response was lost may have taken effect.
  */
 export function useDecision<Choice>(decisionOf: (choice: Choice) => Decision, onClosed: () => void) {
 	const [choice, choose] = useState<Choice>();
@@ -64,7 +64,7 @@ export interface Review<Row> {
 	readonly isConfirm: boolean;
 }
 
-/** Column with confirm and reject buttons, for rows that wait for a decision. */
+/** Column with confirm and reject buttons, for rows that await a decision. */
 export const reviewColumn = <Row,>(
 	choose: (review: Review<Row>) => void,
 	isOpen: (row: Row) => boolean = () => true,
@@ -84,7 +84,7 @@ export const reviewColumn = <Row,>(
 		),
 });
 
-/** Column with the row's account, shown by its address if known. */
+/** Column with the account of the row: its owner's mail address if known, else its id. */
 export const ACCOUNT_COLUMN: Column<{ readonly accountId: string | null; readonly accountEmail?: string }> = {
 	label: t("Account"),
 	render: ({ accountId, accountEmail }) =>

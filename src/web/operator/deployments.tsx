@@ -78,12 +78,12 @@ export const REPLICA_COLUMNS: readonly Column<ReplicaRow>[] = [
 				maxConcurrency: formatCount(row.maxConcurrency),
 			}),
 	},
-	// Gateways of the previous version do not report it.
+	// Gateways of the previous version do not report the wait.
 	{ label: t("Wait"), figure: (row) => formatDuration(row.waitMs ?? null) },
 	{ label: t("From cache"), figure: (row) => cachedShare([row]) },
 ];
 
-/** Share of the replicas' prompt tokens that their caches served. */
+/** Fraction of the replicas' prompt tokens that came from their prompt caches. */
 function cachedShare(rows: readonly ReplicaRow[]): string {
 	let [prompt, cached] = [0, 0];
 	for (const { promptTokens, cachedTokens } of rows) {

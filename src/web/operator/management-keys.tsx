@@ -22,7 +22,7 @@ const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" }
 export function ManagementKeysPage() {
 	const list = useList("operator-management-keys", operatorApi.managementKeys);
 	const [creating, setCreating] = useState(false);
-	// Outside the dialog, so that reopening it after a lost response creates no second key.
+	// Kept outside the dialog: a retry in a reopened dialog sends the same token and creates no second key.
 	const attempt = useAttempt();
 	const [dialog, revoke] = useDecision<ManagementKeyRow>(
 		({ id, name }) => ({
@@ -146,7 +146,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			<TextField
 				required={false}
 				type="date"
-				// Later years have five digits, which browsers accept but cannot parse.
+				// Browsers accept five-digit years but cannot parse them.
 				max="9999-12-31"
 				label={t("Expires")}
 				description={t("At the start of this day (UTC). Leave empty for no expiry.")}

@@ -9,7 +9,7 @@ import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { CheckState } from "./attention.tsx";
 
-/** Labels for runs that no operator started. */
+/** Labels for checks that no operator started. */
 const STARTERS: ReadonlyMap<string, string> = new Map([
 	["start", t("Instance start")],
 	["timer", t("Schedule")],

@@ -24,7 +24,7 @@ const GROUPS = [
 	{ value: "project", label: t("Project"), by: t("By project") },
 	{ value: "code", label: t("Result"), by: t("By result") },
 ] as const satisfies readonly Grouping[];
-/** Endings of requests; other codes, such as error codes, are shown as they are. */
+/** Labels for the endings of requests. Other codes, such as error codes, are shown unchanged. */
 const ENDINGS: Readonly<Record<string, string>> = {
 	finished: t("Completed"),
 	client_left: t("Client disconnected"),
@@ -38,10 +38,10 @@ const RANGE = "30d";
 const TOP_ACCOUNTS = 20;
 const accountAddress = (id: string) => `/operator/accounts/${id}`;
 
-/** The operator's first page: open tasks, revenue, credit, accounts, margin and speed of the service. */
+/** The operator's start page: open tasks, revenue, credit, accounts, margin and speed of the service. */
 export function RevenuePage() {
 	const [query] = useQueryState();
-	// Fixed while the page is open: a new value on each render would reload for ever.
+	// Fixed while the page is open: a new value on each render would load the data again endlessly.
 	const [nowMs] = useState(() => Date.now());
 	const grouping = useGrouping(GROUPS);
 	const service = useMemo((): ServiceFilter => {
@@ -101,7 +101,7 @@ export function RevenuePage() {
 const changeOf = (now: number, before: number): string =>
 	`${now >= before ? "+" : "−"}${formatPercent(Math.abs(now - before) / before)}`;
 
-/** The series with words for its groups that are codes. */
+/** Adds labels to the groups of a series whose ids are codes of endings. */
 const named = (series: UsageSeries | undefined) =>
 	series && { ...series, groups: series.groups.map((of) => ({ ...of, label: ENDINGS[of.id] ?? of.label })) };
 

@@ -14,7 +14,7 @@ import { operatorApi, type ServiceFigures, type ServiceFilter } from "./api.ts";
 
 type Point = TimeSeries["points"][number];
 
-/** Margins, speeds and loads of models, those with the highest revenue first. */
+/** Panels with margins, speeds and loads of models, highest revenue first. */
 export function ServicePanels({ filter }: { filter: ServiceFilter }) {
 	const service = useResource(`service ${JSON.stringify(filter)}`, () => operatorApi.service(filter));
 	const { data } = service;

@@ -15,11 +15,11 @@ const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
 interface BatchFile {
 	readonly lines: number;
-	/** Endpoint of the first line; a batch has one endpoint. */
+	/** Endpoint in the file's first line. All lines of a batch must use the same endpoint. */
 	readonly endpoint: string;
 }
 
-/** Reads the first line; undefined if it is no request or not readable. The service checks all lines. */
+/** Reads the file's first line; undefined if it is not a request. The service checks the other lines. */
 async function readBatch(file: File): Promise<BatchFile | undefined> {
 	try {
 		const lines = (await file.text()).split("\n").filter((line) => line.trim() !== "");
@@ -30,7 +30,7 @@ async function readBatch(file: File): Promise<BatchFile | undefined> {
 	}
 }
 
-/** Shows what the file contains, before it is uploaded and charged to a key. */
+/** Dialog that shows what the file contains, before it is uploaded and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
 	attempt: Attempt;
@@ -47,7 +47,7 @@ export function BatchStartDialog(props: {
 	const start = useAction(async () => {
 		if (file === null || keyId === null || !check) return;
 		const asked = { key: keyId, endpoint: check.endpoint, file };
-		// Same file and key, same token: repeated clicks start one batch.
+		// The token depends on file and key, so that repeated clicks start one batch.
 		const { name, size, lastModified } = file;
 		const begun = await props.attempt.send({ ...asked, file: [name, size, lastModified] }, (token) =>
 			api.startBatch(account.id, { ...asked, token }),
@@ -59,7 +59,7 @@ export function BatchStartDialog(props: {
 	useEffect(() => {
 		setCheck(undefined);
 		if (file === null || isTooLarge) return;
-		// A slow read is ignored if the user has chosen another file since.
+		// Prevents a slow read from replacing the content of a file that was chosen later.
 		let isShown = true;
 		void readBatch(file).then((found) => isShown && setCheck(found ?? null));
 		return () => {

@@ -59,7 +59,7 @@ function BatchProgress({ item }: { item: BatchView }) {
 	);
 }
 
-/** Estimated end, at the batch's mean speed so far. */
+/** Expected end of the batch if it continues at its average speed. */
 function ExpectedEnd({ item }: { item: BatchView }) {
 	const now = useNow(POLL_MS);
 	const done = item.completed + item.failed;
@@ -95,7 +95,7 @@ export default function BatchPages({ id }: { id: string }) {
 function BatchList() {
 	const account = useAccount();
 	const [starting, setStarting] = useState<{ readonly dropped: File | null }>();
-	// Outside the dialog, so that reopening it after a lost response starts no second batch.
+	// Kept outside the dialog: a retry in a reopened dialog sends the same token and starts no second batch.
 	const attempt = useAttempt();
 	const list = useList(
 		`batches ${account.id}`,

@@ -17,7 +17,7 @@ import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { AutoTopUpView } from "../views.ts";
 
-/** Time for which, and interval at which, the page polls for a card that was saved on Stripe's page. */
+/** Duration and interval of polling for a card that the customer has saved on Stripe's page. */
 const AWAIT_MS = 60_000;
 const POLL_CARD_MS = 2_000;
 const POLL_MS = 4_000;
@@ -51,10 +51,10 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	);
 }
 
-/** Polls while an owner must act: a declined card changes no credit, so the live feed is silent. */
+/** Polls while an owner must act. A declined card changes no credit, so the live feed reports nothing. */
 export const pollOfAutomatic = (data: AutoTopUpView | undefined) => data?.autoTopUp?.state === "on" && POLL_MS;
 
-/** Why automatic top-ups are stopped, and how to resume them. */
+/** Says why automatic top-ups stopped, and how to resume them. */
 function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onChanged: () => void }) {
 	const account = useAccount();
 	const may = useMay();
@@ -126,7 +126,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	);
 }
 
-/** True while a card saved on Stripe's page is not stored here yet, at most a minute. Calls `reload` until then. */
+/** Polls after the return from Stripe's page, at most a minute. True while the saved card has not arrived here. */
 function useAwaitedCard(savedAtMs: number, reload: () => Promise<void>): boolean {
 	const [query, change] = useQueryState();
 	const [before] = useState(savedAtMs);

@@ -64,7 +64,7 @@ const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
 	{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 ];
 
-/** Setting of the mail to owners when the available credit falls below an amount. */
+/** Setting of the mail that owners get when the available credit falls below an amount. */
 export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined; onChanged: () => void }) {
 	return (
 		<Panel title={t("Low-balance alert")}>

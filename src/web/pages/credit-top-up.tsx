@@ -16,13 +16,13 @@ import { useAttempt } from "../token.ts";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
-/** Time after which the form can be used again, if the redirect to the payment page failed. */
+/** Time after which the form is enabled again if the browser did not reach the payment page. */
 const LEAVING_MS = 15_000;
 
-/** A bank transfer that the customer must make, with the bank details. */
+/** A bank transfer that the customer must make, with the operator's bank details. */
 type Transfer = Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null };
 
-/** `transferDetails` are the bank details in lines; null: the operator sends them; undefined: still loading. */
+/** `transferDetails`: bank details in lines; null: the operator sends them; undefined: not loaded yet. */
 export function TopUpPanel(props: { transferDetails: string | null | undefined; onMade: () => void }) {
 	const { transferDetails, onMade } = props;
 	const { config } = useSession();
@@ -37,7 +37,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		if (method === "card") {
 			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
 			location.assign(url);
-			// Stays busy until the browser leaves the page, because a second click would create another top-up.
+			// The form stays disabled until the browser leaves the page: a second click would create another top-up.
 			await left();
 			return;
 		}
@@ -50,7 +50,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 
 	function submit() {
 		const { topUpMinNanoUsd: least } = config;
-		// The field accepts only digits, so a text that is no amount is empty or too large.
+		// The field accepts digits only, so an amount that cannot be parsed is too large.
 		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
 		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
 		else if (amount > most) setOutside(t("A top-up is at most {most}.", { most: showUsd(most) }));
@@ -164,7 +164,7 @@ function TransferDetails({ details }: { details: string | null }) {
 	);
 }
 
-/** Resolves when the browser shows this page again from its history, or after `LEAVING_MS`. */
+/** Resolves when the browser returns to this page from its history, or after `LEAVING_MS`. */
 function left(): Promise<void> {
 	return new Promise((resolve) => {
 		const timer = setTimeout(resolve, LEAVING_MS);

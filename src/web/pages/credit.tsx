@@ -34,7 +34,7 @@ export default function CreditPage() {
 		for (const { reload } of [credit, topUps, ledger, automatic]) void reload();
 	}
 
-	// The live feed reports credit and decided top-ups. A declined attempt changes no credit, so the page polls for it.
+	// The live feed reports credit and decided top-ups. A declined automatic top-up changes no credit: the page polls.
 	const [news, setNews] = useState<OverviewLive>();
 	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (latest) => {
 		setNews(latest);
@@ -46,7 +46,7 @@ export default function CreditPage() {
 		[news.balance.balanceNanoUsd + news.balance.spentNanoUsd, news.pendingTopUps, attempt?.id, attempt?.state].join();
 	// biome-ignore lint/correctness/useExhaustiveDependencies: only a change reloads
 	useEffect(() => {
-		// The first event reloads too: a top-up may be decided between loading the lists and opening the feed.
+		// Reloads on the first event too: a top-up may be decided after the lists are loaded and before the feed opens.
 		if (change !== undefined) reloadAll();
 	}, [change]);
 
@@ -180,8 +180,8 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 }
 
 /**
- * Result of a payment after the return from the payment page, by the top-up's state. `wantsKey`: the account has no
- * key, so creating one is the next step.
+ * Shows the payment's result after the return from the payment page. `wantsKey`: the account has no key yet, so the
+ * next step is to create one.
  */
 function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | undefined; wantsKey: boolean }) {
 	const [query, change] = useQueryState();

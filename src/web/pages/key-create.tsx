@@ -73,8 +73,8 @@ export function KeyCreateDialog(props: {
 }
 
 /**
- * Shows a secret. Closes only after the user has confirmed to have stored it; Escape, outside clicks and the back
- * button do nothing.
+ * Shows a secret. The dialog closes only after the user confirms that the secret is stored: Escape, clicks outside and
+ * the back button have no effect.
  */
 export function SecretDialog(props: {
 	secret: string;

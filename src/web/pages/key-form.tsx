@@ -11,13 +11,13 @@ import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { Fence, KeyView, ProjectView } from "../views.ts";
 
-/** Fields of the form as typed, so that parsing loses no input. */
+/** The form's fields as text, exactly as typed. */
 export interface KeyDraft {
 	readonly name: string;
 	readonly capUsd: string;
 	readonly capPeriod: CapPeriod;
 	readonly models: string[];
-	/** Value of `<input type="datetime-local">`, in local time. */
+	/** Value of `<input type="datetime-local">`, in the browser's time zone. */
 	readonly expires: string;
 	readonly requestsPerMinute: string;
 	readonly concurrencyMax: string;
@@ -55,7 +55,7 @@ export function toKeyDraft(
 	};
 }
 
-/** Settings to send. An empty field is omitted for a new key, and null (no setting) for an existing one. */
+/** Returns the settings to send. An empty field is omitted for a new key, and null (remove) for an existing one. */
 export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySettingsInput {
 	const number = (text: string) => (text === "" ? null : Number(text));
 	const settings = {
@@ -74,7 +74,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 	return Object.fromEntries(given) as unknown as KeySettingsInput;
 }
 
-/** Only the changed settings. An untouched amount may be rounded for display, so sending it would change it. */
+/** Returns only edited settings: sending an unedited amount would store the rounded value that the form shows. */
 function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
 	const old: Readonly<Record<string, unknown>> = { ...settingsOf(before, "edit") };
 	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
@@ -88,21 +88,21 @@ const PERIODS: { value: CapPeriod; label: string }[] = [
 	{ value: "month", label: t("Monthly") },
 ];
 
-/** Properties of a group of fields. `wrong` returns the error of a field. */
+/** Properties of a group of fields. `wrong` returns the error to show at a field. */
 interface Part {
 	readonly draft: KeyDraft;
 	wrong(param: string): string | undefined;
 	set(changes: Partial<KeyDraft>): void;
 }
 
-/** `error.param` names the field that the service refused. */
+/** Fields of a key or project. `error.param` names the field that the service refused. */
 export function KeyFields(props: {
 	draft: KeyDraft;
 	onChange: (draft: KeyDraft) => void;
 	error?: { param: string | null; message: string } | undefined;
-	/** True: the key cannot spend, so only its name and expiry are shown. */
+	/** True for a read-only key: it cannot spend, so only its name and expiry are shown. */
 	readsOnly?: boolean;
-	/** True for a project's form. A project has no expiry, and its limits apply to all of its keys together. */
+	/** True for a project, which has no expiry. Its limits apply to all of its keys together. */
 	ofProject?: boolean;
 	projects?: readonly ProjectView[] | undefined;
 }) {
@@ -141,7 +141,7 @@ export function KeyFields(props: {
 					label={t("Expires")}
 					description={t("Optional, in your local time")}
 					type="datetime-local"
-					// A later year has five digits. Browsers accept it but cannot parse it, so the key would never expire.
+					// Browsers accept five-digit years but cannot parse them, and the key would never expire.
 					max="9999-12-31T23:59"
 					value={draft.expires}
 					error={wrong("expiresAtMs")}
@@ -237,7 +237,7 @@ function localInput(atMs: number): string {
 	return local.toISOString().slice(0, 16);
 }
 
-/** Active projects; undefined while loading, or if `wanted` is false. */
+/** Returns the active projects; undefined while they load, or if `wanted` is false. */
 export function useProjectChoice(wanted: boolean): readonly ProjectView[] | undefined {
 	const account = useAccount();
 	const may = useMay();
@@ -246,7 +246,7 @@ export function useProjectChoice(wanted: boolean): readonly ProjectView[] | unde
 	return data?.items.filter(({ state }) => state === "active");
 }
 
-/** Edits a key or project, and shows when all instances have applied the change. */
+/** Dialog that edits a key or project, and then shows when all instances have applied the change. */
 export function SettingsDialog(props: {
 	title: string;
 	item: Parameters<typeof toKeyDraft>[0];

@@ -206,15 +206,12 @@ const GRACES = [
 	{ value: String(7 * DAY_MS), label: t("7 days") },
 ];
 
-/**
- * Rotates a key: creates one with the same settings. The old key works for a grace period, so that applications can
- * switch.
- */
+/** Dialog that replaces a key by a new one with the same settings. The old key works for a grace period. */
 function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	const [grace, setGrace] = useState(String(DAY_MS));
 	const [made, setMade] = useState<{ id: string; secret: string }>();
-	// A retry after a lost response sends the same token, and so gets the same secret.
+	// A retry after a lost response sends this token again and gets the same secret.
 	const [token] = useState(newToken);
 	const rotate = useAction(async () => {
 		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);

@@ -45,7 +45,7 @@ const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: Mod
 		name: { label: t("Name"), compare: (one, other) => one.name.localeCompare(other.name) },
 	};
 
-/** The list of models, or the model with this id. Filters are in the address, so that a view can be shared. */
+/** The list of models, or one model if `id` is set. The URL contains the filters, so that views can be shared. */
 export default function ModelPages({ id }: { id: string }) {
 	return id === "" ? <ModelList /> : <ModelPage id={id} />;
 }

@@ -134,7 +134,7 @@ function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => vo
 	);
 }
 
-/** Members of the project: developers see and create only the keys of their projects. */
+/** Members of the project. Developers see and create keys only in projects of which they are members. */
 function ProjectMembers({ item }: { item: ProjectView }) {
 	const account = useAccount();
 	const may = useMay();
@@ -258,7 +258,7 @@ function ProjectList() {
 	const account = useAccount();
 	const may = useMay();
 	const [isOpen, setOpen] = useCreating();
-	// Outside the dialog, so that reopening it after a lost response creates no second project.
+	// Kept outside the dialog: a retry in a reopened dialog sends the same token and creates no second project.
 	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (

@@ -23,7 +23,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 	);
 }
 
-/** For a session that began without the company's sign-in, although the company requires it. */
+/** Page for an account that requires its company's single sign-on, when the session began in another way. */
 export function ClosedPage() {
 	const account = useAccount();
 	const { signOut } = useSession();
@@ -47,7 +47,7 @@ export function ClosedPage() {
 	);
 }
 
-/** For a user without an account: an operator, or a removed member. */
+/** Page for a user without an account, such as an operator or a removed member. */
 export function NoAccountPage() {
 	const { me } = useSession();
 	return (

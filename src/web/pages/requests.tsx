@@ -27,7 +27,7 @@ export default function RequestsPage() {
 	const batch = query.get("batch");
 	function renew() {
 		setNowMs(Date.now());
-		// Reloads itself: most relative ranges start at midnight, so their filter does not change.
+		// Reloads explicitly: most relative ranges start at midnight, so the new time leaves the filter unchanged.
 		void list.reload();
 	}
 
@@ -78,10 +78,10 @@ function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
 	const { bucket: _, ...settled } = readUsageFilter(query, nowMs);
 	const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
 	const batch = query.get("batch");
-	// Shows all lines of a batch unless the address names a time.
+	// Without a time range in the URL all lines of the batch are shown.
 	if (batch !== null && !["range", "from"].some((name) => query.has(name)))
 		return { ...filter, batch, from: null, to: null };
-	// Without an end, so that a reload shows new requests.
+	// The filter has no end, so that a reload shows new requests.
 	return query.has("to") ? { ...filter, batch } : { ...filter, batch, to: null };
 }
 

@@ -20,7 +20,7 @@ const ROLE_CHOICES = [
 	...COMPANY_ROLES.map((role) => ({ value: role, label: roleName(role) })),
 ];
 
-/** Settings of a company's single sign-on: an OpenID provider for the company's domain. */
+/** Settings of a company's single sign-on: an OpenID Connect provider for the company's domain. */
 export function CompanyPanel({ account }: { account: AccountView }) {
 	const company = useResource(`company ${account.id}`, () => api.companySignIn(account.id));
 	const [open, setOpen] = useState(false);
@@ -170,7 +170,7 @@ function draftOf(before: CompanyView["settings"]) {
 	};
 }
 
-/** An empty secret field keeps the stored secret. */
+/** Returns the settings to send; an empty secret field (null) keeps the stored secret. */
 function settingsOf(draft: CompanyDraft) {
 	const { values, clientSecret, roleClaim, domain, defaultRole, ...rest } = draft;
 	return {
@@ -191,7 +191,7 @@ function textOf(values: Readonly<Record<string, string>>): string {
 		.join("\n");
 }
 
-/** Parses lines of value and role. Ignores lines without a valid role. */
+/** Parses lines such as `value = role`. Lines without a valid role are ignored. */
 function valuesOf(text: string): Record<string, CompanyRole> {
 	const pairs = text.split("\n").flatMap((line) => {
 		const at = line.lastIndexOf("=");

@@ -16,7 +16,7 @@ import { inSentence, isolatedText, plural, rich, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
 
-/** Members and their roles. Owners and admins invite, change and remove. */
+/** Members and their roles. Owners and admins can invite, change and remove members. */
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
@@ -26,7 +26,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 			const { items } = await api.memberKeys(account.id, member.userId);
 			if (items.length > 0) return setLosing({ member, role, keys: items });
 		}
-		// Revokes the keys that were created after the dialog opened: keeping a key needs a choice.
+		// Revokes any key that was created after this list was read: to keep a key the user must choose so.
 		if (role === null) await api.removeMember(account.id, member.userId, "revoke");
 		else await api.changeRole(account.id, member.userId, role, "revoke");
 		await members.reload();
@@ -129,7 +129,7 @@ function InvitationTable(props: {
 	);
 }
 
-/** Only the roles that the viewer may assign. */
+/** Select field with the roles that the viewer may assign. */
 function RoleSelect(props: {
 	label: string;
 	hidden?: boolean;
@@ -190,11 +190,11 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 	);
 }
 
-/** Asks what to do with keys whose secrets a member knows, before the member loses the right to keys. */
+/** Asks whether to revoke the keys whose secrets a member knows, before the member loses the right to use keys. */
 function RightsDialog(props: {
 	accountId: string;
 	member: MemberRow;
-	/** The new role; null: the member is removed. */
+	/** The member's new role; null: the member is removed. */
 	role: Role | null;
 	keys: readonly MemberKeyView[];
 	onClose: () => void;

@@ -55,11 +55,11 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	mail_limit: t("the recipient's mail limit was reached"),
 };
 
-/** Settings of notices for batches and events, with the last deliveries. Only owners and admins may change them. */
+/** Settings of notices about batches and events, and the latest deliveries. Only owners and admins may change them. */
 export function NoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
 	const { data } = notices;
-	// Outside the form, which is created again when saved settings are reloaded.
+	// Kept outside the form, because saving loads the settings and creates the form again.
 	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notifications")}>
@@ -191,7 +191,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 							item.type !== null ? (
 								(EVENT_NAMES[item.type] ?? item.type)
 							) : (
-								// The end of the id: ids begin with the time, so those of one day are alike.
+								// Shows the end of the id: ids begin with their time, so all ids of a day look alike at the start.
 								<Link to={`/batches/${item.batchId}`} title={item.batchId}>
 									…{item.batchId.slice(-12)}
 								</Link>

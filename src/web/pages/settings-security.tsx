@@ -15,7 +15,7 @@ import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { SessionView } from "../views.ts";
 
-/** Sign-in settings of the viewer: password, second factor, passkeys, sessions. */
+/** Sign-in settings of the viewer: password, second factor, passkeys and sessions. */
 
 export function PasswordPanel() {
 	const [current, setCurrent] = useState("");
@@ -53,8 +53,8 @@ export function PasswordPanel() {
 }
 
 /**
- * Second factor: one-time codes besides the password. Only a first correct code switches it on, so that a broken set-up
- * locks no user out.
+ * Second factor: one-time codes of an authenticator app. It is active only after a first correct code, so that a failed
+ * set-up locks no user out.
  */
 export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
@@ -108,10 +108,10 @@ export function TwoFactorPanel() {
 	);
 }
 
-/** Width of the QR code's white margin, in its squares. Scanners need it. */
+/** Width of the QR code's white margin in modules. Scanners need it. */
 const BORDER = 2;
 
-/** Black on white in both colour schemes, as scanners expect. */
+/** QR code, black on white in both themes, as scanners expect. */
 function QrCode({ text, label }: { text: string; label: string }) {
 	const { data, size } = encode(text, { border: BORDER });
 	const path = data.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
@@ -122,7 +122,7 @@ function QrCode({ text, label }: { text: string; label: string }) {
 	);
 }
 
-/** The viewer's passkeys, for signing in without a password. */
+/** The viewer's passkeys, which replace the password at sign-in. */
 export function PasskeysPanel() {
 	const passkeys = useResource("passkeys", api.passkeys);
 	const [name, setName] = useState("");
@@ -217,7 +217,7 @@ export function SessionsPanel() {
 const BROWSERS = { Edg: "Edge", Firefox: "Firefox", Chrome: "Chrome", Safari: "Safari" };
 const SYSTEMS = { iPhone: "iPhone", Android: "Android", Windows: "Windows", "Mac OS": "macOS", Linux: "Linux" };
 
-/** Names browser and system, so that users recognize the device. */
+/** Returns the names of browser and operating system, so that users recognize the device. */
 function deviceOf({ userAgent }: SessionView): string {
 	const agent = userAgent ?? "";
 	const named = (names: object) => Object.entries(names).find(([mark]) => agent.includes(mark))?.[1];

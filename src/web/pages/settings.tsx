@@ -23,7 +23,7 @@ import { PasskeysPanel, PasswordPanel, SessionsPanel, TwoFactorPanel } from "./s
 export default function SettingsPage() {
 	const { me } = useSession();
 	const account = me?.account;
-	// False for a company's users: it manages their name, password and sessions.
+	// False in a company session: the company manages name, password and sessions of its people.
 	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title={t("Settings")}>
@@ -61,7 +61,7 @@ function LanguagePanel() {
 	);
 }
 
-/** The person's language, for pages and mails on every device. */
+/** The person's language for pages and mails, on every device. */
 function OwnLanguage() {
 	const save = useAction(async (wanted: Language) => {
 		await api.setLanguage(wanted);
@@ -160,7 +160,7 @@ function BillingForm(props: {
 }) {
 	const { account, details, onSaved } = props;
 	const mayChange = can(account.role, "billing.change");
-	// Only the edited fields; the others are sent as loaded.
+	// Only edited fields; unedited ones are sent as they were loaded.
 	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
 	const given = { ...details, ...typed };
 	const [saved, setSaved] = useState(false);

@@ -16,7 +16,7 @@ import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx"
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-/** Pages of mailed links: to verify an address, reset a password, accept an invitation. */
+/** Pages that mailed links open: verify an address, reset a password, accept an invitation. */
 
 function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; to?: string; children?: ReactNode }) {
 	return (
@@ -30,7 +30,7 @@ function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; t
 	);
 }
 
-/** The link alone changes nothing, because mail scanners open links too: the user must press the button. */
+/** Opening the link changes nothing, because mail scanners open links too: the user must press the button. */
 export function VerifyPage() {
 	const { me, refresh } = useSession();
 	const { query } = useRoute();
@@ -85,7 +85,7 @@ export function VerifyPage() {
 	);
 }
 
-/** Asks for a new password: another browser signed up, perhaps a stranger's, with a password of its own. */
+/** Asks for a new password, because a different browser signed up: its password may be a stranger's choice. */
 function FirstPassword({ confirm }: { confirm: Action<[chosen?: { name: string; newPassword: string }], void> }) {
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");

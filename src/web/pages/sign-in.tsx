@@ -11,7 +11,7 @@ import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx"
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-/** Page after the sign-in, from the address. Redirects a viewer who is signed in already. */
+/** Returns the page to open after the sign-in, from the URL. Opens it at once if the viewer is signed in. */
 export function useNext() {
 	const { me } = useSession();
 	const { query } = useRoute();
@@ -57,7 +57,7 @@ export function SignInPage() {
 	);
 }
 
-/** Button for passkeys, if the browser supports them. The browser lists those of this site. */
+/** Button for signing in with a passkey, if the browser supports that. The browser lists the site's passkeys. */
 function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	const signIn = useAction(async () => {
 		const { startAuthentication } = await import("@simplewebauthn/browser");
@@ -89,7 +89,7 @@ const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 	no_role: t("Your company has assigned you no role in its account."),
 };
 
-/** Sign-in through a company, found by the address's domain. */
+/** Sign-in through a company, which the server finds by the mail address's domain. */
 function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 	const [email, setEmail] = useState("");
 	const begin = useAction(async () => {

@@ -80,7 +80,7 @@ function TermsBox({ terms }: { terms: Terms }) {
 	);
 }
 
-/** Asks a signed-in user to accept the terms: after a social sign-in, an invitation, or a change of the terms. */
+/** Asks a signed-in user to accept the terms: after a social sign-in or an invitation, or when the terms change. */
 export function TermsPage({ terms }: { terms: Terms }) {
 	const { refresh, signOut } = useSession();
 	const accept = useAction(async () => {

@@ -27,7 +27,7 @@ export default function UsagePage() {
 	const [query] = useQueryState();
 	const grouping = useGrouping(GROUPS);
 	const group = grouping.value;
-	// Fixed while the page is open: a new value at each render would reload without end.
+	// Fixed while the page is open: a new value on each render would load the data again endlessly.
 	const [nowMs] = useState(() => Date.now());
 	const filter = useMemo(() => ({ ...readUsageFilter(query, nowMs), group }), [query, nowMs, group]);
 	const usage = useResource(`usage ${account.id} ${JSON.stringify(filter)}`, () => api.usage(account.id, filter));

@@ -6,7 +6,7 @@ import { State } from "./page.tsx";
 import type { Column } from "./table.tsx";
 import { Day, Id, Moment } from "./text.tsx";
 
-/** Column with the visible part of a key, for API and management keys. */
+/** Column with a key's visible characters, for API keys and management keys. */
 export const KEY_COLUMN: Column<{ readonly prefix: string; readonly lastFour: string }> = {
 	label: t("Key"),
 	render: ({ prefix, lastFour }) => (
@@ -27,7 +27,7 @@ export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 	},
 	{
 		label: t("Time"),
-		// A day, because usage is summed by UTC day.
+		// Usage is summed per UTC day, so its row shows a day instead of a time.
 		render: ({ kind, atMs }) => (kind === "usage" ? <Day atMs={atMs} /> : <Moment atMs={atMs} />),
 	},
 	{ label: t("Note"), render: noteOf },

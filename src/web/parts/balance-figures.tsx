@@ -6,7 +6,7 @@ import type { Balance, CreditView } from "../views.ts";
 import { Stat } from "./page.tsx";
 import { Amount, Day } from "./text.tsx";
 
-/** `children` are shown below the held amount. */
+/** Figures of a balance. `children` appear below the held amount. */
 export function BalanceFigures(props: {
 	balance: Balance | undefined;
 	promotions: CreditView["promotions"] | undefined;

@@ -10,7 +10,7 @@ const OF_CAP = {
 	month: "of {cap} per month",
 } as const;
 
-/** Bar of spent and held amounts against a cap, in its current period. */
+/** Bar that shows spent and held amounts in proportion to a cap, for the cap's current period. */
 export function CapBar({
 	item,
 	small,

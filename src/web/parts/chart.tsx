@@ -2,7 +2,7 @@ import { BarChart, LineChart } from "@mantine/charts";
 import { Rectangle } from "recharts";
 import { roundTicks } from "./round-ticks.ts";
 
-/** A series of the chart. Its `name` must contain no dots, which the library reads as paths. */
+/** A series of the chart. Its `name` must contain no dots: the chart library reads dots as paths. */
 export interface ChartSeries {
 	readonly name: string;
 	readonly label: string;
@@ -10,20 +10,20 @@ export interface ChartSeries {
 }
 
 export interface ChartRow {
-	/** Label of the bucket, unique, and its short form for the axis. */
+	/** Unique label of the bucket; `short` is its label on the axis. */
 	readonly at: string;
 	readonly tick: string;
-	/** The bucket is not over yet. */
+	/** True while the bucket's hour, day, week or month has not ended. */
 	readonly running: boolean;
 	readonly [series: string]: string | number | boolean | null;
 }
 
-/** Formats a tick of the axis; `step` is the distance between ticks. */
+/** Formats a tick of an axis. `step` is the distance between ticks. */
 export type FormatTick = (value: number, step: number) => string;
 
 export interface ChartProps {
 	readonly label: string;
-	/** bar: values are stacked. */
+	/** `bar`: bars are stacked. */
 	readonly kind: "bar" | "line";
 	readonly data: readonly ChartRow[];
 	readonly series: readonly ChartSeries[];
@@ -31,7 +31,7 @@ export interface ChartProps {
 	readonly formatValue: (value: number) => string;
 }
 
-/** A chunk of its own, because the chart's library is as large as all other code. */
+/** Loaded as a separate chunk, because the chart library is as large as all other code of the pages. */
 export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {
 	const ticks = roundTicks(data.flatMap((row) => heightsOf(row, series, kind)));
 	const step = (ticks[1] ?? Infinity) - (ticks[0] ?? 0);
@@ -64,7 +64,7 @@ export default function Chart({ label, kind, data, series, formatTick, formatVal
 			{kind === "line" ? (
 				<LineChart
 					{...shared}
-					// Room for the labels of the first and last bucket.
+					// Space for the labels of the first and last bucket.
 					xAxisProps={{ ...shared.xAxisProps, padding: { left: 24, right: 24 } }}
 					curveType="linear"
 					dotProps={{ r: 2 }}
@@ -92,7 +92,7 @@ const dashed = (color: string | undefined) => ({
 	strokeDasharray: "3 2",
 });
 
-/** The values that the axis must cover. */
+/** Values of a bucket that the axis must cover; for bars, the height of the stack. */
 function heightsOf(row: ChartRow, series: readonly ChartSeries[], kind: ChartProps["kind"]): number[] {
 	const values = series.map(({ name }) => row[name]).filter((value) => typeof value === "number");
 	if (kind === "line") return values;

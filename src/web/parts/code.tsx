@@ -29,7 +29,7 @@ export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	);
 }
 
-/** Tabs with alternative views of the same content. */
+/** Tabs that show one of several views of the same content. */
 export function Tabs(props: {
 	label: string;
 	names: readonly string[];

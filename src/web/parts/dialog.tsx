@@ -9,14 +9,14 @@ import { TextField } from "./fields.tsx";
 import { Form, otherError } from "./form.tsx";
 import { Notice } from "./problem.tsx";
 
-/** Tells the dialog around a form that the form is being submitted. */
+/** Lets a form inform the dialog around it that a submission is in progress. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
 
 type DialogProps = Omit<ModalProps, "opened"> & { opened?: boolean; held?: boolean };
 
 /**
- * Modal dialog. During a submission Escape and outside clicks do not close it, since the action would happen anyway.
- * While `held`, the page cannot be left either.
+ * Modal dialog. Escape and outside clicks do not close it during a submission, which cannot be cancelled. While `held`,
+ * the page cannot be left either.
  */
 export function Dialog({ held = false, onClose, ...rest }: DialogProps) {
 	const [busy, setBusy] = useState(false);
@@ -45,7 +45,7 @@ interface ActFormProps {
 	readonly children: ReactNode;
 }
 
-/** Form inside a dialog, with Cancel and a submit button. A running submission cannot be cancelled. */
+/** Form inside a dialog, with a Cancel and a submit button. A submission in progress cannot be cancelled. */
 export function ActForm({ action, fields = [], ...props }: ActFormProps) {
 	const { busy } = action;
 	const tell = useContext(DialogBusy);
@@ -100,7 +100,7 @@ export function DialogDone({ onClose, children }: { onClose: () => void; childre
 	);
 }
 
-/** Shows `children`, then whether every instance has applied the change. */
+/** Dialog that shows `children`, and whether every instance has applied the change. */
 export function FencedDialog(props: {
 	title: string;
 	fence: Fence | undefined;
@@ -124,7 +124,7 @@ export function FencedDialog(props: {
 	);
 }
 
-/** Whether every instance has applied a change, and if not, when. */
+/** Says whether every instance has applied a change; if not, when it will be effective at the latest. */
 export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	const { effective, known, pendingInstances: count } = fence;
 	if (effective)
@@ -163,7 +163,8 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 }
 
 /**
- * Dialog for irreversible actions: the user must type the object's name. The result says when it applies everywhere.
+ * Dialog for irreversible actions: the user must type the object's name. Then it says when the action is effective on
+ * every instance.
  */
 export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	title: string;
@@ -198,7 +199,7 @@ export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	);
 }
 
-/** True if the typed text equals the displayed name. Repeated blanks count as one, invisible characters not at all. */
+/** Compares a typed name with the shown one. Repeated spaces count as one; invisible characters are ignored. */
 export const isTypedName = (typed: string, name: string): boolean => asTyped(typed) === asTyped(name);
 
 const asTyped = (text: string): string =>

@@ -33,7 +33,7 @@ export function CheckField({
 	return <Checkbox onChange={(event) => onChange(event.currentTarget.checked)} {...rest} />;
 }
 
-/** A required password, with a button that shows it. */
+/** Password field with a button that shows the password. */
 export function PasswordField({ onChange, ...rest }: Omit<PasswordInputProps, "onChange"> & Field) {
 	return (
 		<PasswordInput
@@ -46,7 +46,7 @@ export function PasswordField({ onChange, ...rest }: Omit<PasswordInputProps, "o
 	);
 }
 
-/** Browsers fill in name, address and password by these `autoComplete` values. */
+/** Field for a person's name. `autoComplete` lets browsers fill it in. */
 export function NameField(field: Field) {
 	return (
 		<TextField
@@ -59,7 +59,7 @@ export function NameField(field: Field) {
 	);
 }
 
-/** `autoComplete`: `username` for signing in, `email` for signing up. */
+/** Field for a mail address. `autoComplete` is `username` for signing in, `email` for signing up. */
 export function EmailField(field: Parameters<typeof TextField>[0]) {
 	return <TextField label={t("Email")} type="email" {...field} />;
 }
@@ -76,12 +76,12 @@ export function NewPasswordField(field: Parameters<typeof PasswordField>[0]) {
 	);
 }
 
-/** Search field of a page. The key `/` focuses it (`shortcuts.tsx`). */
+/** Search field of a page, which the key `/` focuses (`shortcuts.tsx`). */
 export function SearchField({ label, ...rest }: Parameters<typeof TextField>[0] & { label: string }) {
 	return <TextField required={false} size="xs" aria-label={label} data-search {...rest} />;
 }
 
-/** Amount in dollars and cents as typed. `onChange` runs only when the user changes it. */
+/** Field for an amount in dollars, as typed. `onChange` runs only for changes by the user. */
 export function UsdField({
 	onChange,
 	...rest

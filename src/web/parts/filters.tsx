@@ -17,7 +17,7 @@ interface Choice {
 const STATUSES = Object.entries(REQUEST_STATUSES).map(([value, label]) => ({ value, label }));
 const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
-/** A filter stored in the address as `name`, so that the view can be shared. */
+/** Filter whose value is the URL parameter `name`, so that the view can be shared. */
 export function FilterSelect(props: {
 	name: string;
 	label: string;
@@ -49,7 +49,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const may = useMay();
 	const [query] = useQueryState();
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
-	// Archived projects too, because their usage stays visible.
+	// Includes archived projects, whose usage stays visible.
 	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
 		api.projects(account.id),
 	);
@@ -78,7 +78,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	);
 }
 
-/** Filters of operators' pages: all accounts together. */
+/** Filters of operators' pages, which cover all accounts. */
 export const ServiceFilters = ({ range }: { range: string }) => (
 	<FilterGrid>
 		<RangeSelect range={range} />
@@ -99,7 +99,7 @@ function ModelSelect() {
 	return <FilterSelect name="model" label={t("Model")} data={choices} searchable />;
 }
 
-/** The time range; `range` without one in the address. */
+/** Select field of the time range. `range` is the default when the URL has none. */
 function RangeSelect({ range }: { range: string }) {
 	const [query, change] = useQueryState();
 	const own = ownRange(query);

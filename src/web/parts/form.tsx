@@ -9,11 +9,11 @@ import { Problem } from "./problem.tsx";
 export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
 	error?.param === field ? error.message : undefined;
 
-/** The form's error, unless it concerns one of `fields`: that field shows it. */
+/** Returns the form's error, unless its `param` is in `fields`: then that field shows it. */
 export const otherError = ({ error }: { error: ApiError | undefined }, ...fields: string[]): ApiError | undefined =>
 	fields.some((field) => field === error?.param) ? undefined : error;
 
-/** A form that a script submits, by button or Enter. Its error is above the buttons. */
+/** A form that sends by script, on button or Enter. Errors appear above the buttons. */
 export function Form(props: {
 	onSubmit: () => void;
 	error?: ApiError | undefined;
@@ -54,7 +54,7 @@ export function PanelForm(
 		readonly fields?: readonly string[];
 		/** Text above the buttons, such as "Saved". */
 		readonly notice?: ReactNode;
-		/** Reason why the form cannot be submitted; shown instead of the buttons. */
+		/** Reason why the user may not submit; replaces the buttons. */
 		readonly denied?: string | false;
 	},
 ) {
@@ -89,7 +89,7 @@ export function PanelForm(
 	);
 }
 
-/** Form of a sign-in page, with a button of full width. */
+/** Form of a sign-in page, with a full-width button. */
 export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionFormProps, "disabled">) {
 	return (
 		<Form
@@ -109,7 +109,7 @@ export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionF
 	);
 }
 
-/** One-line form, such as below a table; `more` is shown below it. */
+/** Form in one line, such as below a table. `more` appears below the form. */
 export function LineForm({ action, act, disabled = false, more, children }: Omit<ActionFormProps, "onSubmit">) {
 	return (
 		<Form onSubmit={() => void action.run()} error={action.error} end={more}>
@@ -127,7 +127,7 @@ const LOOKS = {
 	main: { variant: "filled" },
 	plain: { variant: "default" },
 	danger: { variant: "light", color: "red" },
-	/** Style of buttons that reject or end something. */
+	/** Style of buttons for irreversible or negative actions, such as Reject. */
 	final: { variant: "filled", color: "red" },
 	text: { variant: "subtle" },
 } as const satisfies Record<string, ButtonProps>;
@@ -166,7 +166,7 @@ export function ActButton(props: {
 	);
 }
 
-/** A button that looks like a link, for table rows. */
+/** Button that looks like a link, for use in table rows. */
 export function LinkButton({
 	onClick,
 	children,

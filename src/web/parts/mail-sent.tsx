@@ -16,7 +16,7 @@ const ON_ITS_WAY = {
 		"If {email} has an account, a mail with a link to set a new password is on its way. The link works once. Check your spam folder if it does not arrive.",
 } as const;
 
-/** Says that a mail was sent. The demo without a mail server shows the mail's link to viewers on this machine. */
+/** Says that a mail was sent. In the demo without a mail server, viewers on this machine see the mail's link here. */
 export function MailSent({ email, what }: { email: string; what: keyof typeof ON_ITS_WAY }) {
 	const { config } = useSession();
 	const mail = useOutbox(config.demo ? email : null);
@@ -52,7 +52,7 @@ function useOutbox(email: string | null): OutboxMail | undefined {
 				const newest = [...items].sort((a, b) => b.atMs - a.atMs).find((item) => item.link !== null);
 				if (newest) setMail(newest);
 			} catch {
-				// Without an outbox mails are sent, so polling stops.
+				// The service has no outbox, so it sends real mails: polling stops.
 				clearInterval(timer);
 			}
 		}, ASK_EVERY_MS);

@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 			</div>
 		),
 	},
-	// `num` keeps the word on one line next to a long id.
+	// The class `num` prevents a line break next to a long id.
 	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
 	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
 	{ label: t("Context"), figure: ({ contextLength }) => contextLength > 0 && formatCompact(contextLength) },
@@ -47,7 +47,7 @@ export function ModelState({ model }: { model: ModelView }) {
 	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
 }
 
-/** Rates that are not for text tokens. */
+/** Returns the rates for anything but text tokens. */
 function otherRates({ rates }: ModelView): string {
 	const others = [
 		{ rate: rates.request, what: t("per request") },
@@ -88,7 +88,7 @@ export function ModelTable(props: {
 	);
 }
 
-/** Medians of the last day, as the service measured them. */
+/** Shows the model's median speeds of the last day, as measured by the service. */
 function ModelSpeed({ speed }: { speed: NonNullable<ModelView["speed"]> }) {
 	const { firstTokenMs, tokensPerSecond } = speed;
 	const first = t("{time} to first token", { time: formatDuration(firstTokenMs) });
@@ -101,7 +101,7 @@ function ModelSpeed({ speed }: { speed: NonNullable<ModelView["speed"]> }) {
 	);
 }
 
-/** How the speeds were measured; nothing if no model has enough requests. */
+/** Explains how speeds were measured; empty if no model has enough requests. */
 function SpeedNote({ models }: { models: readonly ModelView[] | undefined }) {
 	if (!models?.some(({ speed }) => speed !== null)) return null;
 	return (

@@ -25,7 +25,7 @@ export function Page(props: {
 	);
 }
 
-/** `flush`: a table reaches the panel's edges. */
+/** A panel. With `flush` a table reaches the panel's edges. */
 export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: ReactNode; flush?: boolean }) {
 	const id = useId();
 	return (
@@ -41,7 +41,7 @@ export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: R
 	);
 }
 
-/** A figure with its label. `children` are below it, in small type. */
+/** A figure with its label. `children` appear below the figure in small type. */
 export function Stat({ label, value, children }: { label: string; value: ReactNode; children?: ReactNode }) {
 	return (
 		<div className="stat">
@@ -52,7 +52,7 @@ export function Stat({ label, value, children }: { label: string; value: ReactNo
 	);
 }
 
-/** A list of names and values; null and false values are omitted. */
+/** A list of names and values. Entries with null or false are omitted. */
 export function DetailList({ of }: { of: Readonly<Record<string, ReactNode>> }) {
 	const shown = Object.entries(of).filter(([, value]) => value !== null && value !== false);
 	return (
@@ -71,7 +71,7 @@ export const capitalize = (text: string): string => text.slice(0, 1).toUpperCase
 
 type Tone = "ok" | "warn" | "bad" | "off";
 
-/** Tone of each state; other states are neutral. */
+/** Tone of each state; all other states are neutral. */
 const STATES: Readonly<Record<Exclude<Tone, "off">, string>> = {
 	ok: "ok active confirmed connected live up closed healthy exact",
 	warn: "pending half_open half-open draining unknown estimated recovered left starting silent",
@@ -81,7 +81,7 @@ const TONES: Readonly<Record<string, Tone>> = Object.fromEntries(
 	Object.entries(STATES).flatMap(([tone, names]) => names.split(" ").map((name) => [name, tone as Tone])),
 );
 
-/** A state with a coloured mark. */
+/** A state with a coloured dot. */
 export function State({ value, label, tone }: { value: string; label?: string; tone?: Tone }) {
 	const shown = tone ?? TONES[value] ?? "off";
 	return (

@@ -6,7 +6,7 @@ import { t } from "../texts.tsx";
 import { ActDialog } from "./dialog.tsx";
 import { PasswordField } from "./fields.tsx";
 
-/** Above all pages and dialogs. Opens when the server requires the password before an action. */
+/** Dialog that opens above all pages when the server requires the password before an action. */
 export function PasswordDialog() {
 	const [answer, setAnswer] = useState<(given: boolean) => void>();
 	const [password, setPassword] = useState("");

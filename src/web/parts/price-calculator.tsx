@@ -10,7 +10,7 @@ import type { ModelView } from "../views.ts";
 import { Empty } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
-/** A typical request. `cached` tokens are part of the input. */
+/** A typical request. The tokens of `cached` are included in `input`. */
 export interface Workload {
 	readonly input: number;
 	readonly cached: number;
@@ -34,7 +34,7 @@ const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; 
 	{ name: "requests", label: t("Requests per month"), max: REQUESTS_MAX },
 ];
 
-/** Cost of the same requests on each model, cheapest first, computed like a charge. */
+/** Compares the cost of the same requests on each model, cheapest first, computed as charges are. */
 export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	const [work, setWork] = useState<Workload>(WORKLOADS[0] as Workload);
 	const priced = models
@@ -107,7 +107,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	);
 }
 
-/** Cost of one request, rounded up once, as in a charge. */
+/** Cost of a request, rounded up once, as charges are. */
 export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
 	const cached = Math.min(work.cached, work.input);
 	return priceWithin(rates, {

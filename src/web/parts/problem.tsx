@@ -7,7 +7,7 @@ import { rich, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 import { Id } from "./text.tsx";
 
-/** The service's error text, with the request id for support. */
+/** Shows the service's error text, and the request id for support. */
 export function Problem({ error, retry }: { error: ApiError; retry?: (() => void) | undefined }) {
 	return (
 		<Alert color="red" p="xs" icon={<Icon name="warning" />}>
@@ -33,7 +33,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 	);
 }
 
-/** A placeholder of `height` while loading; an error with a retry button. */
+/** Placeholder of `height` while the resource loads; after a failure its error with a retry button. */
 export function Reading({ of, height }: { of: Resource<unknown>; height?: number }) {
 	if (of.error) return <Problem error={of.error} retry={() => void of.reload()} />;
 	return of.data === undefined && height !== undefined ? <Skeleton height={height} /> : null;
@@ -49,7 +49,7 @@ export function Notice({ kind = "info", children }: { kind?: keyof typeof COLORS
 	);
 }
 
-/** Empty state: says what will be here and how to create it. */
+/** Empty state: says what will appear here and how to create the first one. */
 export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
 	return (
 		<Stack className="empty" align="center" gap="xs" py="xs" ta="center">

@@ -51,7 +51,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	{ label: t("Cost"), corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
 ];
 
-/** Columns hidden in short lists, such as on the overview. */
+/** Columns that short lists, such as the overview's, do not have. */
 const LONG_ONLY = new Set([t("Key"), t("First token")]);
 
 export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "status" | "basis" | "costNanoUsd"> }) {

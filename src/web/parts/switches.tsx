@@ -27,7 +27,7 @@ export function LanguageSwitch({ choose = chooseLanguage }: { choose?: (language
 const NEXT = { light: "dark", dark: "auto", auto: "light" } as const;
 const LABELS = { light: t("Light"), dark: t("Dark"), auto: t("System theme") } as const;
 
-/** Light, dark or system theme; this browser keeps the choice. */
+/** Switch between light, dark and system theme. The browser stores the choice. */
 export function SchemeSwitch() {
 	const { colorScheme, setColorScheme } = useMantineColorScheme();
 	return (

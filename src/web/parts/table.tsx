@@ -9,25 +9,25 @@ import { Panel } from "./page.tsx";
 import { Problem } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
-/** A column of a table; it has `render`, `figure` or `amount`. */
+/** A column of a table. It has exactly one of `render`, `figure` and `amount`. */
 export interface Column<T> {
 	readonly label: string;
-	/** Content of a cell. An empty cell has a dash, except in a column of buttons. */
+	/** Content of a cell. An empty cell shows a dash, except in a column of buttons. */
 	readonly render?: (row: T) => ReactNode;
-	/** A formatted number, right-aligned. */
+	/** A formatted number; right-aligned. */
 	readonly figure?: (row: T) => ReactNode;
-	/** A nano-dollar amount, right-aligned at the decimal point. */
+	/** An amount in nano-dollars; aligned at the decimal point. */
 	readonly amount?: (row: T) => NanoUsd | null;
-	/** Shows a plus sign before positive amounts. */
+	/** True: positive amounts have a plus sign. */
 	readonly sign?: boolean;
 	readonly right?: boolean;
-	/** Becomes the card's heading in the narrow layout; one per table. */
+	/** True for the column that becomes the card's heading in the narrow layout; one per table. */
 	readonly lead?: boolean;
-	/** Is in the card's corner, without its label; one per table. */
+	/** True for the column in the corner of the card, without its label; one per table. */
 	readonly corner?: boolean;
-	/** Column of buttons, right-aligned. Only screen readers read its label. */
+	/** True for a column of buttons; right-aligned. Only screen readers read its label. */
 	readonly act?: boolean;
-	/** A long name is cut off if figures need the space. */
+	/** True: a long name is cut off if other columns need the space. */
 	readonly clip?: boolean;
 	readonly long?: boolean;
 }
@@ -40,17 +40,17 @@ export interface DataTableProps<T> {
 	readonly empty: ReactNode;
 	readonly error?: ApiError | undefined;
 	readonly retry?: (() => void) | undefined;
-	/** Loads the next page; undefined on the last one. */
+	/** Loads the next page; undefined on the last page. */
 	readonly more?: Action<[], void> | undefined;
 }
 
-/** An explicit role, because the narrow layout's block display removes the table's meaning for screen readers. */
+/** Sets the role explicitly: in the narrow layout `display: block` removes the table's role for screen readers. */
 const role = (name: string) => ({ role: name });
 
 const CARDS_FROM_COLUMNS = 4;
 const SKELETON_ROWS = ["1", "2", "3"];
 
-/** A table. In the narrow layout each row becomes a card. */
+/** A table, whose rows become cards in the narrow layout. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows, more } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
@@ -113,11 +113,11 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	);
 }
 
-/** A table in its own panel, with `children` below it. */
+/** A table in a panel, with `children` below the table. */
 export function TablePanel<T>(
 	props: Omit<DataTableProps<T>, "label"> & {
 		title: string;
-		/** Name for screen readers, if the title does not suffice. */
+		/** Name of the table for screen readers, if the title does not suffice. */
 		label?: string;
 		aside?: ReactNode;
 		children?: ReactNode;

@@ -8,9 +8,9 @@ import { showUsd, showUsdExact } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
-/** Formats money, times and ids the same on every page. */
+/** Components that format money, times and ids, so that all pages look the same. */
 
-/** `decimals`: digits to reserve after the point, so that decimal points align in a column. */
+/** `decimals`: digits after the point for which space is reserved, so that points align in a column. */
 export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: boolean; decimals?: number }) {
 	const missing = decimals === undefined ? 0 : decimals - shownDecimals(nanoUsd);
 	return (
@@ -22,7 +22,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 	);
 }
 
-/** A long name, cut off if figures need the space. Complete on hover and in the narrow layout. */
+/** A long name, cut off if other columns need the space. Shown completely on hover and in the narrow layout. */
 export function Truncated({ text, title = text }: { text: string; title?: string }) {
 	return (
 		<span className="clip" title={title}>
@@ -31,7 +31,7 @@ export function Truncated({ text, title = text }: { text: string; title?: string
 	);
 }
 
-/** Local time; UTC on hover. */
+/** A time in the browser's time zone, and in UTC on hover. */
 export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "full" | "log" }) {
 	if (atMs === null) return <span className="dim">–</span>;
 	return (
@@ -41,7 +41,7 @@ export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "f
 	);
 }
 
-/** A day in UTC, by which the service sums usage. */
+/** A day in UTC, because the service sums usage per UTC day. */
 export function Day({ atMs }: { atMs: number }) {
 	return (
 		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title={t("A day in UTC")}>
@@ -74,7 +74,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	}
 	const said = outcome === undefined ? label : OUTCOMES[outcome].says;
 	return (
-		// A failed copy is visible without hovering.
+		// Opens the tooltip without hovering if copying failed.
 		<Tooltip label={said} withArrow openDelay={300} {...(outcome === "refused" ? { opened: true } : {})}>
 			<ActionIcon variant="subtle" color="gray" size="sm" aria-label={said} onClick={() => void copy()}>
 				<Icon name={outcome === undefined ? "copy" : OUTCOMES[outcome].icon} />
@@ -92,7 +92,7 @@ export function Id({ value, label = t("Copy") }: { value: string; label?: string
 	);
 }
 
-/** True if the text was copied. The clipboard needs a secure context and may be denied; then copies a selection. */
+/** True if the text was copied. Browsers may refuse the clipboard API: then copies a selection. */
 async function copyText(text: string): Promise<boolean> {
 	const isWritten = await navigator.clipboard?.writeText(text).then(
 		() => true,

@@ -6,11 +6,11 @@ import { groupLabel, OTHER, SERIES_MAX, seriesColors, type TimeSeries } from "./
 
 export interface TimeChartProps extends Pick<ChartProps, "label" | "formatTick" | "formatValue"> {
 	readonly series: TimeSeries;
-	/** Default: bar. */
+	/** Kind of the chart; the default is `bar`. */
 	readonly kind?: ChartProps["kind"];
 }
 
-/** Draws the series with a legend, the last bucket dashed while it is not over. */
+/** Chart of the series with a legend. The last bucket is dashed until it ends. */
 export default function TimeChart({ series, kind = "bar", ...chart }: TimeChartProps) {
 	const drawn = useMemo(() => shape(series, kind === "bar" ? 0 : null), [series, kind]);
 	return (
@@ -31,7 +31,7 @@ export default function TimeChart({ series, kind = "bar", ...chart }: TimeChartP
 
 function shape(series: TimeSeries, absent: 0 | null) {
 	const color = seriesColors(series.groups);
-	// Series are named by position, because ids may contain dots, and two keys may have one name.
+	// The names of series are their positions: ids may contain dots, and two keys may have the same name.
 	const drawn: ChartSeries[] = series.groups
 		.slice(0, SERIES_MAX)
 		.map((group, place) => ({ name: `g${place}`, label: groupLabel(group), color: color(group.id) }));
@@ -58,7 +58,7 @@ const localDay = new Intl.DateTimeFormat(locale, { month: "short", day: "numeric
 const month = new Intl.DateTimeFormat(locale, { month: "short", year: "numeric", timeZone: "UTC" });
 const time = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
-/** Labels days, weeks and months in UTC, by which the service sums usage, and hours in the reader's time. */
+/** Returns labels of a bucket: days, weeks and months in UTC, as usage is summed; hours in the browser's time zone. */
 function bucketLabels(atMs: number, bucket: TimeSeries["bucket"]): Pick<ChartRow, "at" | "tick"> {
 	if (bucket !== "hour") {
 		const at = (bucket === "month" ? month : day).format(atMs);

@@ -1,14 +1,14 @@
 import { t } from "../texts.tsx";
 import type { UsageSeries } from "../views.ts";
 
-/** Colours that remain distinct with common colour blindness (after Okabe and Ito), on light and dark. */
+/** Colours that people with common colour blindness can tell apart (after Okabe and Ito), in both themes. */
 const COLORS = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
 export const OTHER = "#8a939b";
 const STATUS_COLORS: Readonly<Record<string, string>> = { ok: "#009e73", failed: "#c04f15", left: "#d98200" };
-/** Groups that have a series of their own; the rest is one series. */
+/** Most groups with their own series; all other groups form one series. */
 export const SERIES_MAX = COLORS.length;
 
-/** A group's colour, the same in chart and table: by position, except for statuses. */
+/** Returns each group's colour, equal in chart and table. Statuses have fixed colours, others get one by position. */
 export function seriesColors(groups: readonly { readonly id: string }[] = []): (id: string) => string {
 	const places = new Map(groups.map(({ id }, place) => [id, place]));
 	return (id) => STATUS_COLORS[id] ?? COLORS[places.get(id) ?? SERIES_MAX] ?? OTHER;
@@ -19,11 +19,11 @@ interface Labelled {
 	readonly label: string;
 }
 
-/** Values over time by group. The highest groups come first. */
+/** Values over time by group, highest groups first. */
 export interface TimeSeries extends Pick<UsageSeries, "bucket" | "starts" | "toMs"> {
 	readonly groups: readonly Labelled[];
 	readonly points: readonly { readonly atMs: number; readonly group: string; readonly value: number }[];
 }
 
-/** Name of a group; usage without a project has a group without a name. */
+/** Name of a group; usage without a project has an empty id. */
 export const groupLabel = ({ id, label }: Labelled): string => (id === "" ? t("No project") : label);

@@ -11,7 +11,7 @@ import type { TimeSeries } from "./time-series.ts";
 export type Measure = "cost" | "tokens" | "requests";
 
 const WAITING = <Skeleton height={270} />;
-/** A separate chunk, because its library is as large as all other code. */
+/** A separate chunk, because the chart library is as large as all other code of the pages. */
 const Drawn = lazy<TimeChartProps>(() => import("./time-chart.tsx"), WAITING);
 
 export const MONEY_FORMAT = {
@@ -20,7 +20,7 @@ export const MONEY_FORMAT = {
 };
 export const COUNT_FORMAT = { formatTick, formatValue: formatCount };
 
-/** A measure of usage over time, stacked by group, with a legend. */
+/** Chart of one measure of usage over time, stacked by group. */
 export function UsageChart(props: { series: UsageSeries | undefined; measure: Measure; label: string }) {
 	const { series, measure } = props;
 	const shown = useMemo(
@@ -31,14 +31,14 @@ export function UsageChart(props: { series: UsageSeries | undefined; measure: Me
 	return <TimeChart series={shown} label={props.label} {...(measure === "cost" ? MONEY_FORMAT : COUNT_FORMAT)} />;
 }
 
-/** Draws the series with a legend; a placeholder without one. */
+/** Chart of a series, or a placeholder while the series is undefined. */
 export function TimeChart(props: Omit<TimeChartProps, "series"> & { series: TimeSeries | undefined }) {
 	const { series, ...chart } = props;
 	useEffect(() => Drawn.preload(), []);
 	return series ? <Drawn {...chart} series={series} /> : WAITING;
 }
 
-/** Value of a point as an integer: nano-dollars, tokens or requests. */
+/** Returns the measure of a point as an integer: nano-dollars, tokens or requests. */
 function measureOf(point: UsageSeries["points"][number], measure: Measure): number {
 	if (measure === "cost") return point.costNanoUsd;
 	return measure === "tokens" ? point.promptTokens + point.completionTokens : point.requests;

@@ -9,19 +9,19 @@ import { type Measure, UsageChart } from "./usage-chart.tsx";
 export interface Grouping<Value extends string = string> {
 	readonly value: Value;
 	readonly label: string;
-	/** Heading of its table. */
+	/** Heading of the table for this grouping. */
 	readonly by: string;
 }
 
-/** The grouping in the address; the first one without. */
+/** Returns the grouping in the URL; the first one if the URL has none. */
 export function useGrouping<Value extends string>(groupings: readonly Grouping<Value>[]): Grouping<Value> {
 	const [query] = useQueryState();
 	return groupings.find(({ value }) => value === query.get("group")) ?? (groupings[0] as Grouping<Value>);
 }
 
-/** A chart of usage, with the choice of measure and grouping, below the figures in `children`. */
+/** Panel with a chart of usage and selects for measure and grouping. `children` are figures above the chart. */
 export function UsagePanel(props: {
-	/** What the charge of requests is called here. */
+	/** Label of the measure of money, such as "Cost" or "Revenue". */
 	money: string;
 	groupings: readonly Grouping[];
 	series: UsageSeries | undefined;

@@ -7,13 +7,13 @@ import { Empty } from "./problem.tsx";
 import { TablePanel } from "./table.tsx";
 import { groupLabel, seriesColors } from "./time-series.ts";
 
-/** Groups of usage with their sums, in the colours of the chart. */
+/** Table of groups with their usage, in the colours of the chart. */
 export function UsageTable(props: {
 	title: string;
 	lead: string;
 	amount: string;
 	groups: readonly UsageGroup[] | undefined;
-	/** Address of a group's details; null: none. */
+	/** Returns the address of a group's details; null: no link. */
 	link: (id: string) => string | null;
 }) {
 	const color = seriesColors(props.groups);

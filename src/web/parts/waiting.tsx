@@ -1,7 +1,7 @@
 import { Skeleton, VisuallyHidden } from "@mantine/core";
 import { t } from "../texts.tsx";
 
-/** Skeleton of a page, while its code or the viewer loads. */
+/** Skeleton of a page while its code or the viewer loads. */
 export function PageWaiting() {
 	return (
 		<div className="page" aria-busy="true">

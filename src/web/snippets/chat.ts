@@ -1,10 +1,10 @@
 import { brand } from "../brand.ts";
 import type { Snippet } from "../parts/code.tsx";
 
-/** Environment variable of the key. It has the service's name, because users may have keys of several services. */
+/** Environment variable for the key. Its name contains the service's name: users may have keys of several services. */
 export const KEY_VARIABLE = keyVariableName(brand.name);
 
-/** Name of the variable. It never begins with a digit, which shells refuse. */
+/** Returns the variable's name, which never begins with a digit, because shells refuse that. */
 export function keyVariableName(name: string): string {
 	return `${name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`.replace(/^(?=\d)/, "_");
 }
@@ -13,7 +13,7 @@ export interface ChatSnippetValues {
 	readonly baseUrl: string;
 	readonly model: string;
 	readonly messages: readonly object[];
-	/** Request fields besides model and messages. */
+	/** Request fields other than model and messages. */
 	readonly options?: Readonly<Record<string, unknown>>;
 	readonly stream?: boolean;
 }

@@ -11,7 +11,7 @@ import { packageLine, TOOLS, type Tool, type ToolStep, type ToolValues } from ".
 
 const remembered = createRemembered("tollgate-tool");
 
-/** Steps for the tool that the user chose last. Without `apiKey` they contain a placeholder. */
+/** Steps for the tool that the user chose last. Without `apiKey` the steps contain a placeholder. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
 	const facts = useToolValues(apiKey, models);
 	const chosen = TOOLS.find(({ id }) => id === remembered.read());
@@ -71,7 +71,7 @@ export function useToolValues(apiKey?: string, models?: readonly string[]): Tool
 	};
 }
 
-/** A connected model that the key may use. */
+/** Returns the id of a connected model that the key may use. */
 function useExampleModel(allowed: readonly string[] = []): string {
 	const models = useResource("models", api.models);
 	const fit = models.data?.items.filter(

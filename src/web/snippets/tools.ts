@@ -10,12 +10,12 @@ import llamaIndex from "./llamaindex.py" with { type: "text" };
 import pom from "./maven.pom" with { type: "text" };
 import openaiGo from "./openai.go" with { type: "text" };
 
-/** A tool that works with the service, with the steps to a first answer, ready to paste. */
+/** A client tool that works with the service, and the steps to its first answer. */
 export interface Tool {
-	/** Used in addresses, in the browser's storage and in the table of results. */
+	/** Id in URLs, in the browser's storage and in the table of test results. */
 	readonly id: string;
 	readonly name: string;
-	/** What must be installed first. */
+	/** Software that must be installed first. */
 	readonly needs?: string;
 	steps(facts: ToolValues): readonly ToolStep[];
 }
@@ -23,7 +23,7 @@ export interface Tool {
 export interface ToolValues {
 	readonly baseUrl: string;
 	readonly model: string;
-	/** The secret of a key that was just created; otherwise a placeholder. */
+	/** Secret of a key that was just created; a placeholder on other pages. */
 	readonly apiKey: string;
 	readonly serviceName: string;
 	readonly question: string;
@@ -31,13 +31,13 @@ export interface ToolValues {
 
 export type ToolStep =
 	| PackageStep
-	/** Lines for the shell. All steps share one shell. */
+	/** Lines for the shell. All steps of a tool run in the same shell. */
 	| { readonly does: "shell"; readonly say: string; readonly code: string }
 	| { readonly does: "file"; readonly path: string; readonly code: string }
-	/** A place in a graphical program, and the text to enter there. */
+	/** A field or menu of a graphical program, and the text to enter there. */
 	| { readonly does: "place"; readonly say: string; readonly code?: string };
 
-/** Installs packages. A separate step, so that tests can pin versions. */
+/** Installs packages. A separate kind of step, so that tests can pin versions. */
 export interface PackageStep {
 	readonly does: "packages";
 	readonly by: keyof typeof INSTALLERS;
@@ -50,12 +50,12 @@ const INSTALLERS = {
 	go: (packages: string) => `go mod init chat && go get ${packages}`,
 };
 
-/** Command line that installs the packages. `pinned` adds a version to a name, as the installer writes it. */
+/** Returns the command that installs the packages. `pinned` adds a version to a name in the installer's syntax. */
 export function packageLine({ by, packages }: PackageStep, pinned: (name: string) => string = (name) => name): string {
 	return INSTALLERS[by](packages.map(pinned).join(" "));
 }
 
-/** Replaces `{{placeholders}}` in a snippet. Each is inside a quoted string, so values are escaped. */
+/** Replaces `{{placeholders}}` in a snippet. Placeholders are inside quoted strings, so values are escaped. */
 export function fillSnippet(file: string, facts: Readonly<Record<string, string>>): string {
 	const values: Readonly<Record<string, string>> = { ...facts, keyVariable: KEY_VARIABLE };
 	return file.trimEnd().replace(/\{\{(\w+)\}\}/g, (mark, name: string) => {
@@ -74,7 +74,7 @@ const keyStep = ({ apiKey }: ToolValues): ToolStep => ({
 	code: `export ${KEY_VARIABLE}="${apiKey}"`,
 });
 
-/** Steps for a program: install packages, write files, export the key, run. */
+/** Builds the steps for a program: install packages, write files, export the key, run. */
 function program(tool: {
 	readonly id: string;
 	readonly name: string;
@@ -114,7 +114,7 @@ const chat = ({ baseUrl, model, question }: ToolValues) => ({
 	stream: true,
 });
 
-/** Tools in the order of display; `bun run snippets` tests them. */
+/** Tools in display order; `bun run snippets` tests them. */
 export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "curl",

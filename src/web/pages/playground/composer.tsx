@@ -9,7 +9,7 @@ const PICTURES_MAX = 4;
 const PICTURE_BYTES_MAX = 4 * 1024 * 1024;
 const PICTURE_TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
-/** Input of the next message. `state` says why it cannot be sent, or that an answer is streaming. */
+/** Input for the next message. `state` says why sending is disabled, or that an answer is streaming. */
 export function Composer(props: {
 	pictures: boolean;
 	state: "ready" | "busy" | "waiting" | "off";

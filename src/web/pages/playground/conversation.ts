@@ -3,15 +3,15 @@ import type { ToolCall } from "../../chat-stream.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 
-/** State of a conversation with a model, and the request body that it becomes. */
+/** State of a conversation with a model, and how it becomes a request body. */
 
-/** Settings as typed; an empty field leaves the choice to the model. */
+/** Settings as typed. For an empty field the request has no parameter, so the model's default applies. */
 export interface ChatSetup {
 	readonly system: string;
 	readonly temperature: string;
 	readonly topP: string;
 	readonly maxTokens: string;
-	/** JSON of `tools`; `schema` is the answer's JSON schema. */
+	/** `tools` is the request's JSON of tools; `schema` is the JSON schema for the answer. */
 	readonly tools: string;
 	readonly schema: string;
 }
@@ -25,7 +25,7 @@ export const FRESH_SETUP: ChatSetup = {
 	schema: "",
 };
 
-/** A message's picture as a `data:` URL. */
+/** A message's image as a `data:` URL. */
 export interface Picture {
 	readonly name: string;
 	readonly url: string;
@@ -64,18 +64,18 @@ export interface ToolTurn {
 	readonly content: string;
 }
 
-/** Turns are immutable; only the last one is replaced while it streams. */
+/** A message, answer or tool result. Turns are immutable; a streaming answer replaces the last turn. */
 export type Turn = QuestionTurn | AnswerTurn | ToolTurn;
 
 export const NO_ANSWER: AnswerTurn = { role: "assistant", content: "", thought: "", toolCalls: [] };
 
-/** Tool calls of the last answer. They must be answered before the next message. */
+/** Tool calls of the last answer, to which the user must reply before the next message. */
 export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
 	const last = turns.at(-1);
 	return last?.role === "assistant" && last.facts !== undefined ? last.toolCalls : [];
 }
 
-/** Request body. Omits parameters that the model does not support. */
+/** Returns the request body, without parameters that the model does not support. */
 export function chatBody(model: ModelView, turns: readonly Turn[], setup: ChatSetup) {
 	const takes = (name: string) => model.parameters.includes(name);
 	const system = setup.system.trim();
@@ -111,7 +111,7 @@ function messageOf(turn: Turn): object {
 	return { role: "assistant", content: turn.content, tool_calls: calls };
 }
 
-/** Result of parsing a JSON field: a value, an error text, or neither for an empty field. */
+/** Result of parsing a JSON field: a value, an error text, or neither if the field is empty. */
 export interface ParsedJson<T> {
 	readonly value?: T;
 	readonly problem?: string;

@@ -2,8 +2,8 @@ import Markdown from "react-markdown";
 import remarkGfm from "remark-gfm";
 
 /**
- * An answer's Markdown as elements: HTML stays text, and links have safe schemes only. Pictures become links, because
- * loading one would tell its server that the answer was read.
+ * Draws an answer's Markdown as elements: HTML stays text, and links have safe schemes only. Images become links,
+ * because loading an image would tell its server that the answer was read.
  */
 export default function AnswerMarkdown({ text }: { text: string }) {
 	return (

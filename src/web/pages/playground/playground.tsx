@@ -64,7 +64,7 @@ type SharedLink =
 	| { readonly state: "none" | "reading" | "broken" }
 	| { readonly state: "read"; readonly shared: Shared };
 
-/** Reads the conversation in the link's fragment, then removes the fragment from the address. */
+/** Reads the shared conversation from the URL's fragment, then removes the fragment from the URL. */
 function useSharedLink(): SharedLink {
 	const [link, setLink] = useState<SharedLink>({ state: isSharedFragment(location.hash) ? "reading" : "none" });
 	useEffect(() => {
@@ -82,7 +82,7 @@ function useSharedLink(): SharedLink {
 	return link;
 }
 
-/** A conversation with one model, or with two that get the same messages. The address contains models and key. */
+/** A conversation with one model, or with two models that get the same messages. The URL names models and key. */
 function Conversation({
 	start,
 	keys,
@@ -111,7 +111,7 @@ function Conversation({
 		for (const { thread } of threads) act(thread);
 	}
 	function compareWith(id: string | null): void {
-		// A second model starts with the first one's conversation.
+		// A second model starts with a copy of the first model's conversation.
 		if (id !== null && other === undefined) second.set(first.turns);
 		if (id === null) second.stop();
 		change({ with: id ?? NONE });
@@ -195,7 +195,7 @@ function Conversation({
 	);
 }
 
-/** The address's choice, else that of the shared link, else the first connected model. */
+/** Returns key and models: those in the URL, else those of the shared link, else the first connected model. */
 function useChosen(start: Shared, keys: readonly KeyView[], models: readonly ModelView[]) {
 	const [query, change] = useQueryState();
 	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
@@ -207,12 +207,12 @@ function useChosen(start: Shared, keys: readonly KeyView[], models: readonly Mod
 		named(query.get("model") ?? start.threads[0]?.model) ??
 		offered.find((item) => item.status === "connected") ??
 		offered[0];
-	// NONE in the address removes the second model of a shared link.
+	// `with=none` in the URL removes the second model, even if the shared link has one.
 	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
 	return { key, offered, model, other, change };
 }
 
-/** Value of `with` in the address for a conversation with one model. */
+/** Value of the URL parameter `with` for a conversation with one model. */
 const NONE = "none";
 
 const choices = (models: readonly ModelView[]) => models.map(({ id, name }) => ({ value: id, label: name }));
@@ -223,7 +223,7 @@ const SAID_MS = 4_000;
 
 function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Turn[]; setup: ChatSetup }) {
 	const { config } = useSession();
-	// The turns to send again: all up to the last question.
+	// The turns of a repeated request: all up to the last question, without its answer.
 	const asked = turns.slice(0, turns.findLastIndex(({ role }) => role !== "assistant") + 1);
 	const body = chatBody(model, asked.length === 0 ? EXAMPLE : asked.map(shortened), setup);
 	const { model: id, messages, ...options } = body;
@@ -244,7 +244,7 @@ function shortened(turn: Turn): Turn {
 	};
 }
 
-/** Copies a link to the conversation and says what it leaves out. */
+/** Button that copies a link to the conversation, and says which contents the link omits. */
 function CopyLink({ shared, disabled }: { shared: Shared; disabled: boolean }) {
 	const [said, setSaid] = useState<string>();
 	async function copy(): Promise<void> {

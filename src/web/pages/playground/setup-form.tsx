@@ -35,7 +35,7 @@ const NUMBERS = [
 	{ name: "maxTokens", param: "max_tokens", label: t("Maximum tokens"), min: 1, max: 1_000_000, decimalScale: 0 },
 ] as const;
 
-/** Shows only the parameters that all chosen models support. */
+/** Form of the parameters that all chosen models support. */
 export function SetupForm(props: {
 	models: readonly ModelView[];
 	setup: ChatSetup;

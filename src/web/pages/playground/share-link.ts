@@ -3,8 +3,8 @@ import type { ToolCall } from "../../chat-stream.ts";
 import { type AnswerStats, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObject, type Turn } from "./conversation.ts";
 
 /**
- * A conversation in a link's fragment, which browsers never send to a server. Everybody with the link can read it;
- * opening it costs nothing until a message is sent.
+ * A conversation in a URL's fragment, which browsers never send to a server. Everybody with the link can read it.
+ * Opening it costs nothing: the model is called only when a message is sent.
  */
 export interface Shared {
 	readonly threads: readonly { readonly model: string; readonly turns: readonly Turn[] }[];
@@ -12,14 +12,14 @@ export interface Shared {
 }
 
 const NAME = "#chat=";
-/** Messengers and mail programs cut longer links off. */
+/** Longest link in characters: messengers and mail programs cut off longer ones. */
 export const LINK_CHARS_MAX = 16_000;
-/** Most characters after decompression: a long link could expand a thousandfold. */
+/** Most characters after decompression, which could make a link a thousand times longer. */
 const TEXT_CHARS_MAX = 1_000_000;
 const THREADS_MAX = 2;
 const TURNS_MAX = 1_000;
 
-/** `url` is undefined if the link would be too long. `leftOut` counts the pictures, which links never contain. */
+/** Returns a link; `url` is undefined if it would be too long. Pictures are never included: `leftOut` counts them. */
 export async function toShareLink(shared: Shared, page: string) {
 	let leftOut = 0;
 	const text = JSON.stringify({
@@ -40,7 +40,7 @@ export async function toShareLink(shared: Shared, page: string) {
 
 export const isSharedFragment = (fragment: string): boolean => fragment.startsWith(NAME);
 
-/** The conversation in the fragment; undefined if there is no valid one. */
+/** Reads the conversation from a URL's fragment; undefined if the fragment contains no valid one. */
 export async function readShareLink(fragment: string): Promise<Shared | undefined> {
 	if (!isSharedFragment(fragment) || fragment.length > LINK_CHARS_MAX) return undefined;
 	try {
@@ -75,7 +75,7 @@ function base64Url(bytes: Uint8Array): string {
 	return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** Reads only the known fields, because a link may be forged. */
+/** Reads only the expected fields and types, because anybody can write a link. */
 function readShared(value: unknown): Shared | undefined {
 	if (!isObject(value) || !Array.isArray(value.threads)) return undefined;
 	const threads = value.threads.slice(0, THREADS_MAX).map((thread: unknown) => {
@@ -109,7 +109,7 @@ function readAnswer(turn: Readonly<Record<string, unknown>>, content: string): A
 	return { role: "assistant", content, thought: textOf(turn.thought), toolCalls, facts: readFacts(turn.facts) };
 }
 
-/** Drops the request id, which belongs to the sender's log. */
+/** Omits the request id, which exists only in the sender's request log. */
 function readFacts(value: unknown): AnswerStats {
 	const facts = isObject(value) ? value : {};
 	const figure = (name: string) => {

@@ -14,7 +14,7 @@ import type { Thread } from "./use-thread.ts";
 
 const Markdown = lazy<{ text: string }>(() => import("./markdown.tsx"), "…");
 
-/** One model's conversation: turns, cost, errors and open tool calls. */
+/** Conversation with one model: its turns, cost, errors, and tool calls that need a result. */
 export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 	const calls = thread.busy ? [] : openCalls(thread.turns);
 	const { refused } = thread;
@@ -68,7 +68,7 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 	);
 }
 
-/** The user answers tool calls by hand, as a program would after running the functions. */
+/** Form in which the user enters the results of tool calls, as a program would after running the functions. */
 function CallAnswers({
 	calls,
 	onAnswered,
@@ -121,7 +121,7 @@ function Turns({ turns }: { turns: readonly Turn[] }) {
 	return turns.map((turn, place) => <TurnView key={place} turn={turn} />);
 }
 
-/** Drawn once: while an answer streams, the Markdown of earlier ones is not parsed again. */
+/** Memoized: while an answer streams, the Markdown of earlier turns is not parsed again. */
 const TurnView = memo(function TurnView({ turn }: { turn: Turn }) {
 	if (turn.role === "assistant") return <Answer turn={turn} />;
 	return (
@@ -187,7 +187,7 @@ function Facts({ facts }: { facts: AnswerStats }) {
 	);
 }
 
-/** Tokens per second after the first token; undefined if there is too little data. */
+/** Tokens per second after the first token; undefined if the answer is too short to measure. */
 function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerStats): number | undefined {
 	const generatingMs = totalMs - (firstTokenMs ?? 0);
 	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;

@@ -8,16 +8,16 @@ import { type AnswerStats, type AnswerTurn, type ChatSetup, chatBody, NO_ANSWER,
 
 export interface Thread {
 	readonly turns: readonly Turn[];
-	/** A message that the service refused; sending it again adds it to the conversation. */
+	/** A message that the service refused; its turns join the conversation only when it is sent again. */
 	readonly refused: { readonly turns: readonly Turn[]; readonly error: ApiError } | undefined;
 	readonly busy: boolean;
-	/** Adds turns and requests an answer. */
+	/** Adds turns to the conversation and requests an answer. */
 	ask(added: readonly Turn[]): void;
 	stop(): void;
 	set(turns: readonly Turn[]): void;
 }
 
-/** State of a conversation. `address` is the chat endpoint; undefined without a key. */
+/** State of a conversation with a model. `address` is the URL of the chat endpoint; undefined without a key. */
 export function useThread(
 	address: string | undefined,
 	model: ModelView | undefined,
@@ -27,7 +27,7 @@ export function useThread(
 	const [turns, setTurns] = useState(start);
 	const [refused, setRefused] = useState<readonly Turn[]>();
 	const abort = useRef<AbortController>(undefined);
-	// Stops the stream when the page closes: the unseen answer would continue and be charged.
+	// Aborts the stream when the page closes: otherwise the rest of the answer, which is not shown, would be charged.
 	useEffect(() => () => abort.current?.abort(), []);
 
 	const ask = useAction(async (added: readonly Turn[]) => {
@@ -90,7 +90,7 @@ async function receive(
 		totalMs: performance.now() - startMs,
 		stopped: signal.aborted,
 	};
-	// Drops a cancelled answer's tool calls, because their arguments may be incomplete.
+	// Drops the tool calls of a cancelled answer, whose arguments may be incomplete.
 	const toolCalls = end.finishReason === null ? [] : end.toolCalls;
 	put({ toolCalls, facts, ...(end.error === undefined ? {} : { error: end.error }) });
 }

@@ -1,6 +1,6 @@
 /**
- * Builds the binary, in the repository's root: `bun src/build.ts OUTFILE COMMIT` (`bun run build`). Bundles the pages
- * and embeds them as text. A Bun macro does not work: it writes its path unescaped into a program, which fails in
+ * Builds the binary in the repository's root: `bun src/build.ts OUTFILE COMMIT` (`bun run build`). Bundles the pages
+ * and embeds them as text. A Bun macro cannot do this: it writes its path unescaped into a program, which fails in
  * folders such as `O'Brien`.
  */
 import { bundlePages } from "./console/pages/pages-bundle.ts";

@@ -6,9 +6,9 @@ const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 
 export function readStripe(read: EnvironmentReader) {
 	const secretKey = read.text("STRIPE_SECRET_KEY");
-	// Two secrets while one is being rotated.
+	// Two secrets are valid during a rotation.
 	const webhookSecrets = Object.freeze(read.list("STRIPE_WEBHOOK_SECRET"));
-	// Null: Stripe's own address.
+	// Null: Stripe's public API.
 	const apiBase = withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"]));
 	return secretKey === null ? null : Object.freeze({ secretKey, webhookSecrets, apiBase });
 }
@@ -35,7 +35,7 @@ export function readSignIn(read: EnvironmentReader, note: Note) {
 	});
 }
 
-/** Bank details. `\n` also means a line end, for systems whose variables cannot contain one. */
+/** Reads the bank details. `\n` also means a line break, for systems whose variables cannot contain one. */
 export function readTransferDetails(read: EnvironmentReader, note: Note): string | null {
 	const text = read.text("TRANSFER_DETAILS");
 	if (text === null) return null;

@@ -1,4 +1,4 @@
-/** An environment variable, for `tollgate help`, the README and the environments of child processes. */
+/** An environment variable: the help, the README and the environments of child processes use this table. */
 export interface ConfigVariable {
 	readonly name: string;
 	/** Default as the help shows it; "" if there is none. */
@@ -6,7 +6,7 @@ export interface ConfigVariable {
 	readonly meaning: string;
 	/** Plane whose processes get the variable; the other plane starts without it. */
 	readonly plane: "gateway" | "console" | "both";
-	/** Set by the supervisor or tests, not by operators; left out of help and README. */
+	/** True: set by the supervisor or tests, not by operators. Help and README omit it. */
 	readonly isInternal: boolean;
 }
 
@@ -70,7 +70,7 @@ S3_REGION | | both | region of the S3-compatible service
 TRUSTED_PROXIES | | both | addresses and networks of trusted proxies (x-forwarded-for), separated by commas
 `;
 
-/** Every variable that the service reads. An empty value counts as unset. */
+/** Every variable that the service reads. A variable with an empty value counts as unset. */
 export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze(TABLE.trim().split("\n").map(variableOf));
 
 function variableOf(line: string): ConfigVariable {
@@ -79,5 +79,5 @@ function variableOf(line: string): ConfigVariable {
 	return { name, default: otherwise, meaning, plane: own, isInternal: internal !== undefined };
 }
 
-/** The variables that help and README show. */
+/** The variables that the help and the README show. */
 export const PUBLIC_VARIABLES = CONFIG_TABLE.filter(({ isInternal }) => !isInternal);

@@ -1,7 +1,7 @@
 /**
  * The only code that reads the process's environment. Reads everything once, reports all problems together, and freezes
- * the result. Reads `NODE_ENV` through an object, because the bundler replaces the expression `process.env.NODE_ENV` in
- * the binary.
+ * the result. Reads `NODE_ENV` through an object: in the binary the bundler replaces the expression
+ * `process.env.NODE_ENV` by a constant.
  */
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
@@ -18,7 +18,7 @@ import { readTraceSettings } from "./traces/traces.ts";
 
 export type Config = Readonly<ReturnType<typeof readAll>>;
 
-/** Problems of the environment; the message lists all. */
+/** Error for an invalid environment; its message lists all problems. */
 export class ConfigError extends Error {
 	override readonly name = "ConfigError" as const;
 	readonly problems: readonly string[];
@@ -32,21 +32,21 @@ export class ConfigError extends Error {
 }
 
 const FILE_STORES = ["disk", "postgres", "s3"] as const;
-/** Role of a process: a gateway, a console, or the supervisor of both (`all`). */
+/** Roles of a process: a gateway, a console, or the supervisor of both (`all`). */
 const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
-/** Variables of earlier versions, each with the fixed value that replaced it. */
+/** Variables of earlier versions, with the fixed value that each now has. */
 const FORMER_VARIABLES: Readonly<Record<string, string>> = {
 	BOOKS_VERIFY_ROWS_S: "500 rows of closed days are read again in a second",
 	RETENTION_LEASE_DAYS: "it is 90 days",
 	RETENTION_CONTROL_DAYS: "it is 30 days",
 };
-/** A valid name of a folder, because the folder of the instance's journals has it. */
+/** Must be a valid folder name: the folder of the instance's journals has this name. */
 const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 
-/** Reads the configuration. @throws ConfigError with all problems; its messages never contain a secret. */
+/** Reads the configuration. @throws ConfigError with all problems; its message never contains a secret. */
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
 	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
@@ -74,39 +74,39 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
 		/** Null: the embedded Postgres in `dataDir`. */
 		databaseUrl,
-		/** Absolute path. The demo has a folder of its own in it, so that play money and real credit never mix. */
+		/** Absolute path. The demo uses its own subfolder, so that play money and real credit never mix. */
 		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
-		/** Absolute path of the catalogue, which existed a moment ago; null if there is none. */
+		/** Absolute path of the catalogue file, which existed when it was checked; null without a catalogue. */
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
 		/** Null: an id is generated and stored in `dataDir`. */
 		instanceId: read.pattern("INSTANCE_ID", INSTANCE_ID, "must be 1 to 63 of A-Z a-z 0-9 . _ -, not . or .. alone"),
 		workers: read.integer("WORKERS", 1, 1, 64),
-		/** Number of the worker; null in other processes. */
+		/** Number of this worker process; null in other processes. */
 		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
-		/** Folder of the processes' sockets; null without a supervisor. */
+		/** Folder of the sockets between the processes; null without a supervisor. */
 		runDir,
-		/** Signs the console's requests to a gateway in the name of a key. Null: such requests are refused. */
+		/** Signs requests that the console sends to a gateway for a key. Null: gateways refuse such requests. */
 		internalSecret: read.text("INTERNAL_SECRET"),
-		/** URL of a gateway, without a final slash, for a console that runs alone. */
+		/** URL of a gateway, without a final slash, for a console that runs without a supervisor. */
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		journalKeepMs: read.integer("JOURNAL_KEEP_S", 3_600, 0, 604_800) * 1000,
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		retention: readRetention(read, note, { cwd, s3 }),
-		/** Null only outside production: a pepper is then generated and stored in `dataDir`. */
+		/** Null only outside production: then a pepper is generated and stored in `dataDir`. */
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
-		/** True for a first run: neither a database nor a catalogue. Never in production. */
+		/** True for the demo: neither a database nor a catalogue is configured. Always false in production. */
 		demo,
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
-		/** Public origin of the service, without a final slash. */
+		/** Origin under which customers reach the service, without a final slash. */
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
-		/** Top-ups and adjustments from this amount on need two operators; null: one suffices. */
+		/** Amount from which top-ups and adjustments need two operators; null: one operator suffices. */
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
-		/** Bank details for transfers, in lines. Null: operators send them to customers. */
+		/** Bank details for transfers, one per line. Null: operators send them to customers. */
 		transferDetails: readTransferDetails(read, note),
 		/** Null: card payments are off. */
 		stripe: readStripe(read),
@@ -116,7 +116,7 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		metricsToken: read.text("METRICS_TOKEN"),
 		/** Null: tracing is off. */
 		traces: readTraceSettings(read, note),
-		/** Store for new files. */
+		/** Where new files are stored. */
 		fileStore: read.isSet("FILE_STORE")
 			? read.choice("FILE_STORE", FILE_STORES)
 			: databaseUrl === null
@@ -126,19 +126,19 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		fileS3: s3 === null || bucket === null ? null : { ...s3, bucket },
 		/** Addresses and networks (`10.0.0.0/8`) of proxies whose `x-forwarded-for` is trusted. */
 		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")) as readonly string[],
-		/** The whole environment, for `${NAME}` in the catalogue. Contains secrets, so it is never logged. */
+		/** The whole environment, for `${NAME}` in the catalogue. Contains secrets, so it must never be logged. */
 		env: Object.freeze({ ...env }) as Environment,
-		/** Settings that are valid but risky; they are logged. */
+		/** Texts about settings that are valid but risky; they are logged. */
 		warnings: [] as readonly string[],
 	};
 }
 
-/** The environment as it is, for commands that work without a complete configuration. */
+/** Returns the unchecked environment, for commands that work without a complete configuration. */
 export function processEnvironment(): Environment {
 	return process.env;
 }
 
-/** Settings that contradict each other, in production or not. */
+/** Returns problems of settings that contradict each other, in production or not. */
 function findContradictions(config: Config): string[] {
 	const problems: string[] = [];
 	if (config.demo && config.runDir === null && !isOwnMachine(config.host) && !config.env.DEMO_PUBLIC)
@@ -165,7 +165,7 @@ function findContradictions(config: Config): string[] {
 	return problems;
 }
 
-/** Secrets that must be set. A gateway has no sessions and so no CONSOLE_SECRET. */
+/** Returns the secrets that must be set. A gateway has no sessions, so it needs no CONSOLE_SECRET. */
 function secretsOf({ role, keyPepper, consoleSecret }: Config): [name: string, secret: string | null][] {
 	const pepper: [string, string | null] = ["KEY_PEPPER", keyPepper];
 	return role === "gateway" ? [pepper] : [pepper, ["CONSOLE_SECRET", consoleSecret]];
@@ -192,7 +192,7 @@ function findProductionProblems(config: Config): string[] {
 	return problems;
 }
 
-/** Warnings to log. None in a supervised process, because its parent has logged them. */
+/** Returns warnings to log. Empty in a supervised process, because its parent has logged them. */
 function findWarnings(config: Config, given: Environment): string[] {
 	const warnings: string[] = [];
 	if (config.runDir !== null) return warnings;
@@ -239,7 +239,7 @@ function findWarnings(config: Config, given: Environment): string[] {
 const variables = CONFIG_TABLE.map(({ name }) => name);
 const consoleVariables = CONFIG_TABLE.filter(({ plane }) => plane === "console").map(({ name }) => name);
 
-/** The environment of a gateway without the console's secrets, so that it cannot leak them. */
+/** Removes the console's secrets from a gateway's environment, so that the gateway cannot leak them. */
 function withoutConsoleVariables(env: Environment): Environment {
 	return Object.fromEntries(Object.entries(env).filter(([name]) => !consoleVariables.includes(name)));
 }
@@ -255,7 +255,7 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 		if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
 		if (given !== null) problems.push(`CONFIG: the file ${path} does not exist`);
 	} catch (error) {
-		// An error: the service must not start the demo because a catalogue is unreadable.
+		// An unreadable catalogue is an error: otherwise the service would start the demo instead.
 		problems.push(`CONFIG: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
 	}
 	return null;
@@ -263,7 +263,7 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 
 const isOwnMachine = (host: string): boolean => /^(127\.[\d.]+|::1|localhost)$/.test(host);
 
-/** Plain HTTP is safe only if the host is this machine. */
+/** Plain HTTP is safe only if the URL's host is this machine. */
 function isSafeOrigin(url: string): boolean {
 	const { protocol, hostname } = new URL(url);
 	return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
@@ -275,7 +275,7 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	return amount ?? null;
 }
 
-/** True for an address or a network such as `10.0.0.0/8`. */
+/** True for an IP address, or a network such as `10.0.0.0/8`. */
 function isNetwork(text: string): boolean {
 	const [address = "", prefix, ...rest] = text.split("/");
 	const version = isIP(address);

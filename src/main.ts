@@ -1,4 +1,4 @@
-/** Entry point: `serve`, which runs until a signal stops it, and the commands of `cli/`. */
+/** Entry point: `serve`, which runs until a signal stops it, and the commands in `cli/`. */
 import { relative } from "node:path";
 import { systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
@@ -19,7 +19,7 @@ let logLines: LineOutput | undefined;
 const serving = serveArguments(argv);
 process.exit(serving === undefined ? await runOther() : await runServe(serving));
 
-/** Environment for `serve [--role ROLE] [--demo-public]`; undefined for other commands. */
+/** Returns the environment for `serve [--role ROLE] [--demo-public]`; undefined for other commands. */
 function serveArguments(words: readonly string[]): Environment | undefined {
 	const [command = "serve", ...options] = words;
 	if (command !== "serve") return undefined;
@@ -28,7 +28,7 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
 	if (rest.length === 0) return environment;
 	if (role === null || rest.length > 2) return undefined;
-	// An empty role becomes "none", which is refused. An empty variable would count as unset.
+	// An empty role becomes "none", which is refused. An empty ROLE variable would count as unset.
 	return { ...environment, ROLE: role[1] || role[2] || "none" };
 }
 
@@ -57,7 +57,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
-	// Each process loads only the code of its role, so that it cannot leak secrets of other processes.
+	// Imports only the code of this process's role, so that it cannot leak secrets of other processes.
 	if (config.role === "all") {
 		const { supervise } = await import("./cli/supervise.ts");
 		return supervise(deps, config, { argv: [process.execPath, ...ownArguments(), "serve"], env });
@@ -66,7 +66,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 	return serve(deps, config);
 }
 
-/** Name of the process in log lines: several processes write to one log. */
+/** Returns the process's name for log lines, because several processes write to one log. */
 function processName({ role, workerIndex }: Pick<Config, "role" | "workerIndex">): string {
 	if (role === "all") return "parent";
 	return workerIndex === null ? role : `${role}-${workerIndex}`;
@@ -91,33 +91,33 @@ async function runOther(): Promise<number> {
 	return exitCode;
 }
 
-/** Sets the runtime's variables by starting the program again: the runtime reads them before any code runs. */
+/** Restarts this program with the runtime's variables set: Bun reads them before it runs any code. */
 function setUpRuntime(): void {
 	const environment = runtimeEnvironment(processEnvironment());
 	if (environment === null || process.execve === undefined) return;
 	process.execve(process.execPath, [process.execPath, ...ownArguments(), ...argv], environment);
 }
 
-/** Arguments between the executable and this program's own: the script, when it runs from source. */
+/** Arguments between the executable and this program's own; from source the script's path. */
 function ownArguments(): string[] {
 	if (IS_COMPILED) return [];
-	// Removes `--watch`: the parent restarts everything, and a child that watches would restart twice.
+	// Omits `--watch`: the parent process restarts everything, and a watching child would restart twice.
 	const flags = process.execArgv.filter((flag) => flag !== "--watch" && flag !== "--hot");
 	return [...flags, ...process.argv.slice(1, 2)];
 }
 
-/** Shell command for this program. From source it uses `npx`, because nothing else may be installed. */
+/** Returns the shell command for this program. From source it uses `npx`, because Bun may not be installed. */
 function programInShell(): string {
 	if (IS_COMPILED) return process.execPath;
 	return `npx --yes bun@${Bun.version} ${relative(process.cwd(), process.argv[1] ?? "")}`;
 }
 
-/** The demo at a terminal logs only warnings, so that the banner stays visible. */
+/** The demo at a terminal logs only warnings and errors, so that the banner stays visible. */
 function levelOf(config: Pick<Config, "demo" | "env" | "logLevel">): LogLevel {
 	return config.demo && process.stderr.isTTY === true && !config.env.LOG_LEVEL ? "warn" : config.logLevel;
 }
 
-/** Log lines are text at a terminal and JSON otherwise. */
+/** Creates the log, which writes text at a terminal and JSON otherwise. */
 function logOf(level: LogLevel | (() => LogLevel)): Log {
 	const output = createLineOutput(
 		(piece, written) => process.stderr.write(piece, written),

@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, createReadStream, openSync, renameSync, stat
 import { createInterface } from "node:readline";
 import { Fault, type FaultCode } from "../base/fault.ts";
 
-/** Fields of a batch that the command reads. */
+/** Fields of the API's batch object that the command reads. */
 export interface RemoteBatch {
 	readonly id: string;
 	readonly status: string;
@@ -21,7 +21,7 @@ const UPLOAD_PIECE_CHARS = 256 * 1024;
 
 export type BatchClient = ReturnType<typeof createBatchClient>;
 
-/** Client for files and batches of the public API. A failed call throws a Fault with the service's message. */
+/** Client for the API's files and batches. An error status throws a Fault with the service's message. */
 export function createBatchClient(options: { url: string; apiKey: string }) {
 	const { url, apiKey } = options;
 
@@ -31,7 +31,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		try {
 			response = await fetch(`${url}${path}`, { ...init, headers, redirect: "manual" });
 		} catch (cause) {
-			// A fault that the customer's own lines caused.
+			// The failure is a fault of `lines`, such as an invalid input line, and not of the connection.
 			if (cause instanceof Fault) throw cause;
 			throw new Fault("service_unavailable", `The service at ${url} does not answer.`, { cause });
 		}
@@ -47,7 +47,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		async upload(filename: string, lines: AsyncIterable<string>): Promise<string> {
 			const boundary = `lines-${crypto.randomUUID()}`;
 			const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
-			// The runtime can send an async iterable, which the DOM's types lack.
+			// Bun's `fetch` can send an async iterable, but the DOM's types do not allow it.
 			const body = formOf(boundary, filename, lines) as unknown as ReadableStream;
 			return (await askJson<{ id: string }>("/v1/files", { method: "POST", headers, body })).id;
 		},
@@ -57,7 +57,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 			return (await askJson<{ id: string }>("/v1/batches", { method: "POST", headers, body })).id;
 		},
 		find: (batchId: string) => askJson<RemoteBatch>(`/v1/batches/${batchId}`),
-		/** Downloads a file and resumes an interrupted download. The file gets its name only when complete. */
+		/** Downloads a file; resumes an interrupted download. The data is in a temporary file until it is complete. */
 		async download(fileId: string, path: string): Promise<void> {
 			const unfinished = `${path}.part-${fileId}`;
 			const { bytes } = await askJson<{ bytes: number }>(`/v1/files/${fileId}`);
@@ -109,22 +109,22 @@ async function faultOfAnswer(response: Response): Promise<Fault> {
 	);
 }
 
-/** Values for fields that a line lacks. */
+/** Values for fields that an input line omits. */
 export interface LineDefaults {
 	readonly endpoint: string;
-	/** Model of lines that have none. */
+	/** Model for lines without a model; undefined: such lines stay unchanged. */
 	readonly model: string | undefined;
 }
 
 /**
- * Yields a batch's lines, reading files of any size line by line. A line that is only a request body is wrapped, with a
- * custom id such as `line-7`. Fault `invalid_request` names the first line that is no JSON object.
+ * Yields the lines of a batch's input file, of any size, one by one. A line with only a request body becomes a complete
+ * line, with a custom id such as `line-7`. Fault `invalid_request` names the first line that is not a JSON object.
  */
 export async function* inputLines(path: string, defaults: LineDefaults): AsyncGenerator<string, void> {
 	let number = 0;
 	for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
 		number += 1;
-		// Removes the byte order mark, with which Windows editors begin a file.
+		// Removes the byte order mark, which Windows editors write at the start of a file.
 		const plain = number === 1 ? text.replace(/^\uFEFF/, "") : text;
 		if (plain.trim() === "") continue;
 		yield `${JSON.stringify(completed(objectOf(plain, number), number, defaults))}\n`;
@@ -142,7 +142,7 @@ function objectOf(text: string, number: number): Record<string, unknown> {
 	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
 }
 
-/** Keeps a number as written: an integer above 2^53 would lose digits. */
+/** Keeps a number as it is written in the file: parsing would change the digits of an integer above 2^53. */
 function asWritten(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
 	const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
 	return isOther ? JSON.rawJSON(source) : value;

@@ -5,25 +5,25 @@ import { newUuid } from "../base/id.ts";
 import { type BatchClient, createBatchClient, inputLines, type RemoteBatch } from "./batch-client.ts";
 import { type CommandContext, type CommandInput, type CommandRuns, type Output, UsageError } from "./command.ts";
 
-/** Variable with the customer's API key. Not an argument: other users of the machine can see arguments. */
+/** Variable with the customer's API key. Not a command-line argument, which other users of the machine can see. */
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 const URL_VARIABLE = "TOLLGATE_URL";
 const URL_DEFAULT = "http://127.0.0.1:8080";
 
 const POLL_MS_MIN = 200;
 const POLL_MS_MAX = 5_000;
-/** Failed polls in a row after which the command gives up, about ten minutes. */
+/** Failed polls in a row, over about ten minutes, after which the command gives up. */
 const FAILED_LOOKS_MAX = 120;
 const OVER = new Set(["completed", "failed", "expired", "cancelled"]);
 const BAR_CELLS = 24;
 const END_SIGNALS = ["SIGINT", "SIGTERM"] as const;
-/** Exit code that shells use after Ctrl-C. */
+/** Exit code that shells report after Ctrl-C. */
 const EXIT_INTERRUPTED = 130;
 
-/** State file with which an interrupted command continues. It contains no secret. */
+/** State file from which an interrupted command continues. It contains no secret. */
 interface Progress {
 	readonly url: string;
-	/** Digest of the input file and of the options with which the batch was created. */
+	/** Digest of the input file and of the options with which the batch was created: changes of them are refused. */
 	readonly of: string;
 	readonly idempotencyKey: string;
 	readonly inputFileId?: string;
@@ -43,7 +43,7 @@ export const batchCommands: CommandRuns = {
 	},
 };
 
-/** Returns the id of the batch that an earlier call created, or creates one. */
+/** Returns the id of the batch that an interrupted earlier call created; creates the batch if there is none. */
 async function begin(context: CommandContext, client: BatchClient, url: string, input: CommandInput): Promise<string> {
 	const path = input.argument(0);
 	const stat = statSync(path, { throwIfNoEntry: false });
@@ -55,7 +55,7 @@ async function begin(context: CommandContext, client: BatchClient, url: string, 
 	const place = `${path}.batch.json`;
 	let progress = input.flag("new") ? undefined : readProgress(place);
 	if (progress !== undefined && (progress.of !== of || progress.url !== url)) {
-		// Without a complete upload the batch must be started again.
+		// The upload was incomplete, so no batch exists yet, and the changed file can start one.
 		if (progress.inputFileId === undefined) progress = undefined;
 		else
 			throw new Fault(
@@ -89,7 +89,7 @@ function readProgress(place: string): Progress | undefined {
 	}
 }
 
-/** Polls until the batch ends. Undefined after a signal. */
+/** Polls until the batch ends, and returns it. Undefined if a signal interrupted the command. */
 async function follow(context: CommandContext, client: BatchClient, batchId: string): Promise<RemoteBatch | undefined> {
 	const leave = Promise.withResolvers<undefined>();
 	const onSignal = () => leave.resolve(undefined);
@@ -131,7 +131,7 @@ async function untilOver(context: CommandContext, client: BatchClient, batchId: 
 	return undefined;
 }
 
-/** Why the batch is paused; also printed if there is no progress bar. */
+/** Says why the batch is paused. Printed even without a progress bar. */
 function pauseText({ paused, expires_at }: RemoteBatch): string {
 	const until = new Date(expires_at * 1000).toISOString().slice(0, 16).replace("T", " ");
 	return `paused: ${paused?.message} The batch continues when this is fixed, until ${until} UTC.`;
@@ -145,7 +145,7 @@ function interrupted(batchId: string): Output {
 	};
 }
 
-/** One line: bar, progress, cost, time left. */
+/** Formats one status line: bar, progress, cost, remaining time. */
 export function progressText(batch: RemoteBatch, nowMs: number): string {
 	const { total, completed, failed } = batch.request_counts;
 	if (total === 0) return `${batch.status}: validating the file`;

@@ -31,7 +31,7 @@ async function showHistory({ withDatabase }: CommandContext, model: string): Pro
 		since: new Date(card.storedS * 1000).toISOString(),
 		...writtenRates(card),
 	}));
-	// Only the rates that some model has: most use two or three of seven.
+	// Shows columns only for rates that at least one model charges: most catalogues use two or three of seven.
 	const charged = RATE_NAMES.filter((name) => rows.some((row) => row[name] !== "0"));
 	const table = formatTable(
 		["RATE CARD", "SINCE", ...charged.map((name) => name.toUpperCase().replace("_", " "))],

@@ -4,7 +4,7 @@ import { CONFIG_TABLE } from "../config-table.ts";
 import type { Secrets } from "../secrets.ts";
 import { runtimeEnvironment } from "./runtime-environment.ts";
 
-/** Values that the supervisor passes to its children. */
+/** Values that the supervisor passes to its child processes. */
 export interface ChildSettings {
 	readonly config: Pick<Config, "workers" | "demo" | "fileStore">;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
@@ -14,13 +14,13 @@ export interface ChildSettings {
 	readonly port: number;
 }
 
-/** Variables that any program may need: paths, locale, proxies, certificates. */
+/** Variables of other programs that every process may need: paths, locale, proxies, certificates. */
 const FOREIGN =
 	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|MIMALLOC_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
 
 /**
- * Environment of a gateway. It lacks the console's variables, so that a gateway cannot leak them. It has all others,
- * because the catalogue may use any, but the S3 key only if files are stored there.
+ * Returns a gateway's environment. It lacks the console's variables, so that a gateway cannot leak them. It has all
+ * other variables, because the catalogue may use any. The S3 key is included only if files are stored there.
  */
 export function gatewayEnvironment(env: Environment, facts: ChildSettings, slot: number): Record<string, string> {
 	const { config, secrets } = facts;
@@ -30,17 +30,17 @@ export function gatewayEnvironment(env: Environment, facts: ChildSettings, slot:
 		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
-		// Passed on, because children do not know that their database is embedded, on which the default for files depends.
+		// Passed on explicitly: its default depends on whether the database is embedded, which children cannot tell.
 		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
 		// The demo always has one worker.
 		WORKERS: String(config.demo ? 1 : config.workers),
-		// A single gateway keeps the name that it has without a supervisor.
+		// A single gateway has the same id as one without a supervisor, and so the same journal.
 		INSTANCE_ID: config.workers === 1 ? secrets.instanceId : `${secrets.instanceId}-w${slot}`,
 	};
 }
 
-/** The console gets only its own variables, none that could be a model server's key; the S3 key only for archives. */
+/** Returns only the console's variables, and so no key of a model server; the S3 key only for archives. */
 export function consoleEnvironment(env: Environment, facts: ChildSettings): Record<string, string> {
 	const { secrets } = facts;
 	const known = new Set([...namesOf("console"), ...namesOf("both")]);

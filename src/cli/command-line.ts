@@ -9,10 +9,10 @@ export type ParsedLine =
 	| { readonly kind: "version" }
 	| { readonly kind: "command"; readonly command: Command; readonly input: CommandInput };
 
-/** Columns at which help texts are wrapped. */
+/** Column at which help texts are wrapped. */
 const WIDTH = 100;
 
-/** Parses `argv` (without the program's name) by the table of commands. No side effects. @throws UsageError. */
+/** Parses `argv`, without the program's name, by the table of commands. Prints nothing. @throws UsageError. */
 export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): ParsedLine {
 	let asked: ParsedLine | undefined;
 	let help = "";
@@ -72,7 +72,7 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 	return asked;
 }
 
-/** `help key create` means `key create --help`; an empty command line means `--help`. */
+/** Rewrites `help key create` to `key create --help`, and an empty command line to `--help`. */
 function withoutHelpWord(argv: readonly string[]): string[] {
 	if (argv.length === 0) return ["--help"];
 	return argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
@@ -115,7 +115,7 @@ function flagsOf(name: string, spec: OptionSpec): string {
 	return spec.value === undefined ? `--${name}` : `--${name} <${spec.value}>`;
 }
 
-/** Refuses an option's name as a value (the value was forgotten) and an empty one (a variable was unset). */
+/** Refuses as a value an option's name (the value was forgotten) and an empty text (a shell variable was unset). */
 function givenValue(leaf: Program, text: string): string {
 	if (text.trim() === "") throw new InvalidArgumentError("It is empty.");
 	if (leaf.options.some(({ long }) => long === text)) throw new InvalidArgumentError("A value is missing before it.");
@@ -128,7 +128,7 @@ function inputOf(command: Command, options: ReadonlyMap<string, Option>, leaf: P
 		const option = options.get(name);
 		assert(option !== undefined, `\`${command.name}\` has an option --${name}`);
 		const value = given[option.attributeName()];
-		// Commander stores `--no-wait` as `wait`, which is true by default.
+		// Commander stores `--no-wait` as `wait: false`; without the option `wait` is true.
 		return option.negate ? value === false : value;
 	};
 	const option = (name: string) => {
@@ -161,7 +161,7 @@ function pathOf(command: Program): string {
 	return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** The first word before any option that is no command. Help for an unknown command is an error too. */
+/** Returns the first word before any option that is not a command: help for an unknown command must fail too. */
 function strangerIn(program: Program, argv: readonly string[]): string | undefined {
 	let at = program;
 	for (const word of argv[0] === "help" ? argv.slice(1) : argv) {

@@ -4,69 +4,69 @@ import type { Config } from "../config.ts";
 import type { DatabaseSession } from "./database-session.ts";
 
 export interface Output {
-	/** Output with `--json`, on one line. */
+	/** Output of the command with `--json`, printed on one line. */
 	readonly json: unknown;
-	/** Output without `--json`, without the last line end. */
+	/** Output without `--json`, without a final line break. */
 	readonly text: string;
 	/** Exit code of the process; 0 by default. */
 	readonly exitCode?: number;
-	/** Remedy if the output could not be written, for output that is shown only once. */
+	/** Advice if the output, such as a secret that is shown once, could not be written. */
 	readonly ifLost?: string;
 }
 
-/** What commands use. Files and databases are opened only when a function is called. */
+/** What commands may use. Files and databases are opened only when a command calls the function. */
 export interface CommandContext {
-	/** @throws ConfigError with all problems of the environment. */
+	/** Returns the configuration. @throws ConfigError with all problems of the environment. */
 	config(): Config;
 	readonly env: Environment;
-	/** Runs `work` on the database; starts an embedded one if needed. Fault `not_found` without a database. */
+	/** Runs `work` with database clients; starts an embedded database if needed. Fault `not_found` without one. */
 	withDatabase<Result>(work: (session: DatabaseSession) => Promise<Result>): Promise<Result>;
-	/** Like `withDatabase`, but does not change the schema. */
+	/** Like `withDatabase`, but passes the URL and leaves the schema unchanged. */
 	withDatabaseUrl<Result>(work: (url: string) => Promise<Result>): Promise<Result>;
 	readonly log: Log;
-	/** Prints a line to stderr that reports no error. */
+	/** Prints a line to stderr that is not an error. */
 	note(text: string): void;
-	/** Shows a status line at a terminal instead of the previous one; "" removes it. No effect without a terminal. */
+	/** Replaces the status line of a terminal; "" removes it. Has no effect if stderr is not a terminal. */
 	progress(text: string): void;
 }
 
 export interface OptionSpec {
-	/** Name of the option's value in the help, such as `USD`; absent for a flag. */
+	/** Name of the option's value in the help, such as `USD`; undefined for a flag. */
 	readonly value?: string;
 	readonly required?: true;
 	readonly help: string;
 }
 
-/** Options and arguments of a command, as texts. */
+/** Options and arguments of a command line, unparsed. */
 export interface CommandInput {
-	/** Value of an option; undefined if it is missing. */
+	/** Returns an option's value; undefined if the option is missing. */
 	option(name: string): string | undefined;
-	/** Value of an option that is required. */
+	/** Returns the value of an option that the parser has required. */
 	required(name: string): string;
 	flag(name: string): boolean;
-	/** Argument by position. The command declares how many it has. */
+	/** Returns an argument by its position, which must be one that the command declares. */
 	argument(place: number): string;
-	/** Argument by position; undefined if it is missing. */
+	/** Returns an argument by its position; undefined if it is missing. */
 	optionalArgument(place: number): string | undefined;
 }
 
 export interface Command {
-	/** Words that call the command: `key create`. */
+	/** Words that call the command, such as `key create`. */
 	readonly name: string;
 	readonly summary: string;
-	/** Names of the arguments; one in brackets (`[MODEL]`) is optional. */
+	/** Names of the arguments; a name in brackets, such as `[MODEL]`, is optional. */
 	readonly arguments: readonly string[];
 	readonly options: Readonly<Record<string, OptionSpec>>;
-	/** True: creates an embedded database if there is none. Other commands would find nothing in it. */
+	/** True: creates an embedded database if none exists. Other commands fail, because they would find no data. */
 	readonly makesDatabase?: boolean;
 	readonly details?: string;
 	run(context: CommandContext, input: CommandInput): Promise<Output>;
 }
 
-/** Functions of the commands by name; `commands.yaml` describes them. */
+/** Functions of commands by the command's name. `commands.yaml` describes options and help. */
 export type CommandRuns = Readonly<Record<string, Command["run"]>>;
 
-/** Error for a wrong command line: exit code 2. */
+/** Error in the command line; the exit code is 2. */
 export class UsageError extends Error {
 	override readonly name = "UsageError" as const;
 }

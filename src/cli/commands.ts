@@ -33,7 +33,7 @@ const RUNS: CommandRuns = {
 
 const VALUES = { ports: USUAL_PORTS.join(","), scopes: MANAGEMENT_SCOPES.join(", "), states: TOP_UP_STATES.join(", ") };
 
-/** All commands except `serve`, `help` and `version`, in the help's order. */
+/** All commands except `serve`, `help` and `version`, in the order of the help. */
 export const COMMANDS: readonly Command[] = readCommands();
 
 function readCommands(): Command[] {

@@ -14,15 +14,15 @@ export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
 export interface SessionDeps {
 	readonly log: Log;
-	/** Prints a line to stderr that reports no error. */
+	/** Prints a line to stderr that is not an error. */
 	note(text: string): void;
-	/** True: creates an embedded database if there is none. */
+	/** True: creates an embedded database if none exists. */
 	readonly makesDatabase: boolean;
-	/** Returns the URL for clients if the schema is complete; undefined if it must be migrated. */
+	/** Returns a URL for clients if the schema is complete; undefined if migrations must run first. */
 	readonly preparedUrl?: ((url: string) => Promise<string | undefined>) | undefined;
 }
 
-/** Longer than a server's deadline, because a check of the books reads all of them. */
+/** Longer than the service's own deadline, because a check of the books reads the whole ledger. */
 const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECTIONS_MAX = 2;
 const CUT =
@@ -30,7 +30,7 @@ const CUT =
 const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
- * Runs `work` with the URL of the configured database. An embedded one that does not run is started, and stopped
+ * Runs `work` with the URL of the configured database. Starts an embedded one that is not running, and stops it
  * afterwards.
  */
 export async function withDatabaseUrl<Result>(
@@ -42,7 +42,7 @@ export async function withDatabaseUrl<Result>(
 	if (url !== undefined) return work(url);
 	if (!embeddedExists(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
 	const signals = ENDING_SIGNALS.filter((signal) => !isSignalIgnored(signal));
-	// Without this a signal would skip the exit handler, which stops the database.
+	// `process.exit` runs the exit handler, which stops the database. The signal alone would skip the handler.
 	const exit = (signal: NodeJS.Signals) => process.exit(128 + constants.signals[signal]);
 	for (const signal of signals) process.on(signal, exit);
 	try {
@@ -53,7 +53,7 @@ export async function withDatabaseUrl<Result>(
 	}
 }
 
-/** Hint for a command that runs in another folder than the service and therefore finds no database. */
+/** Hint for a command in a folder other than the service's, whose DATA_DIR therefore contains no database. */
 function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 	const folder = join(dataDir, "postgres");
 	if (makesDatabase) return `there is no database yet: creating an embedded one in ${folder}`;
@@ -63,7 +63,7 @@ function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 	);
 }
 
-/** Like `withDatabaseUrl`, with clients of a database whose schema is complete. */
+/** Like `withDatabaseUrl`, but passes clients, and the schema is complete. */
 export function withDatabase<Result>(
 	deps: SessionDeps,
 	config: Pick<Config, "databaseUrl" | "dataDir">,
@@ -77,7 +77,7 @@ async function onDatabase<Result>(
 	{ url, dataDir }: { readonly url: string; readonly dataDir: string },
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
-	// Keeps the schema of a newer version; only missing parts are created.
+	// A schema of a newer version is left unchanged: migrations only add what is missing.
 	const preparedUrl = (await (deps.preparedUrl ?? migratedUrl)(url)) ?? (await migrate(deps, url)).url;
 	const database = createDatabase(
 		{ clock: systemClock, log: deps.log },

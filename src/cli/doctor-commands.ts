@@ -58,7 +58,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
 	return [...found.list, ...results.flat()];
 }
 
-/** Makes an exception of a check a finding, so that the other checks run. */
+/** Turns an exception of one check into a finding, so that the other checks still run. */
 async function guarded(name: CheckName, check: () => readonly Finding[] | Promise<readonly Finding[]>) {
 	try {
 		return await check();
@@ -69,7 +69,7 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 	}
 }
 
-/** Starts an embedded database that is stopped. Only `serve` creates one. */
+/** Checks the database; starts an embedded one that is not running. Does not create one, because only `serve` does. */
 async function onDatabase(context: CommandContext, config: Pick<Config, "databaseUrl" | "dataDir" | "workers">) {
 	if (config.databaseUrl !== null || embeddedExists(config.dataDir))
 		return context.withDatabaseUrl((url) => checkDatabase(config, url));

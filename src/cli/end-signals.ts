@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { isatty } from "node:tty";
 
-/** Signals within this time count as one: a parent process may forward the terminal's Ctrl-C. */
+/** A second signal within this time is the same request: a parent process may forward the terminal's Ctrl-C. */
 const SAME_MS = 1000;
 
 export type EndSignal = "SIGTERM" | "SIGINT";
 
 /**
- * Calls `end` at the first SIGTERM or SIGINT; a later one runs `atOnce` and exits. A closed terminal counts as Ctrl-C,
- * except in a child, whose parent gets SIGHUP too. Call it before other SIGHUP listeners, because a listener removes an
- * inherited "ignore".
+ * Calls `end` at the first SIGTERM or SIGINT; a second one runs `atOnce` and exits. A closed terminal counts as Ctrl-C,
+ * except in a child process, whose parent gets SIGHUP too. Call this before other SIGHUP listeners are added: `nohup`
+ * is then still detectable.
  */
 export function onEndSignal(
 	end: (signal: EndSignal) => void,
@@ -31,13 +31,13 @@ export function onEndSignal(
 			}
 		});
 	}
-	// Only if no terminal was closed does SIGHUP mean a reload.
+	// If a terminal was closed, SIGHUP ends the process; otherwise another listener reloads the catalogue.
 	process.on("SIGHUP", () => {
 		if (firstAtMs === undefined && terminals.some((fd) => !isatty(fd))) begin("SIGINT");
 	});
 }
 
-/** True if the process was started with the signal ignored, as by `nohup`. A listener would remove that. Linux only. */
+/** True if the process was started with this signal ignored, as `nohup` does. Linux only. A listener ends that. */
 export function isSignalIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
 	try {
 		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

@@ -8,7 +8,7 @@ import remedies from "./database-remedies.yaml" with { type: "text" };
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 
-/** Texts for system errors outside the database. */
+/** Texts for system error codes of anything but the database. */
 const SYSTEM_CODES: Readonly<Record<string, string>> = {
 	EADDRINUSE: "the port is in use: set PORT to another one",
 	EADDRNOTAVAIL: "HOST is not an address of this machine",
@@ -16,7 +16,7 @@ const SYSTEM_CODES: Readonly<Record<string, string>> = {
 	ENOSPC: "the disk is full",
 };
 
-/** An error for the terminal. Only a bug shows its stack. */
+/** Formats an error for the terminal. Only a bug is shown with its stack. */
 export function explainError(error: unknown) {
 	const failed = (code: string, message: string) => ({ code, message, exitCode: EXIT_FAILED });
 	if (error instanceof UsageError) return { code: "usage", message: error.message, exitCode: EXIT_USAGE };
@@ -37,9 +37,9 @@ export function explainError(error: unknown) {
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
 	if (syscall === "listen") return failed("service_unavailable", `cannot listen on HOST and PORT: ${message}`);
-	// A connection that ends in its handshake also has a `path`, which does not help.
+	// An error during a TLS handshake has a `path` too, which is not a file's.
 	if (typeof path === "string") return failed("file", message);
-	// The driver's messages may name hosts and users, but never passwords.
+	// Messages of the database driver may contain hosts and user names, but never passwords.
 	const said = `the database: ${message === "" ? code : message}`;
 	const remedy = databaseRemedy(error);
 	return failed("service_unavailable", remedy === undefined ? said : `${said}. ${remedy}`);
@@ -54,7 +54,7 @@ interface Remedies {
 	readonly messages: readonly { readonly code: string; readonly matches: string; readonly remedy: string }[];
 }
 
-/** Remedy for a database that cannot be used; undefined for unknown errors. */
+/** Returns the remedy for an unusable database; undefined for unknown errors. */
 function databaseRemedy(error: unknown): string | undefined {
 	const { code, message } = error as { code?: unknown; message?: unknown };
 	const { codes, messages } = Bun.YAML.parse(String(remedies)) as Remedies;

@@ -6,9 +6,9 @@ import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, Output } from "./command.ts";
 import { parseDurationMs } from "./setting-options.ts";
 
-/** Longer than the longest lease (ten minutes): by then every instance has applied the change or is fenced. */
+/** Longer than the longest lease (ten minutes), after which every instance has applied the change or is fenced. */
 const DEADLINE_MS = 660_000;
-/** Deadline of the change itself. Its commit waits for ever if the synchronous standby does not answer. */
+/** Deadline of the change itself: without an answer of the synchronous standby its commit never returns. */
 const ACT_MS_MAX = 10_000;
 
 /** Runs `act` for the id in the first argument, then waits until all instances have applied the change. */
@@ -27,7 +27,7 @@ export function actAndFence(
 
 const late = () => new DatabaseTimeout("the database did not answer in time: it may wait for a standby");
 
-/** Waits until every live instance has applied the entry. Exit code 1 if one has not, but not with `--no-wait`. */
+/** Waits until every live instance has applied the entry. Exit code 1 after the deadline; with `--no-wait` always 0. */
 export async function fenceOutput(
 	deps: { liveness: Statements },
 	subject: { readonly id: string } & Readonly<Record<string, unknown>>,

@@ -14,7 +14,7 @@ import template from "./catalog-template.yaml" with { type: "text" };
 import { type CommandRuns, UsageError } from "./command.ts";
 
 const DEFAULT_FILE = "tollgate.yaml";
-/** Deadline per server. One that is loading a model answers slowly. */
+/** Deadline per model server, which answers slowly while it loads a model. */
 const ASK_MS = 3_000;
 const PORTS_MAX = 64;
 
@@ -27,7 +27,7 @@ export const initCommand: CommandRuns = {
 		const found = await discover({ clock: systemClock, log }, { ports, timeoutMs: ASK_MS });
 		const text = formatCatalogFile({ ...found, ports });
 		const check = checkCatalog(text, env);
-		// The file could be invalid, for example because a model's name contains `${…}`.
+		// The generated file may be invalid, for example if a model's name contains `${…}`.
 		if (!check.ok) throw new Fault("conflict", describeProblems(check.problems));
 		write(path, text, force);
 		const models = found.models.map(({ id, kind, upstreams }) => ({ id, kind, urls: upstreams.map(({ url }) => url) }));
@@ -44,7 +44,7 @@ function portsOf(text: string | undefined): readonly number[] {
 	return [...new Set(ports)];
 }
 
-/** Writes the file. With `force` replaces an existing one atomically; otherwise that one stays. */
+/** Writes the file. With `force` it atomically replaces an existing file; otherwise an existing file is an error. */
 function write(path: string, text: string, force: boolean): void {
 	const unfinished = `${path}.${process.pid}`;
 	try {
@@ -58,7 +58,7 @@ function write(path: string, text: string, force: boolean): void {
 	}
 }
 
-/** Removes a partial file: it would block the next attempt, and a server would read it. */
+/** Removes a partially written file, which would block the next attempt and be read by a server. */
 function writeNew(path: string, text: string): void {
 	const file = fs.openSync(path, "wx");
 	try {
@@ -95,7 +95,7 @@ function summary(
 	].join("\n");
 }
 
-/** Head of every catalogue file, and an example for a file without models. */
+/** First and second part of the template: the head of every file, and an example for a file without models. */
 const [HEAD = "", EXAMPLE = ""] = String(template).split("---\n");
 
 export interface CatalogFindings {
@@ -104,11 +104,11 @@ export interface CatalogFindings {
 	readonly ports: readonly number[];
 }
 
-/** Column at which comments after values begin. */
+/** Column at which comments after values start. */
 const COMMENT_COLUMN = 44;
 const WORDS_OF_A_LINE = /(.{1,90},) /g;
 
-/** A catalogue for the servers that were found, with comments for new users. */
+/** Formats a catalogue for the discovered servers, with comments that explain the fields. */
 export function formatCatalogFile(found: CatalogFindings): string {
 	const example = EXAMPLE.trim().replace("{ports}", found.ports.join(", "));
 	return [
@@ -167,7 +167,7 @@ function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]):
 	];
 }
 
-/** Known problems of dialects, as comments in the file. */
+/** Comments that the file contains about known problems of a dialect. */
 const HINTS: Readonly<Partial<Record<DialectName, readonly string[]>>> = {
 	vllm: [
 		"        # vLLM closes idle connections after 5 s. Set true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
@@ -192,8 +192,8 @@ function withComment(line: string, comment: string): string {
 	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;
 }
 
-/** A value as YAML; quoted only if needed. */
+/** Formats a value as YAML, with quotes only if needed. */
 const text = (value: string) => stringify(value, { lineWidth: 0 }).trimEnd();
 
-/** Breaks a long list into lines with the same indentation. */
+/** Wraps a long list into lines with equal indentation. */
 const wrapped = (words: Iterable<string>) => [...words].join(", ").replace(WORDS_OF_A_LINE, "$1\n      ");

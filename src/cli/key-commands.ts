@@ -61,7 +61,7 @@ export const keyCommands: CommandRuns = {
 				throw error;
 			});
 			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
-			// Before the wait: the old key may have ended already, and an interruption would lose the new secret.
+			// Printed before the wait: an interruption would lose the new secret, and the old key may have ended.
 			context.note(`${id} is replaced by ${made.id}. After an interruption, ${again}`);
 			const inForce = await fenceOutput({ liveness }, { id }, made, input);
 			const shown = formatNewKey(made);
@@ -88,7 +88,7 @@ export function formatNewKey({ id, secret }: { id: string; secret: string }, kin
 	};
 }
 
-/** Dependencies for creating secrets on the command line. */
+/** Returns what functions need to create keys on the command line. */
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const { keyPepper, isNew, path } = loadOrCreatePepper(config);

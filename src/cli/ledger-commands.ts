@@ -89,7 +89,7 @@ const sealJson = (day: Awaited<ReturnType<typeof listSeals>>["items"][number]) =
 	seal: day.seal,
 });
 
-/** The configured archive. Fault `invalid_request` without ARCHIVE. */
+/** Returns the configured archive. Fault `invalid_request` if ARCHIVE is unset. */
 function ownArchive({ retention }: Pick<Config, "retention">): ArchiveStorage {
 	if (retention.archive === null) throw new Fault("invalid_request", "Give a folder, or set ARCHIVE.");
 	return openArchive(retention.archive);

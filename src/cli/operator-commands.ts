@@ -16,7 +16,7 @@ import { listOutput } from "./table.ts";
 
 const BY_COMMAND: Maker = { id: COMMAND_LINE, ip: null };
 
-/** Commands for operators, and for the management keys that their scripts use. */
+/** Commands for operators, and for the management keys of their scripts. */
 export const operatorCommands: CommandRuns = {
 	async "operator create"({ withDatabase, config }, input) {
 		const email = input.required("email");

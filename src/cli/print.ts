@@ -1,9 +1,9 @@
 import { type Clock, sleep } from "../base/clock.ts";
 
-/** Size of a pipe's buffer. A reader that closed the pipe before may have read nothing. */
+/** Size of a pipe's buffer. If a pipe was closed after fewer characters, its reader may have read none of them. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
-/** Output to a stream. Keeps the last write, because the runtime reports an empty text as written too early. */
+/** Prints to a stream. Keeps the promise of the last write, because Bun reports an empty write as done too early. */
 export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
@@ -22,20 +22,20 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 			});
 			last = promise;
 		},
-		/** Resolves once a slow reader has read all; returns the error of a failed write. */
+		/** Resolves once all output is written, also to a slow reader. Returns the error of a failed write. */
 		async problem() {
 			await last;
-			// No error if a reader such as `head` closes the pipe early: it has read what it needs.
+			// Not an error: a reader such as `head` closed the pipe early, after it had read enough.
 			return problem?.code === "EPIPE" && characters > UNREAD_CHARACTERS_MAX ? undefined : problem;
 		},
 	};
 }
 
 const WAIT_MS = 1_000;
-/** Seconds to wait for readers. Docker kills a stopped service after ten seconds. */
+/** Most waits of one second for readers. Docker kills a stopped service after ten seconds. */
 const WAITS_MAX = 5;
 
-/** Resolves when `said` does, or after a second without a byte of `unread` read; at the latest after WAITS_MAX. */
+/** Resolves with `said`, or when no byte of `unread` was read for a second; after WAITS_MAX seconds at the latest. */
 export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
 	const end = said.then(() => {

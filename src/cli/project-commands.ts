@@ -73,7 +73,7 @@ export const projectCommands: CommandRuns = {
 	},
 };
 
-/** Finds a member: `who` is a user's id, or the address of a member of the account. Fault `not_found`. */
+/** Finds a member of the account by user id or mail address (`who`). Fault `not_found`. */
 async function placeOf(statements: Statements, projectId: string, who: string) {
 	const { accountId } = await getProject(statements, { id: projectId });
 	const userId = who.includes("@") ? await memberByEmail(statements, accountId, who) : who;

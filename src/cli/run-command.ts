@@ -13,20 +13,20 @@ export interface RunDeps {
 	readonly env: Environment;
 	loadConfig(): Config;
 	readonly log: Log;
-	/** Returns the URL for clients if the schema is complete; undefined if it must be migrated. */
+	/** Returns a URL for clients if the schema is complete; undefined if migrations must run first. */
 	readonly preparedUrl?: SessionDeps["preparedUrl"];
-	/** Writes whole lines to stdout, as the next one does to stderr. */
+	/** Writes complete lines to stdout; `err` writes them to stderr. */
 	out(text: string): void;
 	err(text: string): void;
-	/** Resolves once all output is written; returns the error of a failed write. */
+	/** Resolves once all output is written. Returns the error of a failed write. */
 	outProblem(): Promise<NodeJS.ErrnoException | undefined>;
-	/** Width of the terminal on stderr; null if there is none. */
+	/** Width of the terminal at stderr; null if stderr is not a terminal. */
 	readonly columns: number | null;
 }
 
 const COLUMNS_DEFAULT = 80;
 
-/** Runs a command other than `serve`; `argv` lacks the program. Returns the exit code. Never throws. */
+/** Runs a command other than `serve`; `argv` lacks the program's name. Returns the exit code. Never throws. */
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
 	const say = (code: string, message: string) =>
@@ -37,7 +37,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
 		const done = exitCode === 0 ? ", but the command succeeded" : "";
-		// Also with a nonzero exit code: a secret is lost even if only the wait for instances failed.
+		// Printed for a nonzero exit code too: if only the wait for instances failed, the secret is valid and lost.
 		const lost = output.ifLost === undefined ? "" : `; ${output.ifLost}`;
 		say("file", `the output could not be written (${problem.code})${done}${lost}`);
 		return exitCode || EXIT_FAILED;

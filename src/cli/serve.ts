@@ -9,25 +9,25 @@ import type { ReadyMessage } from "./worker-process.ts";
 export interface ServeDeps {
 	readonly log: Log;
 	readonly logSwitch: LogSwitch;
-	/** Prints the texts of the first run. */
+	/** Prints the banner of the first run. */
 	readonly out: (text: string) => void;
 	readonly err: (text: string) => void;
-	/** True if `out` is a terminal with colours. */
+	/** True if `out` is a terminal that shows colours. */
 	readonly colour: boolean;
-	/** Shell command that calls this program. */
+	/** Shell command that calls this program, for texts. */
 	readonly program: string;
 }
 
-/** A plane that runs, for its process. */
+/** A plane in operation, as the process controls it. */
 interface Served {
-	/** URL of the plane; undefined for a console behind gateways. */
+	/** URL of the plane; undefined for a console that is reached through gateways. */
 	readonly url: string | undefined;
-	/** The demo's models, for the parent process. */
+	/** The demo's models, which the process sends to its parent. */
 	readonly demo?: unknown;
 	reload(): Promise<void>;
-	/** Closes connections, so that clients reconnect to a successor or another machine. True if that takes time. */
+	/** Closes idle connections, so that clients reconnect to a successor or another machine. True if that takes time. */
 	sendAway(to: { successor: boolean }): boolean;
-	/** Informs a console about its gateways: while they drain it keeps serving, until they have ended. */
+	/** Informs a console about its gateways: it keeps serving while they drain, until all have ended. */
 	hearOfGateways?(are: "leaving" | "gone"): void;
 	stop(): Promise<void>;
 }
@@ -35,19 +35,19 @@ interface Served {
 export const RETIRE = "retire";
 /** Message of the supervisor to its children when the log level changes. */
 export const logLevelMessage = (level: LogLevel): string => `log ${level}`;
-/** Messages of the supervisor to a console: the gateways are draining, or have ended. */
+/** Messages of the supervisor to the console: the gateways are draining; all gateways have ended. */
 export const GATEWAYS_LEAVING = "gateways leaving";
 export const GATEWAYS_GONE = "gateways gone";
 /** Time for closing idle connections. Common clients close theirs after 4 s (Node) or 5 s (Python's httpx). */
 const SEND_AWAY_MS = 6_000;
-/** The same at a terminal, where a person waits; enough for connections in use. */
+/** Time for closing connections at a terminal, where a person waits: enough only for connections in use. */
 const SEND_AWAY_AT_TERMINAL_MS = 250;
-/** Largest share of the drain for closing idle connections without a successor, so that DRAIN_S is kept. */
+/** Without a successor, closing idle connections may use this fraction of DRAIN_S, which must be kept. */
 const SEND_AWAY_PART = 1 / 4;
 
 /**
- * Runs one plane until SIGTERM or SIGINT; returns the exit code. The first signal sends clients away, then drains; a
- * second one exits at once. SIGHUP reloads the catalogue; SIGUSR1 toggles log level `debug`.
+ * Runs one plane until SIGTERM or SIGINT; returns the exit code. The first signal closes idle connections, then drains;
+ * a second one exits at once. SIGHUP reloads the catalogue; SIGUSR1 toggles log level `debug`.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
@@ -58,11 +58,11 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	let served: Served | undefined;
 
 	function stop(code: number): void {
-		// A bug during start or stop sets the exit code too.
+		// A bug during start or stop sets the exit code too, even if a stop has begun.
 		exitCode ||= code;
 		if (stopping) return;
 		stopping = true;
-		// A start that is running checks `stopping` at its end, so nothing must be stopped here.
+		// Before the plane has started there is nothing to stop: the start ends itself when it sees `stopping`.
 		if (served === undefined) leaving.abort();
 		else void finish(served);
 	}
@@ -99,23 +99,23 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 
 	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
-	// Listens early: SIGHUP would end a process that is starting. It then reads the newest catalogue anyway.
+	// Listens from the start, because SIGHUP without a listener ends the process. A start reads the newest catalogue.
 	process.on("SIGHUP", () => {
 		served?.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
 	});
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
-		// A child's HOST was checked by its parent.
+		// The parent process has checked the HOST of its children.
 		if (config.runDir === null) await unlessAborted(leaving.signal, checkHost(config.host));
 		const plane = await startPlane(deps, config, leaving.signal);
 		served = plane;
 		if (plane.url === undefined) log.info("the console is ready");
 		else log.info("listening", { url: plane.url });
-		// Reports to the supervisor, if this is a child, which ends with it.
+		// Tells the supervisor that this child is ready. The child also ends when the supervisor does.
 		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
 		process.on("disconnect", () => {
-			// Without a supervisor no message about gateways will follow.
+			// Without a supervisor no message about the end of gateways will arrive.
 			plane.hearOfGateways?.("gone");
 			stop(0);
 		});
@@ -144,7 +144,7 @@ export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
 	log.warn("log level changed", { leastLevel });
 }
 
-/** Loads only the code of this process's plane. */
+/** Imports only the plane of this process, so that the other plane's code is not loaded. */
 async function startPlane({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Served> {
 	if (config.role === "console") {
 		const { serveConsole } = await import("../planes/serve-console.ts");

@@ -10,7 +10,7 @@ import { type CommandInput, UsageError } from "./command.ts";
 
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** An amount in dollars, such as "100" or "0.25", exact to nine decimals. */
+/** Parses an amount in dollars, such as "100" or "0.25", exactly, with up to nine decimals. */
 export function parseUsdOption(option: string, text: string): NanoUsd {
 	const amount = parseUsd(text);
 	if (amount === undefined)
@@ -27,7 +27,7 @@ export function parseDurationMs(option: string, text: string): number {
 	return seconds * 1000;
 }
 
-/** "2027-01-31" (its start in UTC), or a time with a zone such as "2027-01-31T12:00:00Z". */
+/** Parses "2027-01-31" (its start in UTC), or a time with a zone such as "2027-01-31T12:00:00Z". */
 export function parseDateMs(option: string, text: string): number {
 	const ms = parseIsoMs(text);
 	if (ms === undefined)
@@ -40,7 +40,7 @@ function wholeOf(option: string, text: string): number {
 	return Number(text);
 }
 
-/** The words of "a,b". Refuses an empty list, which is probably an unset variable and would mean all models. */
+/** Parses "a,b". Refuses an empty list, which would mean all models and probably comes from an unset variable. */
 export function parseNames(option: string, text: string): string[] {
 	const names = text
 		.split(",")
@@ -50,7 +50,7 @@ export function parseNames(option: string, text: string): string[] {
 	return names;
 }
 
-/** Page requested by the options of a list command. */
+/** Returns the page that the options of a list command request. */
 export function parsePage(input: CommandInput): Page {
 	const limit = input.option("limit");
 	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };
@@ -97,7 +97,7 @@ export function parseKeySettings(input: CommandInput): KeySettings {
 	return { ...parseLimits(input), ...given(own) };
 }
 
-/** Changes of an account besides its name. */
+/** Parses the changes of an account other than its name. */
 export function parseAccountTerms(input: CommandInput): AccountChanges {
 	const read = reader(input);
 	const tags = read("tags", "none", parseNames);
@@ -108,7 +108,7 @@ export function parseAccountTerms(input: CommandInput): AccountChanges {
 	});
 }
 
-/** Changed settings and name. UsageError if nothing changes. */
+/** Returns changed settings and name. UsageError if the options change nothing. */
 export function parseChanges<Settings extends object>(input: CommandInput, settings: Settings) {
 	const changes = { ...settings, ...given({ name: input.option("name") }) } as Settings & { readonly name?: string };
 	if (Object.keys(changes).length === 0) throw new UsageError("give at least one setting to change");
@@ -128,7 +128,7 @@ type Capped = Pick<
 	| "tokensPerMinute"
 >;
 
-/** Limits and spending of a key or project, for `--json`. */
+/** Fields of a key's or project's limits and spending, for `--json`. */
 export const limitsJson = (of: Capped) => ({
 	cap_usd: of.capNanoUsd === null ? null : formatUsd(of.capNanoUsd),
 	cap_period: of.capPeriod,
@@ -141,7 +141,7 @@ export const limitsJson = (of: Capped) => ({
 	tokens_per_minute: of.tokensPerMinute,
 });
 
-/** `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */
+/** Formats a cap: `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */
 export function capText({ capNanoUsd: cap, capPeriod, capSpentNanoUsd: spent }: Capped): string {
 	if (cap === null) return "none";
 	return capPeriod === "lifetime" ? formatUsd(cap) : `${formatUsd(spent)} of ${formatUsd(cap)} a ${capPeriod}`;

@@ -14,38 +14,38 @@ import { explainError } from "./explain.ts";
 import { GATEWAYS_GONE, GATEWAYS_LEAVING, logLevelMessage, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
 import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
-/** Command and environment for starting this program as a child. */
+/** Command and environment for starting this program as a child process. */
 export interface ChildCommand {
 	readonly argv: readonly string[];
 	readonly env: Environment;
 }
 
-/** Longest wait of the first run's banner for the console. */
+/** Longest time that the banner of the first run waits for the console. */
 const CONSOLE_WAIT_MS = 10_000;
-/** Time for the last settlements after the drain. */
+/** Time for the last settlements after the end of DRAIN_S. */
 const STOP_MARGIN_MS = 10_000;
 
 /**
  * Runs the service until SIGTERM or SIGINT; returns the exit code. Starts `config.workers` gateways, which share the
  * port, and a console to which they proxy. A process that dies is started again; a console that hangs is killed. If a
- * gateway dies before any was ready, the exit code is 1. SIGHUP goes to the gateways; SIGUSR2 replaces all processes in
- * turn; SIGUSR1 toggles log level `debug` in all.
+ * gateway dies before any gateway was ready, the exit code is 1. SIGHUP goes to the gateways. SIGUSR2 replaces all
+ * processes, one after the other. SIGUSR1 toggles log level `debug` in all processes.
  */
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
-	// A signal during the preparation aborts it, and stops a database that it started.
+	// A signal during the preparation aborts it, and stops a database that the preparation started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
 	const slots: WorkerSlot[] = [];
 	let removeSockets = () => {};
 	const endAll = () => {
-		// Kills the children: without their parent they would still finish running requests.
+		// Kills the children: without their parent they would first finish their running requests.
 		for (const one of slots) one.kill();
 		removeSockets();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
-	// These signals have no effect until there are children. Without listeners they would end the process.
+	// Ignores these signals until there are children. Without listeners they would end the process.
 	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	let found: Prepared;
 	try {
@@ -67,7 +67,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return startWorkerSlot({ log, givesUp }, { ...options, ...rest });
 	}
 
-	/** True if a gateway's death shows an error that all gateways have: none was ready before. */
+	/** True if a gateway died before any gateway was ready: then all of them would fail in the same way. */
 	function failsAtStart(): boolean {
 		if (everReady) return false;
 		stop(1, "SIGINT");
@@ -120,7 +120,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	);
 	if (config.demo) {
 		const welcome = gateways[0]?.ready.then(async ({ demo }) => {
-			// The console is ready a moment after the gateways, and the banner's links lead to it.
+			// The console is ready shortly after the gateways; the banner's links need it.
 			await Promise.race([people.ready.catch(() => {}), Bun.sleep(CONSOLE_WAIT_MS)]);
 			await greet(deps, config, found, demo);
 		});
@@ -133,7 +133,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 
 type Ask = NonNullable<WorkerSlotOptions["ask"]>;
 
-/** Checks that the console responds. Any response counts, even one without a database. */
+/** Checks that the console responds. Any response counts, even an error because the database is unreachable. */
 async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 	const options = { unix: socket, keepalive: false, proxy: false, signal } as BunFetchRequestInit;
 	await (await fetch("http://console/livez", options)).text();
@@ -141,14 +141,14 @@ async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 
 interface Prepared {
 	readonly facts: ChildSettings;
-	/** True if this start created the pepper of key digests. */
+	/** True if this start generated the pepper of key digests. */
 	readonly newPepper: boolean;
-	/** False if the embedded database is still running afterwards. */
+	/** Releases shared resources. Returns false if the embedded database is still running afterwards. */
 	release(): Promise<boolean>;
 	removeSockets(): void;
 }
 
-/** Prepares what the children share. Rejects once `leaving` aborts; then nothing is left running. */
+/** Prepares what the children share. Rejects when `leaving` aborts, after it has stopped everything it started. */
 async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Prepared> {
 	await unlessAborted(leaving, checkHost(config.host));
 	const port = claimPort(config.host, config.port);
@@ -174,10 +174,10 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	}
 }
 
-/** Prints the banner of the first run once a gateway serves. */
+/** Prints the banner of the first run as soon as a gateway serves. */
 async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
 	try {
-		// Loaded here, because other starts do not need it.
+		// Imported here, because only the first run needs this code.
 		const { shellCommand, greetDemo } = await import("../demo/demo.ts");
 		await greetDemo(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
@@ -196,7 +196,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 	}
 }
 
-/** Replaces all processes in turn. No effect during a replacement. */
+/** Returns a function that replaces all processes, one after the other. Further calls during that have no effect. */
 function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => boolean): () => Promise<void> {
 	let rolling = false;
 	return async () => {
@@ -206,7 +206,7 @@ function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => bo
 			for (const one of slots) if (!isStopping()) await one.replace();
 			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
-			// A stop also ends successors that are not ready yet. That is no error.
+			// A stop ends successors that are not ready, so their failure is expected then.
 			if (!isStopping()) log.error("the rolling restart was aborted", { error });
 		} finally {
 			rolling = false;

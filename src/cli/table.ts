@@ -3,7 +3,7 @@ import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
 import { printable } from "./printable.ts";
 
-/** Rows as aligned columns below a header; src/README.md says why no library does this. */
+/** Formats rows as aligned columns below a header; src/README.md says why no library does this. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
 	const lines = [head, ...rows.map((row) => row.map(printable))];
 	const widths = head.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))));
@@ -12,8 +12,9 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 }
 
 /**
- * A page of a list: JSON `{"data":[…],"next":…}`, or a table and the option for the next page. `columns` names the
- * cells: a field of the row's JSON (`LAST USED` is `last_used` or `last_used_at`), or a text that `cells` computes.
+ * Output of a list command: JSON `{"data":[…],"next":…}`, or a table and the option for the next page. Each of
+ * `columns` is a field of the row's JSON (`LAST USED` is `last_used` or `last_used_at`), or a text that `cells`
+ * computes.
  */
 export function listOutput<Row>(
 	page: Listed<Row>,

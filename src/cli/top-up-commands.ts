@@ -11,7 +11,7 @@ import { type CommandRuns, UsageError } from "./command.ts";
 import { parsePage, parseUsdOption } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
-/** Origin of the entry in the books. */
+/** Actor of these entries in the books and the audit log. */
 const ACTOR = "cli";
 const TRANSACTION = { applicationName: "tollgate cli", statementDeadlineMs: 30_000, transactionDeadlineMs: 60_000 };
 

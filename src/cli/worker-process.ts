@@ -2,22 +2,22 @@ import { type Clock, sleep, systemClock, withDeadline } from "../base/clock.ts";
 
 export interface ReadyMessage {
 	readonly ready: true;
-	/** The demo's models, sent by a gateway on the first run. */
+	/** The demo's models, which a gateway sends on the first run. */
 	readonly demo?: unknown;
 }
 
 export interface WorkerProcessOptions {
-	/** Name in the log: `gateway-1`, `console`. */
+	/** Name in the log, such as `gateway-1` or `console`. */
 	readonly name: string;
 	readonly argv: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
-	/** Checks that the process responds. One that does not for about 20 s is killed. */
+	/** Checks that the process responds. A process that fails for about 20 s is killed. */
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
 export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 
-/** Starts a process of a worker slot. During a replacement a slot also has a successor, or a process that is ending. */
+/** Starts one process of a worker slot. A slot has two processes while one replaces the other. */
 export function startWorkerProcess(
 	options: WorkerProcessOptions,
 	on: { onEnd: (exitCode: number | null, signal: string | number | null) => void; onHung: () => void },
@@ -40,7 +40,7 @@ export function startWorkerProcess(
 		},
 	});
 	const whenReady = (then: () => void) => void ready.promise.then(then, () => {});
-	// Checks it from its readiness to its end.
+	// The checks start when the process is ready, and stop when it ends.
 	if (ask !== undefined)
 		whenReady(() => {
 			const end = watchLiveness({ clock: systemClock }, { ask, onHung: on.onHung });
@@ -48,30 +48,30 @@ export function startWorkerProcess(
 		});
 	return {
 		process,
-		/** Resolves when the process is ready; rejects if it ends before. */
+		/** Resolves when the process is ready; rejects if the process ends before. */
 		ready: ready.promise,
 		wasReady: () => wasReady,
 		startedAtMs: performance.now(),
-		/** Sends a message once the process is ready to receive it. `lastWord` is called only then. */
+		/** Sends a message once the process is ready. `lastWord` is called then, so it returns the newest message. */
 		say: (lastWord: () => unknown) =>
 			whenReady(() => {
 				try {
 					process.send(lastWord());
 				} catch {
-					// The process is ending or has ended.
+					// Sending fails if the process is ending, which needs no message.
 				}
 			}),
-		/** Sends a signal once the process is ready: without a listener the signal would end it. */
+		/** Sends a signal as soon as the process is ready: before it has a listener, the signal would end the process. */
 		signal: (signal: NodeJS.Signals) => whenReady(() => process.kill(signal)),
 	};
 }
 
-/** Pause between two checks, and deadline of a check. */
+/** Pause between two checks, and deadline of each check. */
 const ASK_MS = 3_000;
 /** Failed checks in a row, over about 20 s, after which a process counts as hanging. */
 const UNANSWERED_MAX = 3;
 
-/** Checks a process until UNANSWERED_MAX checks in a row fail, then calls `onHung`. The result stops the checks. */
+/** Checks a process; after UNANSWERED_MAX failed checks in a row calls `onHung`. Returns a function that stops it. */
 export function watchLiveness(
 	{ clock }: { clock: Clock },
 	options: { ask: (signal: AbortSignal) => Promise<unknown>; onHung: () => void },

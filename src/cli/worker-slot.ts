@@ -4,22 +4,22 @@ import type { EndSignal } from "./end-signals.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 
 export interface WorkerSlotOptions extends WorkerProcessOptions {
-	/** Message to the present process when its successor is ready. */
+	/** Message to the present process that tells it to end, because its successor is ready. */
 	readonly retire: string;
-	/** Milliseconds after which a process that was asked to stop is killed. */
+	/** Milliseconds from the request to stop a process until it is killed. */
 	readonly stopMsMax: number;
-	/** Milliseconds after which a successor that is not ready is killed; then the present process stays. */
+	/** Milliseconds until a successor that is not ready is killed; the present process then continues. */
 	readonly readyMsMax?: number;
 }
 
-/** Longest start. A gateway waits for migrations and its database, which may take minutes. */
+/** Longest start. A gateway may wait minutes for migrations and its database. */
 const READY_MS_MAX = 10 * 60_000;
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 10_000;
-/** A process that ran for so long is started again without a pause. */
+/** A process that ran for at least this time is started again without a pause. */
 const STABLE_MS = 30_000;
 
-/** "empty": no process runs; another starts later, or none will. */
+/** `empty`: no process is running; either another one starts later, or `givesUp` was true. */
 type SlotState = "running" | "empty" | "stopping";
 
 const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
@@ -30,20 +30,20 @@ const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
 
 export type WorkerSlot = ReturnType<typeof startWorkerSlot>;
 
-/** Runs one process, and starts another when it ends, unless `givesUp` returns true. */
+/** Keeps one process running: starts another when it ends, unless `givesUp` returns true. */
 export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions) {
 	const { log } = deps;
 	const { name } = options;
 	let present: WorkerProcess | undefined;
-	/** Processes besides the present one: they are ending, or not ready yet. */
+	/** Processes other than the present one: those that are ending, or not ready yet. */
 	const others = new Set<WorkerProcess>();
-	/** The one of `others` that becomes the present process when it is ready. */
+	/** The process in `others` that becomes the present one when it is ready. */
 	let successor: WorkerProcess | undefined;
 	let failuresInRow = 0;
 	const states = createStates(TRANSITIONS, "running");
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
-	/** True if a process that was ready has died, and none has become ready since. */
+	/** True after the death of a process that was ready, until another process is ready. */
 	let hasNoReadyWorker = false;
 	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
@@ -72,7 +72,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		if (wasPresent) present = undefined;
 		const wasToLeave = others.delete(worker) || states.is("stopping");
 		if (successor === worker) successor = undefined;
-		// `replace` reports the failure of a successor that was not ready.
+		// The failure of a successor that was never ready is reported by `replace`, not here.
 		if (wasToLeave && (worker.wasReady() || hasNoReadyWorker) && exitCode !== 0) {
 			inOrder = false;
 			log.error("a stopping process did not exit cleanly", { child: name, exitCode, signal });
@@ -102,7 +102,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		}, waitMs);
 	}
 
-	/** Makes the successor the present process. A third process would take over its socket and then end. */
+	/** Makes the starting successor the present process, instead of starting a third process for its socket. */
 	function takeOffice(worker: WorkerProcess): void {
 		others.delete(worker);
 		successor = undefined;
@@ -133,7 +133,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		return inOrder;
 	}
 
-	/** Kills a process that hangs, so that its successor can take over the journal. */
+	/** Awaits `done`; kills the process after `msMax`, so that its successor can take over the journal. */
 	async function within(msMax: number, worker: WorkerProcess, done: Promise<unknown>, what: string): Promise<void> {
 		const timer = setTimeout(() => {
 			log.warn(`${what}; killing it`, { child: name, afterMs: msMax });
@@ -148,19 +148,19 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 
 	present = start();
 	return {
-		/** The first process's ready message; rejects if it ends before. */
+		/** Resolves when the first process is ready; rejects if that process ends before. */
 		ready: present.ready,
-		/** Signals the present process, once it is ready. */
+		/** Sends a signal to the present process as soon as it is ready. */
 		signal: (signal: NodeJS.Signals) => present?.signal(signal),
-		/** Sends a message to the present process and to every later one, once each is ready. The last message counts. */
+		/** Sends a message to the present process and to every later one when it is ready. Only the last message counts. */
 		tell(word: unknown) {
 			lastWord = word;
 			present?.say(() => lastWord);
 			for (const worker of others) worker.say(() => lastWord);
 		},
 		/**
-		 * Starts a successor; when it is ready, stops the present process. Kills processes that hang. Rejects if the
-		 * successor ends, or is not ready within `readyMsMax`.
+		 * Starts a successor, and stops the present process once the successor is ready. Kills processes that hang. Rejects
+		 * if the successor ends, or is not ready within `readyMsMax`.
 		 */
 		async replace() {
 			const next = start();
@@ -177,15 +177,15 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			await within(options.stopMsMax, old, old.process.exited, "a replaced process does not stop in time");
 		},
 		/**
-		 * Stops all processes of the slot, and kills them after the deadline. False if one that was ready did not end in
-		 * order, or had died without a replacement.
+		 * Stops all processes of the slot; kills them after the deadline. Returns false if a process that was ready did not
+		 * exit cleanly, or had died without a replacement.
 		 */
 		stop(signal: EndSignal) {
 			if (!states.is("stopping")) states.enter("stopping");
 			stopping ??= leave(signal);
 			return stopping;
 		},
-		/** Kills all processes of the slot at once. */
+		/** Kills all processes of the slot without waiting. */
 		kill,
 	};
 }

@@ -1,28 +1,28 @@
-/** Text of the first run: address, key, and two examples that work when pasted. */
+/** Text of the first run: address, key, and two examples that can be pasted into a shell. */
 import type { DemoDescription } from "./demo-models.ts";
 
 export interface BannerData extends Pick<DemoDescription, "models" | "exampleModel" | "portsAsked"> {
-	/** `http://127.0.0.1:8080` */
+	/** For example `http://127.0.0.1:8080`. */
 	readonly url: string;
 	readonly accountId: string;
 	readonly email: string;
-	/** Decimal dollars. */
+	/** Available credit in decimal dollars. */
 	readonly availableUsd: string;
-	/** Dollars per million tokens. */
+	/** Rates in dollars per million tokens. */
 	readonly rates: { readonly input: string; readonly output: string };
-	/** Secret of the key; undefined if an earlier start showed it. */
+	/** The key's secret; undefined if an earlier start has shown it. */
 	readonly secret: string | undefined;
 	readonly shownKey: { readonly prefix: string; readonly lastFour: string };
-	/** The shell command that calls this program, such as `tollgate`. */
+	/** Shell command that calls this program, such as `tollgate`. */
 	readonly command: string;
-	/** Sign-in links, each valid once and for `hours`; undefined if there are none. */
+	/** Sign-in links, each valid once and for `hours`; undefined without links. */
 	readonly doors: { readonly customer: string; readonly operator: string; readonly hours: number } | undefined;
 }
 
 const MODELS_SHOWN_MAX = 8;
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 
-/** The whole text, with the last line end. `colour` is only for a terminal. */
+/** Returns the banner with a final line break. `colour` is only for a terminal. */
 export function formatBanner(facts: BannerData, options: { colour: boolean }): string {
 	const bold = (text: string) => (options.colour ? `\x1b[1m${text}\x1b[0m` : text);
 	return [
@@ -53,7 +53,7 @@ export function formatBanner(facts: BannerData, options: { colour: boolean }): s
 function curlLine(facts: BannerData): string {
 	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
 	const key = facts.secret ?? `$${KEY_VARIABLE}`;
-	// Double quotes, in which the shell expands the variable.
+	// In double quotes the shell expands the variable.
 	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
@@ -111,7 +111,7 @@ function consoleLines({ url, doors }: BannerData, bold: (text: string) => string
 	];
 }
 
-/** A word in quotes for a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 export function shellQuoted(text: string): string {
 	return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -11,10 +11,10 @@ export interface HistoryDeps extends KeyMakerDeps {
 	readonly clock: Clock;
 }
 
-/** Ending of the names of keys that exist only for made-up usage; their secrets were not kept. */
+/** Suffix of the names of keys that exist only for sample usage. Their secrets were not stored. */
 export const DEMO_DATA = "(demo data)";
 
-/** Made-up customers: dollars of their top-up, share of the usage, and days since their last request. */
+/** Sample customers: dollars of their top-up, fraction of the usage, and days since their last request. */
 const CUSTOMERS = [
 	{ name: "Northwind Search", usd: 500, busy: 0.14, quietDays: 0 },
 	{ name: "Alpine Robotics", usd: 300, busy: 0.1, quietDays: 0 },
@@ -22,7 +22,7 @@ const CUSTOMERS = [
 	{ name: "Harbour Legal", usd: 100, busy: 0.05, quietDays: 3 },
 	{ name: "Pixel & Sons", usd: 100, busy: 0.03, quietDays: 40 },
 ];
-/** Made-up models that only the history has: the demo's first model at other rates. */
+/** Sample models that occur only in the history; each has the first model's properties and other rates. */
 const MODELS = [
 	{ suffix: "large", times: 6 },
 	{ suffix: "mini", times: 0.5 },
@@ -34,10 +34,10 @@ const OPENED_APART_DAYS = 9;
 const DAY_MS = 24 * 3_600_000;
 const HOUR_MS = 3_600_000;
 const REPLICA_PLACES = 8;
-/** What the made-up models cost the operator, of their rates. */
+/** Cost of the sample models to the operator, as a fraction of their rates. */
 const COST_SHARE = 0.45;
 
-/** Creates made-up customers with top-ups, and returns a quarter of their usage, to be settled. */
+/** Creates sample customers with top-ups, and returns three months of their usage, which the caller settles. */
 export async function quarterOfCustomers(
 	deps: HistoryDeps,
 	models: readonly WeekModel[],
@@ -49,7 +49,7 @@ export async function quarterOfCustomers(
 		const made = await ensureCustomer(deps, `demo-${place + 1}@localhost`, `${name} ${DEMO_DATA}`, usd);
 		const openedAtMs = nowMs - (OPENED_BEFORE_DAYS - OPENED_APART_DAYS * place) * DAY_MS;
 		await backdate(deps.statements, made.accountId, openedAtMs);
-		// Customers prefer different models.
+		// Each customer uses the models in a different order of preference.
 		const order = [...sold.slice(place % sold.length), ...sold.slice(0, place % sold.length)];
 		const quarter = demoQuarter({ nowMs, ...made, ...usage, seed: place + 1, models: order });
 		events.push(...quarter.filter(({ at }) => at > openedAtMs));
@@ -72,7 +72,7 @@ async function ensureCustomer(deps: HistoryDeps, email: string, name: string, us
 	return { accountId, webKeyId: key.id, nightKeyId: key.id };
 }
 
-/** The first model and made-up ones, with their rates and costs. */
+/** Returns the first model and the sample models, and stores their rates and costs. */
 async function ensureModels(statements: Statements, first: WeekModel): Promise<WeekModel[]> {
 	const { input, output } = first.rateCard;
 	const rate = (of: number, times: number) => Math.round(of * times) as PicoUsdPerUnit;
@@ -93,7 +93,7 @@ async function ensureModels(statements: Statements, first: WeekModel): Promise<W
 	return [made[0] as WeekModel, first, made[1] as WeekModel];
 }
 
-/** Writes the load that the events put on replicas. */
+/** Writes the load of the replicas that these events imply. */
 async function writeLoad(statements: Statements, events: readonly SettledEvent[]): Promise<void> {
 	const loads = [...Map.groupBy(events, ({ at, model }) => `${Math.floor(at / HOUR_MS)} ${model}`).values()].map(
 		(own) => ({
@@ -110,7 +110,7 @@ async function writeLoad(statements: Statements, events: readonly SettledEvent[]
 		group by 1, 2 on conflict do nothing`;
 }
 
-/** Moves the account's creation and payments before the first usage, so that the balance was never negative. */
+/** Moves the account's creation and payments to a time before its first usage, so that no past balance is negative. */
 export async function backdate(statements: Statements, accountId: string, atMs: number): Promise<void> {
 	const at = new Date(atMs).toISOString();
 	await statements`update account set created_at = ${at}::timestamptz, signed_in_at = ${at}::timestamptz where id = ${accountId}`;

@@ -10,7 +10,7 @@ import { backdate, DEMO_DATA, type HistoryDeps, quarterOfCustomers } from "./dem
 import { demoWeek, type WeekModel } from "./demo-week.ts";
 
 const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
-/** Name of the instance in the made-up usage. */
+/** Name of the instance that the sample usage belongs to. */
 const INSTANCE = "demo-history";
 const INSTANCE_TTL_MS = 60_000;
 const GO_LIVE_ATTEMPTS_MAX = 20;
@@ -19,8 +19,8 @@ const MODELS_MAX = 3;
 const KEYS_SHOWN_MAX = 100;
 
 /**
- * Gives the demo's account, once, a week of made-up usage, and made-up customers a quarter of it. Uses the ledger's own
- * statements, so that its checks hold. Completes an interrupted start.
+ * Gives the demo's account one week of sample usage, and sample customers three months. Uses the ledger's own
+ * statements, so that its checks pass. Runs once; completes an interrupted run.
  */
 export async function ensureDemoHistory(
 	deps: HistoryDeps,
@@ -44,13 +44,13 @@ async function ensureKeys(deps: HistoryDeps, accountId: string): Promise<{ webKe
 	return { webKeyId: await ensure(KEY_NAMES.web), nightKeyId: await ensure(KEY_NAMES.night) };
 }
 
-/** Joins as an instance, draws credit for the events, settles them and leaves. */
+/** Joins the cluster as an instance, draws credit for the events, settles them and leaves. */
 async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise<void> {
 	const epoch = await goLive(deps);
 	const store = createPgLedgerStore(deps, INSTANCE, epoch);
 	try {
 		await draw(store, events);
-		// All events in one flush: a part of a week would look like a complete one.
+		// Writes all events in one flush: an interrupted week would look like a complete one.
 		await store.flush(events, "[]");
 	} finally {
 		await store.close();
@@ -67,7 +67,7 @@ async function goLive({ statements }: HistoryDeps): Promise<number> {
 	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log keeps changing.");
 }
 
-/** Draws the credit for the events from the account's budget and from each key's. */
+/** Draws the events' credit from the budgets of the account and of each key. */
 async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promise<void> {
 	const costs = new Map<string, number>();
 	for (const { account, key, charged } of events) {
@@ -81,7 +81,7 @@ async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promis
 		throw new Fault("service_unavailable", "The demo's history could not be booked: the demo's credit was spent.");
 }
 
-/** Closes epochs of interrupted starts, which returns the credit that they had left. */
+/** Closes epochs of interrupted runs, which returns the credit that they had drawn. */
 async function closeUnfinished(deps: HistoryDeps): Promise<void> {
 	const rows = await deps.statements<{ epoch: number }>`
 		select epoch from instance_now where id = ${INSTANCE} and state <> 'left' order by epoch`;

@@ -11,17 +11,17 @@ import { discover, type FoundServer, USUAL_PORTS } from "./discover.ts";
 export interface DemoDescription {
 	readonly models: readonly { readonly id: string; readonly origin: string }[];
 	readonly exampleModel: string;
-	/** Ports at which no server was found; empty if one was. */
+	/** Ports that were tried without success; empty if a server was found. */
 	readonly portsAsked: readonly number[];
 	readonly chatModels: readonly WeekModel[];
 }
 
-/** Time in which a server must answer: one that is loading a model is slow, and the terminal waits. */
+/** Deadline of a server's answer. A server that is loading a model is slow, but the user at the terminal waits. */
 const DISCOVERY_TIMEOUT_MS = 1500;
 
 export type DemoModels = Awaited<ReturnType<typeof connectDemoModels>>;
 
-/** Connects this machine's model servers; a built-in one if none serves chats. Stop the result after the gateway. */
+/** Connects this machine's model servers, or a built-in one if none serves chats. Stop the result after the gateway. */
 export async function connectDemoModels(
 	deps: { log: Log; fixedCatalog: FixedCatalog | undefined },
 	options: { ownPort: number; ports?: readonly number[] },

@@ -16,7 +16,7 @@ interface Answer {
 export type DemoUpstream = ReturnType<typeof startDemoUpstream>;
 
 /**
- * Built-in model server on a loopback port. Uses real HTTP, so that the demo exercises every part of the service.
+ * Built-in model server on a loopback port. Uses real HTTP, so that the demo runs every part of the service.
  * `tokenDelayMs` is the pause before each streamed token, which makes streaming visible.
  */
 export function startDemoUpstream({ tokenDelayMs = TOKEN_DELAY_MS } = {}) {
@@ -83,7 +83,7 @@ function whole({ id, created, pieces, finishReason, usage }: Answer): Response {
 	return Response.json({ id, object: "chat.completion", created, model: DEMO_MODEL_ID, choices, usage });
 }
 
-/** Streams an answer. Every event has the usage so far: a client that disconnects pays only for generated tokens. */
+/** Streams an answer. Each event has the usage so far: a client that disconnects pays only for generated tokens. */
 function streamed(answer: Answer, tokenDelayMs: number): Response {
 	const encoder = new TextEncoder();
 	const { id, created, pieces, finishReason, usage } = answer;
@@ -128,9 +128,9 @@ function refuse(status: number, message: string): Response {
 	return Response.json({ error: { message, type: "invalid_request_error", param: null, code: null } }, { status });
 }
 
-/** A token: up to eight letters or digits with a blank before them, a punctuation mark, or white space. */
+/** Matches a token: up to eight letters or digits with a space before them, a punctuation mark, or white space. */
 const TOKEN = / ?[\p{L}\p{M}\p{N}]{1,8}| ?[^\s\p{L}\p{M}\p{N}]|\s/gu;
-/** Tokens added per message, for its role and separators. */
+/** Tokens added per message, for the message's role and separators. */
 const MESSAGE_TOKENS = 3;
 const QUOTE_CHARS_MAX = 120;
 
@@ -139,7 +139,7 @@ export interface DemoMessage {
 	readonly text: string;
 }
 
-/** Splits a text into tokens, which joined are the text again. Deterministic: equal requests get equal answers. */
+/** Splits a text into tokens, which joined give the text. Deterministic, so equal requests get equal answers. */
 export function demoTokens(text: string): string[] {
 	return text.match(TOKEN) ?? [];
 }
@@ -160,7 +160,7 @@ function demoAnswer(messages: readonly DemoMessage[], promptTokens: number): str
 	].join(" ");
 }
 
-/** Cuts the text before the first of `stops`. */
+/** Cuts the text before the first occurrence of any of `stops`. */
 export function cutAtStop(text: string, stops: readonly string[]): string {
 	const ends = stops.filter((stop) => stop !== "").map((stop) => text.indexOf(stop));
 	const first = Math.min(...ends.filter((at) => at >= 0), text.length);

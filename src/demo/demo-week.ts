@@ -7,32 +7,32 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 
 export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
 
-/** Options of made-up usage by two keys: a product that is used by day, and a nightly job. */
+/** Options of sample usage by two keys: a product used in the daytime, and a nightly job. */
 export interface WeekOptions {
 	/** Wall time at which the usage ends. */
 	readonly nowMs: number;
 	readonly accountId: string;
 	readonly webKeyId: string;
 	readonly nightKeyId: string;
-	/** Chat models, the most used first; at least one. */
+	/** Chat models, most used first; at least one. */
 	readonly models: readonly WeekModel[];
 }
 
 const HOUR_MS = 3_600_000;
 const WEEK_HOURS = 7 * 24;
 const QUARTER_HOURS = 90 * 24;
-/** Least age of made-up requests, so that the user's own requests come first in lists. */
+/** Least age of sample requests, so that lists show the user's own requests first. */
 const QUIET_MS = 10 * 60_000;
 /** Requests per hour of a working day, from midnight in this machine's time zone. */
 const DAY = [1, 1, 0, 0, 0, 1, 3, 7, 14, 20, 22, 21, 15, 19, 22, 21, 17, 12, 8, 6, 5, 4, 3, 2];
 const WEEKEND_SHARE = 0.3;
 const NIGHT_HOUR = 2;
 const NIGHT_REQUESTS = 45;
-/** Share of requests per model, the most used first; the last model gets the rest. */
+/** Fraction of requests per model, most used first; the last model gets the remaining requests. */
 const MODEL_SHARES = [0.6, 0.3, 0.1];
 const FAILED_PERCENT = 0.8;
 
-/** A random number of tokens: `least + spread × chance^power`. A larger power gives smaller numbers. */
+/** A random number of tokens: `least + spread × chance^power`. A larger power makes small numbers more frequent. */
 type Tokens = readonly [least: number, spread: number, power: number];
 
 interface RequestKind {
@@ -42,15 +42,15 @@ interface RequestKind {
 	readonly leftPercent: number;
 }
 
-/** A streamed chat of some context and a question, answered at reading speed. */
+/** A streamed chat with some context and a question, answered at reading speed. */
 const CHAT: RequestKind = { promptTokens: [300, 3_200, 2], completionTokens: [40, 560, 1.5], leftPercent: 2.5 };
-/** Summary of a long text, not streamed. */
+/** A summary of a long text, not streamed. */
 const SUMMARY: RequestKind = { promptTokens: [2_200, 1_600, 1], completionTokens: [80, 160, 1], leftPercent: 0 };
 /** A question about long documents, streamed. */
 const LONG: RequestKind = { promptTokens: [4_000, 56_000, 2], completionTokens: [120, 1_400, 1.5], leftPercent: 3 };
 const SEED = 20_261_122;
 
-/** A week of usage at present prices, oldest first. Deterministic for equal options. */
+/** Returns one week of usage at present prices, oldest first. Deterministic for equal options. */
 export function demoWeek(options: WeekOptions): SettledEvent[] {
 	const chance = createChance(SEED);
 	const events = hours(options.nowMs, WEEK_HOURS).flatMap(({ fromMs, expected, hourOfDay }) => {
@@ -65,8 +65,8 @@ export function demoWeek(options: WeekOptions): SettledEvent[] {
 }
 
 /**
- * A quarter of growing usage of long texts by one key, oldest first. `busy` is the share of the week's usage; `seed`
- * makes accounts differ. The usage ends `quietDays` before now.
+ * Returns three months of growing usage by one key, oldest first. `busy` scales the usage; `seed` makes accounts
+ * differ. The usage ends `quietDays` before now.
  */
 export function demoQuarter(
 	options: WeekOptions & { readonly busy: number; readonly seed: number; readonly quietDays: number },
@@ -81,7 +81,7 @@ export function demoQuarter(
 	return pastOnly(events, options.nowMs);
 }
 
-/** Hours before `endMs` with the requests expected in each, by this machine's time zone. */
+/** Returns the hours before `endMs` with the expected requests of each, in this machine's time zone. */
 function hours(endMs: number, count: number) {
 	return Array.from({ length: count }, (_, hour) => {
 		const fromMs = endMs - (count - hour) * HOUR_MS;
@@ -153,7 +153,7 @@ function known(price: NanoUsd | undefined): NanoUsd {
 	return price;
 }
 
-/** Seeded pseudo-random numbers from 0 to 1 (mulberry32). */
+/** Returns seeded pseudo-random numbers from 0 to 1 (mulberry32). */
 function createChance(seed: number): () => number {
 	let state = seed;
 	return () => {

@@ -24,18 +24,18 @@ export interface DemoDeps {
 	readonly log: Log;
 	readonly databaseUrl: string;
 	readonly out: (text: string) => void;
-	/** True if `out` is a terminal; the banner then has colours. */
+	/** True if `out` is a terminal, where the banner has colours. */
 	readonly colour: boolean;
 }
 
 export interface DemoService {
-	/** URL that reaches the service from this machine. */
+	/** URL at which this machine reaches the service. */
 	readonly url: string;
 	readonly keyPepper: string;
-	/** True if the pepper of key digests is new: no earlier key works. */
+	/** True if the pepper of key digests was just generated: then no earlier key works. */
 	readonly newPepper: boolean;
 	readonly serviceName: string;
-	/** The shell command that calls this program. */
+	/** Shell command that calls this program. */
 	readonly command: string;
 	readonly publicUrl: string | null;
 }
@@ -44,7 +44,7 @@ const DEMO_OPERATOR_EMAIL = "operator@localhost";
 const STATEMENT_DEADLINE_MS = 10_000;
 const LINK_HOURS = 12;
 
-/** Creates the account and prints the banner. */
+/** Creates the demo's account and prints the banner. */
 export async function greetDemo(deps: DemoDeps, service: DemoService, description: DemoDescription): Promise<void> {
 	const statements = createStatements(
 		{ clock: systemClock, log: deps.log },
@@ -92,7 +92,7 @@ async function greet(
 	deps.out(formatBanner(facts, { colour: deps.colour }));
 }
 
-/** Creates sign-in links for this machine. None with PUBLIC_URL, because a session belongs to one origin. */
+/** Creates sign-in links for this machine. None with PUBLIC_URL, because a session is valid for one origin only. */
 async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerData["doors"]> {
 	if (publicUrl !== null) return undefined;
 	await ensureDemoPeople(statements);
@@ -105,18 +105,15 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
 	};
 }
 
-/**
- * Shell command for this server, with DATA_DIR unless it is the default. From source it starts the runtime by `npx`,
- * because nothing else may be installed.
- */
+/** Returns the shell command that calls the program with this server's DATA_DIR, unless that is the default. */
 export function shellCommand(config: Pick<Config, "dataDir" | "env">, program: string): string {
-	// The parent of the demo's own data directory, `DATA_DIR/demo`.
+	// `dataDir` is the demo's subfolder `DATA_DIR/demo`, so DATA_DIR is its parent.
 	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
 }
 
 /**
- * Creates the demo's two users, who sign in by link without a password: an operator, and a customer who owns the demo's
- * account.
+ * Creates the demo's two users, an operator and the customer who owns the demo's account. They sign in by link, without
+ * a password.
  */
 async function ensureDemoPeople(statements: Statements): Promise<void> {
 	await statements`
@@ -132,9 +129,8 @@ const ACTOR = "demo";
 const PAGE_ROWS = 100;
 
 /**
- * Creates what is missing of the first run's account: a top-up of USD 100 in play money, and a key. `secret` is that of
- * a new key, which can be shown only once; `key` is that key or the newest one that works. `newPepper`: no earlier key
- * works.
+ * Creates what the demo's account lacks: a top-up of USD 100 in play money, and a key. `secret` is set for a new key,
+ * and can be shown only once; `key` is the new key or the newest one that works. With `newPepper` no earlier key works.
  */
 export async function ensureDemoAccount(deps: KeyMakerDeps, options: { nowMs: number; newPepper: boolean }) {
 	const { statements, serviceName } = deps;
@@ -159,7 +155,7 @@ async function ensureTopUp(statements: Statements, accountId: string): Promise<v
 
 const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as const;
 
-/** True if the key works. Its prefix contains SERVICE_NAME; keys from before a change of that are refused. */
+/** True if the key works. A key's prefix contains SERVICE_NAME, and keys with an earlier SERVICE_NAME are refused. */
 function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
 	if (key.name.endsWith(DEMO_DATA)) return false;
 	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;

@@ -1,6 +1,6 @@
 /**
- * Finds model servers on the usual ports of this machine, for a first run without a catalogue. Queries only loopback
- * addresses, with requests that generate nothing. Skips servers that need a key or are still loading.
+ * Finds model servers on the usual ports of this machine, for a first run without a catalogue. Sends requests to
+ * loopback addresses only, which generate no tokens. Skips servers that need a key or are still loading.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -12,7 +12,7 @@ import { asRecords, type JsonRecord, type LocalServer, localServer } from "./loc
 export const USUAL_PORTS: readonly number[] = [8000, 8080, 11434, 1234, 30000];
 
 export interface FoundServer {
-	/** `http://127.0.0.1:11434` */
+	/** For example `http://127.0.0.1:11434`. */
 	readonly origin: string;
 	readonly dialect: DialectName;
 	readonly product: string;
@@ -22,7 +22,7 @@ export interface FoundServer {
 const MODELS_PER_SERVER_MAX = 50;
 const MODEL_ID_CHARS_MAX = 128;
 
-/** All servers that answer in time, in the order of `ports`. Of several with one model the first serves it. */
+/** Returns all servers that answer in time, in the order of `ports`. If several serve one model, the first is used. */
 export async function discover(
 	deps: { clock: Clock; log: Log },
 	options: { ports: readonly number[]; timeoutMs: number },
@@ -57,8 +57,8 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 }
 
 /**
- * The dialect of a server, by an entry of its model list. Ollama is tested late: it is recognized only by its version
- * endpoint, which other servers may have too.
+ * Detects a server's dialect from an entry of its list of models. Ollama is tested last: it is recognized only by its
+ * version endpoint, which other servers may have too.
  */
 export async function detectDialect(
 	server: LocalServer,
@@ -99,19 +99,19 @@ const COMMON =
 const LLAMA_CPP = `${COMMON} logprobs top_logprobs logit_bias parallel_tool_calls top_k min_p ignore_eos chat_template_kwargs`;
 const SGLANG = `${LLAMA_CPP} n repetition_penalty reasoning_effort min_tokens echo continue_final_message response_format.structural_tag`;
 
-/** Parameters that a dialect's servers support. Those that they silently ignore are left out. */
+/** Parameters that servers of a dialect support; without those that they silently ignore. */
 const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
 	openai: COMMON.split(" "),
 	vllm: `${SGLANG} add_generation_prompt`.split(" "),
 	sglang: SGLANG.split(" "),
-	// Without `echo`, because prompts have no logprobs.
+	// Without `echo`, because llama.cpp returns no logprobs for prompts.
 	"llama.cpp": LLAMA_CPP.split(" "),
 	ollama: COMMON.replace(" tool_choice", "").split(" "),
 	tgi: COMMON.split(" "),
 	tei: [],
 };
 
-/** A model's id from its name on the server: without folder and file ending; replaces characters that ids forbid. */
+/** Makes a model's id from its name on the server, without folder, file extension and forbidden characters. */
 function modelId(served: string): string {
 	const bare = /^(\/|[A-Za-z]:\\|\.)|\.gguf$/.test(served)
 		? (served.split(/[/\\]/).at(-1) ?? served).replace(/\.gguf$/, "")

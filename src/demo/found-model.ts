@@ -6,12 +6,12 @@ import { asRecord, asRecords, type JsonRecord, type LocalServer } from "./local-
 
 export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
 
-/** Assumed for a server that reports no context length: the smallest of models in use, so that no promise is false. */
+/** Assumed if a server reports no context length: the smallest of common models, so that it is never too large. */
 const CONTEXT_LENGTH_UNKNOWN = 4096;
 const CONTEXT_LENGTH_MAX = 10_000_000;
 /** Most output tokens. A higher limit would reserve much credit for answers that are rarely so long. */
 const MAX_OUTPUT_TOKENS = 8192;
-/** Names of embedding models, for servers that do not report the kind. */
+/** Matches names of embedding models, for servers that do not report a model's kind. */
 const EMBEDDING_NAME = /embed|(^|[/-])(bge|gte|e5)-/i;
 
 interface Said {
@@ -20,7 +20,7 @@ interface Said {
 	readonly images?: boolean;
 }
 
-/** Details of a server's model. vLLM and SGLang give them in the list, others at separate endpoints. */
+/** Reads details of a server's model. vLLM and SGLang have them in the list of models, others at other endpoints. */
 export async function readModelDetails(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
 	const listed = tokens(entry.max_model_len) ?? tokens(asRecord(entry.meta).n_ctx_train);
 	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
@@ -41,7 +41,7 @@ async function askServer(server: LocalServer, product: string, model: string): P
 	return {};
 }
 
-/** `model_info` has the length under a name with the architecture, such as `llama.context_length`. */
+/** `model_info` names the length after the architecture, such as `llama.context_length`. */
 async function askOllama(server: LocalServer, model: string): Promise<Said> {
 	const shown = (await server.postJson("/api/show", { model }))?.body ?? {};
 	const info = asRecord(shown.model_info);
@@ -64,7 +64,7 @@ async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
 	};
 }
 
-/** The context length with which the server was started. It may be smaller than the model's. */
+/** Returns the context length with which the server was started, which may be shorter than the model's. */
 async function askLlamaCpp(server: LocalServer): Promise<Said> {
 	const props = (await server.getJson("/props"))?.body ?? {};
 	const settings = asRecord(props.default_generation_settings);
@@ -93,14 +93,14 @@ export interface FoundModel {
 	readonly upstream: { readonly url: string; readonly model: string; readonly dialect: DialectName };
 }
 
-/** Cost of tokens of first-run models to the operator, in USD per million. */
+/** Cost of tokens of the demo's models to the operator, in USD per million tokens. */
 const DEMO_COST = { input: "0.09", output: "0.27" } as const;
 
-/** Rates of all first-run models in USD per million tokens, charged in play money. */
+/** Rates of all demo models in USD per million tokens, charged in play money. */
 export const DEMO_RATES = { input: "0.20", output: "0.60" } as const;
 
 const TEMPLATE_OVERHEAD_TOKENS = 256;
-/** Requests sent to a server at once. A desktop machine serves few; further ones wait in the gateway. */
+/** Most concurrent requests to a server: a desktop machine serves few. Further requests wait in the gateway. */
 const MAX_CONCURRENCY = 64;
 
 export function demoModelSpec(found: FoundModel): ModelSpec {

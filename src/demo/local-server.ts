@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
 export type LocalServer = ReturnType<typeof localServer>;
 
-/** Client for an untrusted server. A response counts only if it is short, in time and a JSON object. */
+/** HTTP client for an untrusted server: accepts only short JSON objects that arrive in time. */
 export function localServer(
 	clock: Clock,
 	options: { origin: string; timeoutMs: number; headers?: Readonly<Record<string, string>> },
@@ -48,9 +48,9 @@ export function localServer(
 
 	return {
 		origin,
-		/** Rejects if no response comes in time. `body` is undefined unless it is a JSON object. */
+		/** Rejects without a response in time. `body` is undefined unless it is a JSON object. */
 		get: (path: string) => ask(path, {}),
-		/** Like `get`; undefined unless the status is 200 and the body a JSON object. */
+		/** Like `get`, but undefined unless the status is 200 and the body is a JSON object. */
 		getJson: (path: string) => askJson(path, {}),
 		postJson: (path: string, body: JsonRecord) =>
 			askJson(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
@@ -65,7 +65,7 @@ export function asRecords(value: unknown): JsonRecord[] {
 	return Array.isArray(value) ? value.map(asRecord) : [];
 }
 
-/** The body as text; undefined if it is longer than any list of models. */
+/** Returns the body as text; undefined if it is longer than any list of models. */
 async function readBounded(response: Response): Promise<string | undefined> {
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;

@@ -34,7 +34,7 @@ import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { deleteAuditBeyond, deleteOldAudit } from "../ops/audit.ts";
 
 export interface JobDeps {
-	/** `sums` has a long deadline, because the first sums read many rows. */
+	/** Database clients. `sums` has a long deadline, because the first sums of a database read many rows. */
 	readonly clients: { readonly statements: Statements; readonly sums: Statements };
 	readonly clock: Clock;
 	readonly log: Log;
@@ -48,36 +48,36 @@ export interface JobDeps {
 const FOLD_MS = 2_000;
 const SAMPLE_MS = 60_000;
 const COLLECT_MS = 5_000;
-/** Interval of automatic top-ups. A check costs three statements while no account changes. */
+/** Interval of automatic top-ups. A run costs three statements while no account changes. */
 const TOP_UP_MS = 2_000;
-/** Interval of checks whether the daily comparison with Stripe is due; one statement each. */
+/** Interval at which a job checks whether the daily comparison with Stripe is due; one statement each. */
 const CLEAR_MS = 10 * 60_000;
-/** Interval of the other checks; one statement each while nothing changes. */
+/** Interval of the other jobs; one statement each while nothing changes. */
 const LOOK_MS = 5_000;
 const EXPIRING_MS = 10 * 60_000;
 const RETIRING_MS = 30 * 60_000;
 const NOTICE_MS = 5_000;
-/** Interval of sealing; one statement while there is nothing to seal. */
+/** Interval of sealing; one statement while no day can be sealed. */
 const SEAL_MS = 10_000;
 const VERIFY_MS = 10_000;
-/** Mean number of sealed rows that are read and verified per second. */
+/** Average number of sealed rows that are read and verified per second. */
 const VERIFY_ROWS_PER_S = 500;
-/** Interval of deletions; one statement while there is nothing to delete. */
+/** Interval of deletions; one statement while no row is old enough. */
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
-/** Days for which lease operations, and leases and epochs of ended instances, stay for operators. */
+/** Days for which lease operations, and leases and epochs of ended instances, stay visible to operators. */
 const LEASE_DAYS = 90;
-/** Days for which control entries stay. An instance that is away for longer starts a new epoch. */
+/** Days for which control entries are kept. An instance that was away for longer must start a new epoch. */
 const CONTROL_DAYS = 30;
 
 export interface JobOptions {
-	/** Factor that speeds up all jobs, for tests. */
+	/** Factor that speeds up all jobs in tests. */
 	readonly pace?: number;
-	/** 0 in tests that change sealed rows. */
+	/** Set to 0 by tests that change sealed rows. */
 	readonly verifyRowsPerS?: number;
 }
 
-/** Background jobs. Every console runs them; a job may run in several consoles at once. */
+/** Starts background jobs. Every console runs them, so several consoles may run the same job at the same time. */
 export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}) {
 	const { clock, log, cards } = deps;
 	const { statements, sums } = deps.clients;
@@ -157,7 +157,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	}
 
 	return {
-		/** Waits for running jobs. */
+		/** Waits for the runs in progress; no further run starts. */
 		async stop(): Promise<void> {
 			stopped = true;
 			stopping.abort();

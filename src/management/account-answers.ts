@@ -11,7 +11,7 @@ import { toAnswer } from "./management-answer.ts";
 import { claimId, listJson, type ManagementAnswer, type ManagementCall, readPage, toFence } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 
-/** Operations on accounts. Creation works as on the command line, suspension as on operators' pages. */
+/** Operations on accounts. Creation works as on the command line, suspension as on the operators' pages. */
 export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
@@ -58,7 +58,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 			const { id } = await read(call.id);
 			if (state !== undefined || tags !== undefined || tokensPerMinute !== undefined)
 				await refuseOwnAccount(statements, call.caller.madeBy, id);
-			// Uses the console's action names in the audit log.
+			// The audit log uses the same action names as for the operators' pages.
 			const ended = state === "suspended" ? "account.suspend" : "account.unsuspend";
 			const ofState = state === undefined ? null : call.noted(ended, { reason });
 			const acts = [
@@ -76,9 +76,9 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 	};
 }
 
-/** Reads an account by id. Fault not_found. */
+/** Returns an account by id. Fault `not_found`. */
 export async function getAccount(statements: Statements, id: string): Promise<AccountRecord> {
-	// An e-mail address is no id; the list of accounts can be filtered by it.
+	// A mail address is not an id. Callers find an account by its address with a filter of the list.
 	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
 	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id } });
 	return account;

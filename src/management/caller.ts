@@ -9,16 +9,16 @@ import type { ManagementScope } from "../keys/management-scope.ts";
 import type { ManagementKeyDigest, ManagementSecret } from "../keys/management-secret.ts";
 import { managementDigest, parseManagementSecret } from "../keys/management-secret.ts";
 
-/** Failed attempts per minute and address before answers are limited. */
+/** Failed attempts per minute and address; further ones get 429. */
 const FAILURES_PER_MINUTE_MAX = 30;
-/** Failed attempts per minute of all addresses that may cost a query. */
+/** Failed attempts per minute, of all addresses together, for which the database is queried. */
 const ALL_FAILURES_PER_MINUTE_MAX = 3_000;
-/** Most digests of keys that were found before; above it the least recently used one is dropped. */
+/** Most digests in `known`; above it the least recently used one is dropped. */
 const KNOWN_MAX = 10_000;
 
 /**
- * Authenticates management keys. Limits failed attempts as a gateway does; a key that was found before shares no limit
- * with unknown ones. Reads the key for each request, without a cache, so that a revoked key stops working at once.
+ * Authenticates management keys. Limits failed attempts as a gateway does; a key that was found once is not subject to
+ * these limits. Reads the key from the database for each request, so that a revoked key stops working at once.
  */
 export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
@@ -28,7 +28,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		{ failuresPerMinuteMax: ALL_FAILURES_PER_MINUTE_MAX },
 	);
 
-	/** Ids by digest, least recently used first. */
+	/** Ids of keys that were found, by digest, least recently used first. */
 	const known = new Map<ManagementKeyDigest, Pick<ManagementKeyRecord, "id">>();
 
 	async function find(digest: ManagementKeyDigest, address: string): Promise<Pick<ManagementKeyRecord, "id">> {
@@ -52,7 +52,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		}
 	}
 
-	/** Reads the key again: it may have ended while the body was read. Faults api_key_revoked, api_key_expired. */
+	/** Reads the key by its id; throws if it has ended. Faults `api_key_revoked`, `api_key_expired`. */
 	async function again({ id }: Pick<ManagementKeyRecord, "id">): Promise<ManagementKeyRecord> {
 		const present = await findManagementKey(statements, { id });
 		if (present === null) throw invalidApiKey();
@@ -61,10 +61,10 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 	}
 
 	return {
-		/** Faults missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
+		/** Faults `missing_api_key`, `invalid_api_key`, `api_key_revoked`, `api_key_expired`, `rate_limit_exceeded`. */
 		async identify(connection: Connection): Promise<ManagementKeyRecord> {
 			const digest = managementDigest(keyMaker.digest, secretOf(connection));
-			// Reads the key again: an earlier request may have made the first read.
+			// `find` may return an id that an earlier request looked up, so the key's state is read here.
 			const caller = await again(await find(digest, connection.address));
 			await touchManagementKey(statements, caller.id);
 			return caller;
@@ -73,7 +73,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 	};
 }
 
-/** Fault forbidden if the key lacks the scope. */
+/** Throws Fault `forbidden` if the key lacks the scope. */
 export function checkScope(caller: ManagementKeyRecord, scope: ManagementScope | null): void {
 	if (scope !== null && !caller.scopes.includes(scope))
 		throw new Fault("forbidden", `This management key lacks the scope \`${scope}\`.`);

@@ -12,7 +12,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 
 /**
  * Credit adjustments. A key acts for the operator who created it, so its adjustments count as that operator's. It can
- * neither confirm them nor change the operator's own account.
+ * neither confirm adjustments nor change an account in which the operator has an interest.
  */
 export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config" | "clock">) {
 	const { statements, tx, keyMaker, config, clock } = parts;

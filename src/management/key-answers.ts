@@ -28,8 +28,8 @@ export function keyAnswers(
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 
 	/**
-	 * Plans a new key. With a token the id is stored first, and the secret derives from id, token and pepper: a repeated
-	 * call gets the same secret, although it is not stored.
+	 * Plans a new key. With a client token the id is stored first, and the secret is derived from id, token and pepper: a
+	 * repeated call gets the same secret, although no secret is stored.
 	 */
 	async function plan(call: ManagementCall): Promise<PlannedKey> {
 		const id = await claimId(parts, call, newId("key"));
@@ -38,7 +38,7 @@ export function keyAnswers(
 		return { id, secret: derivedSecret(keyMaker.serviceName, hex) };
 	}
 
-	/** The secret, unless owners get a mail. Called after the key was created, so that a new owner counts. */
+	/** The secret; undefined if owners get a mail instead. Called after the creation, so that it sees new owners. */
 	const secretFor = async (accountId: string, id: string, secret: string) =>
 		(await mailOwners(accountId, id)) ? null : secret;
 

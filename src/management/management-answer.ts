@@ -5,7 +5,7 @@ import { formatUsd, type NanoUsd } from "../money/nano-usd.ts";
 type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
 	? `${First}${Capitalize<Camel<Rest>>}`
 	: Name;
-/** Member of a record for a field of the response: `capNanoUsd` for `cap_usd`, `createdAtMs` for `created_at`. */
+/** Field of the record for a field of the response: `capNanoUsd` for `cap_usd`, `createdAtMs` for `created_at`. */
 type SourceOf<Name> = Name extends `${infer Of}_usd`
 	? `${Camel<Of>}NanoUsd`
 	: Name extends `${infer Of}_at`
@@ -15,7 +15,7 @@ type SourceOf<Name> = Name extends `${infer Of}_usd`
 			: never;
 type Shown<P extends TProperties> = Static<TObject<P>>;
 
-/** Builds a response from a record, by its schema. `others` has the fields with another name or form. */
+/** Builds a response from a record, as its schema says. `others` contains fields that differ in name or form. */
 export function toAnswer<P extends TProperties, const Others extends Partial<Shown<P>>>(
 	schema: TObject<P>,
 	record: { readonly [Name in Exclude<keyof P, keyof Others | "object"> as SourceOf<Name>]: unknown },

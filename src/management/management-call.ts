@@ -12,27 +12,27 @@ import { toAnswer } from "./management-answer.ts";
 import type { ManagementQuery, ManagementRouteName, RouteBody } from "./management-routes.ts";
 import { InForce } from "./management-schemas.ts";
 
-/** A request whose key, scope, query and body were checked. */
+/** A request whose key, scope, query and body have been checked. */
 export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
 	readonly caller: ManagementKeyRecord;
-	/** `{id}` of the path; "" if it has none. */
+	/** `{id}` in the path; "" for a path without it. */
 	readonly id: string;
 	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
 	readonly body: RouteBody<Name>;
-	/** Idempotency token of a creation; null: none. */
+	/** Client token of a creation, for idempotency; null without one. */
 	readonly token: string | null;
-	/** Entity tags of `If-Match`; null: any state. */
+	/** Entity tags in `If-Match`; null: any state of the object matches. */
 	readonly match: readonly string[] | null;
 }
 
-/** Body of a route's response; `etag` is also sent as a header. */
+/** Body of a route's response. `etag` is also sent as a header. */
 export type ManagementAnswer = Readonly<Record<string, unknown>> & { readonly etag?: string };
 
-/** Printable ASCII, as elsewhere in `/v1`. */
+/** Printable ASCII, as for the `Idempotency-Key` of inference requests. */
 const TOKEN = /^[\x21-\x7e]{1,255}$/;
 const ETAGS_MAX = 32;
 
-/** Token of a creation: header `Idempotency-Key` or field `client_token`; both only if equal. Fault invalid_request. */
+/** Returns the header `Idempotency-Key` or the field `client_token`. Fault `invalid_request` if they differ. */
 export function clientToken(headers: Headers, body: unknown): string | null {
 	const header = headers.get("idempotency-key");
 	const field = (body as { client_token?: string } | undefined)?.client_token ?? null;
@@ -46,8 +46,8 @@ export function clientToken(headers: Headers, body: unknown): string | null {
 }
 
 /**
- * Entity tags of `If-Match`, without quotes; null without it, and for `*`. A weak tag matches nothing (RFC 9110,
- * 13.1.1). Fault invalid_request.
+ * Returns the entity tags in `If-Match` without quotes; null without the header, and for `*`. A weak tag never matches
+ * (RFC 9110, 13.1.1). Fault `invalid_request`.
  */
 export function ifMatch(headers: Headers): readonly string[] | null {
 	const header = headers.get("if-match")?.trim();
@@ -59,8 +59,8 @@ export function ifMatch(headers: Headers): readonly string[] | null {
 }
 
 /**
- * Returns the id for a creation: `fresh`, or that of an earlier equal call with the same token, so that nothing is
- * created twice. Fault idempotency_mismatch.
+ * Returns the id for a creation: `fresh`, or the id of an earlier call with the same token and content, so that nothing
+ * is created twice. Fault `idempotency_mismatch` if the content differs.
  */
 export async function claimId({ keyMaker, clock }: Parts<"keyMaker" | "clock">, call: ManagementCall, fresh: string) {
 	if (call.token === null) return fresh;
@@ -70,13 +70,13 @@ export async function claimId({ keyMaker, clock }: Parts<"keyMaker" | "clock">, 
 	return claimSubject(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
 }
 
-/** The body without its token: readers of the audit log must not be able to repeat the call. */
+/** The body without its token: otherwise readers of the audit log could repeat the call. */
 export function auditDetail(call: ManagementCall): Record<string, unknown> {
 	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
 	return asked;
 }
 
-/** Converts fields to settings; an absent field and null differ. Fault invalid_request, naming the field. */
+/** Converts request fields to settings; an absent field differs from null. Fault `invalid_request` names the field. */
 export function keySettings(given: Omit<RouteBody<"updateKey">, "name">): KeySettings {
 	const { cap_usd: cap, cap_period: capPeriod, models, requests_per_minute: rate, concurrency } = given;
 	const { tokens_per_minute: tokensPerMinute } = given;
@@ -122,7 +122,7 @@ export function listJson(data: readonly ManagementAnswer[], next: string | null)
 	return { object: "list", data, next, has_more: next !== null };
 }
 
-/** Value of a query parameter. Fault invalid_request if it is missing. */
+/** Returns a query parameter. Fault `invalid_request` if it is missing. */
 export function queryParam({ query }: ManagementCall, name: ManagementQuery): string {
 	const value = query[name];
 	if (value === undefined) throw new Fault("invalid_request", `\`${name}\` is missing.`, { param: name });

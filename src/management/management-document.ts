@@ -66,7 +66,7 @@ function operation(route: ManagementRoute, failures: DescribeFailures): Json {
 	};
 }
 
-/** True if a request may lack a body, because all fields are optional. */
+/** True if a request may omit the body, because all fields are optional. */
 function mayBeLeftOut(body: keyof typeof MANAGEMENT_REQUESTS): boolean {
 	return Object.keys(MANAGEMENT_REQUESTS[body].properties).length === 0;
 }

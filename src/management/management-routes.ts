@@ -1,4 +1,4 @@
-/** Table of the management interface. Routing, checks, the OpenAPI document and the README use it. */
+/** Table of the management interface, used by routing, checks, the OpenAPI document and the README. */
 import { type Static, Type } from "@sinclair/typebox";
 import { oneOf } from "../gateway/openapi/openapi-text-answers.ts";
 import type { ManagementScope } from "../keys/management-scope.ts";
@@ -11,17 +11,17 @@ export type ManagementQuery = keyof typeof MANAGEMENT_QUERY;
 export interface ManagementRoute {
 	readonly method: "GET" | "POST" | "PATCH";
 	readonly path: string;
-	/** Required scope; null: any management key. */
+	/** Required scope; null: any management key suffices. */
 	readonly scope: ManagementScope | null;
 	readonly summary: string;
 	readonly query: readonly ManagementQuery[];
 	readonly body: RequestName | undefined;
 	readonly answer: AnswerName;
-	/** True if it creates an object: a client token then makes the call idempotent. */
+	/** True if the route creates an object: with a client token a repeated call creates it once. */
 	readonly token: boolean;
-	/** Supports `If-Match`. */
+	/** True if the route supports `If-Match`. */
 	readonly conditional: boolean;
-	/** True if it waits until all instances have applied the change. The status is 202 if some had not by then. */
+	/** True if the route waits until all instances have applied the change. After the deadline the status is 202. */
 	readonly fenced: boolean;
 }
 
@@ -41,7 +41,7 @@ export const MANAGEMENT_QUERY = {
 	to: day("The last day, in UTC, inclusive."),
 };
 
-/** Defines a route, to be called with its summary. `body` is its schema's name; the schemas give other properties. */
+/** Defines a route; the returned function takes its summary. `body` names the schema of the request body. */
 function on<Body extends RequestName | undefined = undefined>(
 	place: `${ManagementRoute["method"]} ${string}`,
 	scope: ManagementScope | null,

@@ -1,4 +1,4 @@
-/** Schemas of `/v1/management/…`, used to check requests, to build responses and for the OpenAPI document. */
+/** Schemas of `/v1/management/…`, which check requests, build responses and appear in the OpenAPI document. */
 import { type TProperties, Type } from "@sinclair/typebox";
 import { Count, each, exact, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-text-answers.ts";
 import { CAP_PERIODS } from "../keys/cap-period.ts";
@@ -26,7 +26,7 @@ const token = optional({
 });
 
 const Tokens = orNull(Type.Integer({ minimum: 1, description: "Tokens of prompts and completions together." }));
-/** Limits of a key or project. An absent one is unchanged (at creation: none); null removes it. */
+/** Limits of a key or project. An absent field keeps its limit (at creation: no limit); null removes the limit. */
 const limits = optional({
 	cap_usd: orNull(UsdGiven),
 	cap_period: Type.Union(

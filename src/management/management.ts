@@ -28,7 +28,7 @@ import { projectAnswers, projectMemberAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
-/** Most concurrent requests, and the part for one network: a fence takes up to 45 s. */
+/** Most concurrent requests, and the fraction for one network: a request that waits for a fence takes up to 45 s. */
 const REQUESTS_MAX = 256;
 const REQUESTS_SHARE = 3 / 4;
 
@@ -37,7 +37,7 @@ type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<N
 
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
-/** Serves `/v1/management/…` for operators' scripts, with management keys. Never rejects. */
+/** Serves `/v1/management/…` for operators' scripts, with management keys. The returned promise never rejects. */
 export function createManagement(
 	parts: ManagementParts,
 	options: { mailOwners: Parameters<typeof keyAnswers>[1] },
@@ -77,7 +77,7 @@ export function createManagement(
 		checkScope(caller, route.scope);
 		const query = queryOf(url.searchParams, route);
 		const body = await bodyOf(connection, route.body);
-		// Checks the key again: it may have been revoked while the body was read.
+		// Checks the key a second time: it may have been revoked while the body arrived.
 		const present = route.method === "GET" ? caller : await callers.again(caller);
 		checkScope(present, route.scope);
 		const by = { actor: present.id, ip: connection.address };
@@ -125,7 +125,7 @@ class WrongMethod extends Fault {
 const NAMES = Object.keys(MANAGEMENT_ROUTES) as ManagementRouteName[];
 const ID_CHARS_MAX = 64;
 
-/** Finds the route. Faults: not_found, method_not_allowed. */
+/** Finds the route. Faults `not_found`, `method_not_allowed`. */
 function routeOf(method: string, pathname: string): { name: ManagementRouteName; id: string } {
 	const parts = pathname.slice(MANAGEMENT_PREFIX.length).split("/");
 	const id = parts[1] ?? "";
@@ -138,7 +138,7 @@ function routeOf(method: string, pathname: string): { name: ManagementRouteName;
 	return { name, id };
 }
 
-/** Checks query parameters by their schemas. Fault invalid_request. */
+/** Checks query parameters against their schemas. Fault `invalid_request`. */
 function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall["query"] {
 	const query: Partial<Record<ManagementQuery, string>> = {};
 	for (const [param, value] of given) {
@@ -156,7 +156,7 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 	return query;
 }
 
-/** False if the response's `in_force` says that some instances have not applied the change. */
+/** False if the response's `in_force` says that some instances have not applied the change yet. */
 function isInForce(answered: ManagementAnswer): boolean {
 	const inForce = answered.in_force as { effective: boolean } | null | undefined;
 	return inForce === null || inForce === undefined || inForce.effective;

@@ -64,7 +64,7 @@ const projectView = (project: ProjectRecord) =>
 export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 	const { statements } = parts;
 
-	/** The member and the project that a call names. Faults: not_found, invalid_request. */
+	/** Returns the member and the project that a call names. Faults `not_found`, `invalid_request`. */
 	async function placeOf(call: ManagementCall, { user_id, email }: { user_id?: string; email?: string }) {
 		if ((user_id === undefined) === (email === undefined))
 			throw new Fault("invalid_request", "Send either `user_id` or `email`.", { param: "user_id" });

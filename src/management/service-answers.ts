@@ -12,7 +12,7 @@ import { toAnswer } from "./management-answer.ts";
 import { listJson, type ManagementAnswer, type ManagementCall, queryParam, readPage } from "./management-call.ts";
 import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-schemas.ts";
 
-/** Usage and deployments, read-only. */
+/** Read-only operations: usage and deployments. */
 export function serviceAnswers({ statements, deployments }: Parts<"statements" | "deployments">) {
 	return {
 		async self({ caller }: ManagementCall): Promise<ManagementAnswer> {
@@ -82,6 +82,6 @@ function modelView(model: DeployedModel, isConnected: boolean) {
 	});
 }
 
-/** Without the servers' addresses, which only operators' pages show. */
+/** Omits the servers' addresses, which only operators' pages show. */
 const deploymentView = (replica: ReplicaView) =>
 	toAnswer(Deployment, replica, { id: replica.alias, model: replica.modelId });

@@ -11,23 +11,23 @@ import { checkOwnSession } from "../../db/pooler.ts";
 import { createFindings, errorReason, type Finding, type Findings } from "./finding.ts";
 
 const CONNECT_S = 8;
-/** Deadline for an answer. A pooler accepts connections even if it has no server connection left. */
+/** Deadline for the first answer: a pooler accepts connections even when it has no server connection left. */
 const ANSWER_MS_MAX = 8_000;
 const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
-/** Deadline for a commit. Usually a database waits milliseconds for disk and standbys. */
+/** Deadline for a commit, which usually takes milliseconds for the disk and the standbys. */
 const COMMIT_MS_MAX = 5_000;
 const COMMIT_MS_WARNING = 500;
-/** Oldest supported PostgreSQL version; older ones lack statements that the schema uses. */
+/** Oldest supported PostgreSQL version; older ones lack SQL that the schema uses. */
 const VERSION_MIN = 14;
-/** Most connections of a gateway, with batches and with files in Postgres. */
+/** Most database connections of a gateway that runs batches and stores files in Postgres. */
 const CONNECTIONS_OF_GATEWAY = 15;
 const CONNECTIONS_OF_CONSOLE = 12;
 const OFFSET_MS_WARNING = 2_000;
-/** Largest difference of the clocks: signatures of Stripe's events are valid for five minutes. */
+/** Clock difference that breaks the service: signatures of Stripe's events are valid for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
 
-/** Checks the database's settings and schema, and the clocks of both machines. Changes nothing. */
+/** Checks settings and schema of the database, and the clock difference between its machine and this one. Read-only. */
 export async function checkDatabase(
 	config: Pick<Config, "workers">,
 	url: string,
@@ -51,7 +51,7 @@ export async function checkDatabase(
 	return [...database.list, ...schema.list, ...clock.list];
 }
 
-/** The median round trip, and the difference of the clocks as measured in the shortest one. */
+/** Returns the median round trip, and the clock difference measured in the shortest round trip. */
 async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	const trips: { tookMs: number; offsetMs: number }[] = [];
 	for (let trip = 0; trip < ROUND_TRIPS; trip++) {
@@ -65,15 +65,15 @@ async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	return { tookMs: median.tookMs, offsetMs: Math.round(shortest.offsetMs) };
 }
 
-/** Settings as reported by the server. */
+/** Settings of the connection and the server, as the server reports them. */
 export interface DatabaseSettings {
 	readonly version: string;
 	readonly major: number;
 	readonly fsync: string;
 	readonly pages: string;
-	/** Whether the connection is encrypted; null without a network connection. */
+	/** Whether the connection is encrypted; null for a Unix socket. */
 	readonly ssl: boolean | null;
-	/** True if the server is on this machine. */
+	/** True if the database server runs on this machine. */
 	readonly local: boolean;
 	readonly freeConnections: number;
 }
@@ -102,7 +102,7 @@ async function checkSettings(
 		found.warn(lossy, "Name a standby in synchronous_standby_names, with synchronous_commit = on.");
 }
 
-/** Times a commit that writes only to the log. Has a connection of its own, because it may hang. */
+/** Measures a commit that writes only to the write-ahead log. Uses its own connection, because the commit may hang. */
 async function checkCommit(url: string, durability: Awaited<ReturnType<typeof readDurability>>, found: Findings) {
 	const { ready, end, cancel } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
 	try {
@@ -164,7 +164,7 @@ function judgeOffset(offsetMs: number, found: Findings): void {
 	else found.ok(apart);
 }
 
-/** Checks the schema as the next start would, without changing it. */
+/** Checks whether the next start could use or migrate the schema, without changing it. */
 async function checkSchema(url: string, found: Findings): Promise<void> {
 	try {
 		const migrated = await migratedUrl(url);

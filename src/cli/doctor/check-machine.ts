@@ -6,24 +6,24 @@ import { checkHost, claimPort, listeningUrl, reachableUrl } from "../../planes/l
 import { createFindings, type Finding } from "./finding.ts";
 
 const GIB = 1024 ** 3;
-/** Free space below which a disk counts as full: a journal has 8 MiB, the embedded server's log up to 1 GiB. */
+/** Free space below which a disk counts as full. A journal needs 8 MiB, the embedded server's log up to 1 GiB. */
 const FREE_BYTES_BROKEN = 64 * 1024 ** 2;
 const FREE_BYTES_WARNING = 2 * GIB;
 const SYNC_MS_WARNING = 20;
-/** Type numbers that statfs(2) reports for network file systems. */
+/** Types of network file systems, as statfs(2) reports them. */
 const NETWORK_SYSTEMS: readonly number[] = [0x6969, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546];
 const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 const OPEN_FILES_MIN = 4_096;
 const ASK_MS = 3_000;
 
-/** System calls of the checks; tests replace them. */
+/** System calls that the checks use; tests replace them. */
 interface System {
 	statfs(folder: string): Pick<fs.StatsFs, "type" | "bsize" | "bavail">;
-	/** Milliseconds for writing and syncing one block. */
+	/** Returns the milliseconds for writing and syncing one block. */
 	timeSync(path: string): number;
-	/** False if files in this folder cannot be locked. */
+	/** Returns false if files in this folder cannot be locked. */
 	canLock(path: string): boolean;
-	/** Content of /proc/self/limits; empty on other systems. */
+	/** Returns the content of /proc/self/limits; empty on systems without it. */
 	limits(): string;
 }
 
@@ -48,7 +48,7 @@ const THIS_SYSTEM: System = {
 	limits: () => (fs.existsSync("/proc/self/limits") ? fs.readFileSync("/proc/self/limits", "utf8") : ""),
 };
 
-/** Checks that a journal can be written and locked in DATA_DIR, on a disk with room that survives a reboot. */
+/** Checks that DATA_DIR survives a reboot, has free space, and can hold a journal, which is written and locked. */
 export function checkDisk(
 	{ dataDir, journal, production }: Pick<Config, "dataDir" | "journal" | "production">,
 	system: Partial<System> = {},
@@ -79,7 +79,7 @@ export function checkDisk(
 	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
 	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
 	else found.ok(free);
-	// Some runtimes return a signed number.
+	// Some runtimes return the type as a signed number.
 	if (NETWORK_SYSTEMS.includes(type >>> 0))
 		found.warn(
 			`${dataDir} is on a network file system, whose locks and syncs are unreliable`,
@@ -96,7 +96,7 @@ function presentFolder(path: string): string {
 	return fs.existsSync(path) ? path : presentFolder(dirname(path));
 }
 
-/** Checks that `serve` can listen at HOST and PORT, and can have the connections of a busy gateway. */
+/** Checks that `serve` can listen at HOST and PORT, and open as many connections as a busy gateway needs. */
 export async function checkAddress(
 	{ host, port }: Pick<Config, "host" | "port">,
 	{ limits }: Pick<System, "limits"> = THIS_SYSTEM,

@@ -6,7 +6,7 @@ import { createFindings, errorReason, type Finding, type Findings } from "./find
 
 const TIMEOUT_MS = 8_000;
 const WEBHOOK_PATH = "/api/stripe/webhook";
-/** Events that the webhook must receive: without one of them, payments, refunds or disputes go unnoticed. */
+/** Stripe events that the webhook must receive. Without one, payments, refunds or disputes are not booked. */
 const EVENTS = [
 	"checkout.session.completed",
 	"checkout.session.async_payment_succeeded",
@@ -22,7 +22,7 @@ const EVENTS = [
 	"charge.dispute.funds_reinstated",
 ];
 
-/** Connects and signs in to the mail server; sends no mail. */
+/** Connects to the mail server and signs in, but sends no mail. */
 export async function checkMail({ mail, production }: Pick<Config, "mail" | "production">) {
 	const found = createFindings("mail");
 	const none = "SMTP_URL is not set: sign-up by password, invitations and low-credit warnings do not work";
@@ -47,7 +47,7 @@ export async function checkMail({ mail, production }: Pick<Config, "mail" | "pro
 	return found.list;
 }
 
-/** Checks that Stripe accepts the key and sends its events to this service. Changes nothing. */
+/** Checks that Stripe accepts the key and sends its events to this service. Read-only. */
 export async function checkPayments({
 	stripe: settings,
 	publicUrl,

@@ -11,7 +11,7 @@ const ASK_MS = 8_000;
 const ASKED_AT_ONCE = 16;
 const NAMES_SHOWN_MAX = 5;
 
-/** Reads the catalogue and requests every replica's list of models. Generates nothing. */
+/** Reads the catalogue, and requests the list of models from every replica. Generates no tokens. */
 export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" | "env">): Promise<readonly Finding[]> {
 	const found = createFindings("upstreams");
 	const models = readModels(config, found);
@@ -25,7 +25,7 @@ export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" 
 	return found.list;
 }
 
-/** Models of the catalogue; undefined if it has mistakes. */
+/** Returns the catalogue's models; undefined if the catalogue is invalid. */
 function readModels({ configPath, demo, env }: Pick<Config, "configPath" | "demo" | "env">, found: Findings) {
 	if (configPath === null) {
 		if (demo) found.note("there is no catalogue: the demo uses the model servers of this machine");
@@ -66,7 +66,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 			const key = upstream.apiKey === null ? "requests without a key" : "its key";
 			return found.broken(`${at} refuses ${key} (${status})`, "Correct its api_key.");
 		}
-		// TEI serves one model and has no list of models.
+		// TEI (Text Embeddings Inference) has no list of models: a server has one model.
 		const entries = isTei ? [{ id: body?.model_id }] : asRecords(body?.data);
 		const listed = entries.filter(({ id }) => typeof id === "string");
 		if (status !== 200 || body === undefined || (isTei && listed.length === 0))
@@ -97,7 +97,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 	}
 }
 
-/** Checks the dialect: with a wrong one the gateway misreads answers and usage. */
+/** Checks the configured dialect: with a wrong one the gateway misreads the server's answers and usage. */
 async function checkFamily(
 	upstream: UpstreamSpec,
 	answer: { at: string; entry: Readonly<Record<string, unknown>>; serverHeader: string },
@@ -110,7 +110,7 @@ async function checkFamily(
 		found.warn(`${answer.at} looks like ${product}`, `Set dialect to ${dialect}: otherwise usage is misread.`);
 }
 
-/** Ollama reads a name without a tag as `:latest`. */
+/** Ollama treats a name without a tag as `name:latest`. */
 function isSameModel(id: string, { model, dialect }: UpstreamSpec): boolean {
 	return id === model || (dialect === "ollama" && id === `${model}:latest`);
 }
@@ -124,7 +124,7 @@ function serverAt({ apiKey }: UpstreamSpec, origin: string): LocalServer {
 	return localServer(systemClock, { origin, timeoutMs: ASK_MS, headers });
 }
 
-/** The URL without its password. */
+/** Returns the URL without its password. */
 function shownUrl(text: string): string {
 	const { protocol, host, pathname } = new URL(text);
 	return `${protocol}//${host}${pathname}`;

@@ -1,6 +1,6 @@
 import { explainError } from "../explain.ts";
 
-/** The checks in the order of display. */
+/** The checks, in display order. */
 export const CHECKS = [
 	"configuration",
 	"database",
@@ -14,15 +14,15 @@ export const CHECKS = [
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
 
-/** broken: the service does not work, or loses money. warning: a risk. note: information. */
+/** `broken`: the service does not work or loses money. `warning`: a risk. `note`: information. */
 export type FindingState = "ok" | "note" | "warning" | "broken";
 
-/** Result of a check. It contains no secret, because operators paste it into tickets. */
+/** Result of a check. Contains no secret, because operators paste findings into tickets. */
 export interface Finding {
 	readonly area: CheckName;
 	readonly state: FindingState;
 	readonly what: string;
-	/** The remedy, unless `what` says it. */
+	/** The remedy; undefined if `what` implies it. */
 	readonly todo?: string;
 }
 
@@ -37,12 +37,12 @@ export function createFindings(area: CheckName) {
 		note: (what: string) => void list.push({ area, state: "note", what }),
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
-		/** Adds a failure, in the words of a command or of `serve`. */
+		/** Adds an exception as `broken`, with the text that commands and `serve` print for it. */
 		failed: (error: unknown) => void list.push({ area, state: "broken", what: explainError(error).message }),
 	};
 }
 
-/** An error's text on one line. */
+/** Returns an error's message on one line. */
 export function errorReason(error: unknown): string {
 	const { message, code } = error as { message?: unknown; code?: unknown };
 	const text = typeof message === "string" && message !== "" ? message : String(code ?? error);

@@ -3,13 +3,13 @@ import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
 import { type ArchiveStorage, openArchive } from "./archive-place.ts";
 
-/** Day, kind and seals stated in an archive file, and the result of checking its rows. */
+/** The day, kind and seals that an archive file states, with the result of checking its rows. */
 export interface CheckedArchive {
 	readonly path: string;
 	readonly day: string | null;
 	readonly kind: ArchiveKind | null;
 	readonly rows: number;
-	/** Seals as SHA-256 in hex: of this day and of the day before ("" for the first day). */
+	/** Seals of this day and of the day before, as SHA-256 in hex ("" before the first day). */
 	readonly seal: string | null;
 	readonly formerSeal: string | null;
 	/** How the rows differ from the seal; null if they match. */
@@ -17,7 +17,7 @@ export interface CheckedArchive {
 }
 
 const NOTHING_KNOWN = { day: null, kind: null, rows: 0, seal: null, formerSeal: null };
-/** Index of each value in the array that the seal hashes; the SQL function `books_sealed` builds the same array. */
+/** Index of each value in the array that a day's seal hashes; the SQL function `books_sealed` builds the array too. */
 const SEALED = { format: "tollgate day 1", usageSums: 2, usageHash: 5, entrySums: 6, entryHash: 12, former: 15 };
 const ENTRY_KINDS = ["top_up", "refund", "adjustment", "dispute", "credit_note"];
 
@@ -44,7 +44,7 @@ async function readArchive(path: string): Promise<CheckedArchive> {
 	const seal = named.get("tollgate.seal");
 	if ((kind !== "usage" && kind !== "entries") || sealed === undefined || seal === undefined)
 		return { ...NOTHING_KNOWN, path, problem: "it has no seal" };
-	// Parses integers as bigint, since a day's sums may exceed 2^53.
+	// Parses integers as bigint, because a day's sums may exceed 2^53.
 	const told: unknown = JSON.parse(sealed, (_key: string, value: unknown, context?: { source: string }) =>
 		typeof value === "number" ? BigInt(context?.source ?? value) : value,
 	);
@@ -86,7 +86,7 @@ function problemOf(rows: number, sums: readonly (number | bigint)[], told: reado
 	return sameHash ? null : "a row was changed";
 }
 
-/** Computes the sums that a seal contains besides the number of rows. */
+/** Computes the sums of rows that a seal contains besides their number. */
 function createSums(kind: ArchiveKind) {
 	const sums = new Map(
 		(kind === "usage" ? ["charged_nano_usd", "written_off_nano_usd"] : ENTRY_KINDS).map((name) => [name, 0n]),
@@ -102,14 +102,14 @@ function createSums(kind: ArchiveKind) {
 	};
 }
 
-/** Checks one file, or all files of a folder as `checkArchives` does. */
+/** Checks one archive file, or all files of a folder including their order (`checkArchives`). */
 export async function checkPath(path: string): Promise<CheckedArchive[]> {
 	return (await stat(path)).isDirectory() ? checkArchives(openArchive({ folder: path })) : [await checkArchive(path)];
 }
 
 /**
- * Checks all files in the order of their days. Also checks the chain: no day is missing, and each seal contains the
- * seal of the day before.
+ * Checks all archive files, oldest day first. Also checks the chain: no day is missing, and each seal contains the seal
+ * of the day before.
  */
 export async function checkArchives(place: ArchiveStorage): Promise<CheckedArchive[]> {
 	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));

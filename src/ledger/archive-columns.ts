@@ -1,8 +1,8 @@
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 /**
- * Columns of archived rows. Their order is that in which `books_usage_row` and `books_entry_row` join a row to the text
- * that is hashed.
+ * Columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` join them to the text that is
+ * hashed.
  */
 type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
 
@@ -25,7 +25,7 @@ const KINDS = {
 	timestamptz: "moment",
 } as const satisfies Record<string, Kind>;
 
-/** Index in `usage_event`'s columns after which the archive has two more columns: the instance and its epoch. */
+/** Index in `usage_event`'s columns where an archived row has two additional columns: the instance and its epoch. */
 const IDENTITIES = 3;
 const FIELDS = USAGE_FIELD_NAMES.map(usageField).flatMap(({ column: name, type, archived, nullable, optional }) => {
 	if (!archived || type === "text[]") return [];
@@ -73,7 +73,6 @@ export function parquetSchema(kind: ArchiveKind) {
 	];
 }
 
-/** Parses the hashed text of a row into its values. */
 export function valuesOfRow(kind: ArchiveKind, row: string): ArchiveValue[] {
 	const values: unknown = JSON.parse(row);
 	if (!Array.isArray(values)) throw new Error("a row is an array");
@@ -87,7 +86,6 @@ function valueFor(kind: Kind, value: unknown): ArchiveValue {
 	return value as string | number | boolean;
 }
 
-/** Builds the hashed text of a row from its values. */
 export function rowOfValues(kind: ArchiveKind, values: readonly ArchiveValue[]): string {
 	return `[${ARCHIVE_COLUMNS[kind].map((column, place) => textOf(column.kind, values[place])).join(", ")}]`;
 }
@@ -100,7 +98,7 @@ function textOf(kind: Kind, value: ArchiveValue | undefined): string {
 	return `"${bytes.toString("hex")}"`;
 }
 
-/** Hash chain over rows, as in `books_chain`: each hash covers the previous hash and one row. */
+/** Hash chain over rows, as the SQL function `books_chain` computes it: a hash covers the previous one and a row. */
 export function createRowChain() {
 	let hash: Uint8Array = new Uint8Array();
 	return {

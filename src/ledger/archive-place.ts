@@ -8,12 +8,12 @@ import { openBucket, type S3Bucket } from "../files/bucket.ts";
 
 export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3Bucket; readonly prefix: string };
 
-/** Files of an archive by name; a file is never overwritten. */
+/** Files of an archive by name. Files are never overwritten. */
 export interface ArchiveStorage {
 	readonly name: string;
 	names(): Promise<readonly string[]>;
 	has(name: string): Promise<boolean>;
-	/** Returns a local path at which a new file can be written. The caller must finally `drop` it. */
+	/** Returns a local path for a new file. The caller must `drop` the path afterwards, also after a failure. */
 	part(name: string): Promise<string>;
 	drop(part: string): void;
 	/** Publishes the unfinished file under its name, atomically; it survives a power loss. */
@@ -22,11 +22,11 @@ export interface ArchiveStorage {
 	reading<Result>(name: string, work: (path: string) => Promise<Result>): Promise<Result>;
 }
 
-/** Deadline of a transfer: a day of many millions of requests has some hundred megabytes. */
+/** Deadline of an upload or download: a day with millions of requests has some hundred megabytes. */
 const DEADLINE_MS = 30 * 60_000;
-/** Prefix of folders with local copies of a bucket's files. A starting process deletes those of killed ones. */
+/** Prefix of temporary folders with copies of a bucket's files. A start deletes those of processes that were killed. */
 const WORK_FOLDER = "tollgate-archive-";
-/** Unfinished files of this age belong to a killed process and are deleted. */
+/** Unfinished files older than this belong to a killed process and are deleted. */
 const PART_KEPT_MS = 86_400_000;
 
 /** Opens the archive. `signal` aborts calls to a bucket that does not respond. */

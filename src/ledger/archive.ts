@@ -12,7 +12,7 @@ const NOBODY = "00000000-0000-0000-0000-000000000000";
 
 interface DayRow {
 	day: string;
-	/** Start of the day; -infinity for the first day, which includes everything before it. */
+	/** Start of the day; -infinity for the first sealed day, which also includes all earlier rows. */
 	starts: string;
 	ends: string;
 	sealed: string;
@@ -23,8 +23,8 @@ interface DayRow {
 
 export interface ArchiveOptions {
 	/**
-	 * True for the service's own archive. A day is then recorded as archived once its files were read back and match the
-	 * seal; only a recorded day's requests may be deleted. Recorded days are not checked again.
+	 * True for the archive that this service writes. A day is recorded as archived once its files were read back and
+	 * match the seal; only then may its requests be deleted. Recorded days are not checked again.
 	 */
 	readonly own: boolean;
 	readonly onDay?: (day: string) => void;
@@ -33,9 +33,9 @@ export interface ArchiveOptions {
 
 /**
  * Writes each sealed day that the archive lacks as two Parquet files, `usage-<day>.parquet` and
- * `entries-<day>.parquet`, with the day's seal. A day whose requests were deleted gets only its entries. A file is
+ * `entries-<day>.parquet`, with the day's seal. A day whose requests were deleted gets only its entries file. A file is
  * published after it was read back and matches the seal. Fault `conflict` if it does not match, or if a different file
- * has its name. Returns the days, oldest first.
+ * has its name. Returns the archived days, oldest first.
  */
 export async function archiveDays(
 	statements: Statements,
@@ -79,7 +79,7 @@ async function nextDay(statements: Statements, after: string | null, own: boolea
 	return day;
 }
 
-/** Checks the archive's file. Fault `conflict` if it differs from the sealed day. */
+/** Checks that the archive's file contains the sealed day. Fault `conflict` if it differs. */
 async function holdsDay(path: string, day: DayRow, kind: ArchiveKind): Promise<void> {
 	const found = await checkArchive(path);
 	if (found.problem !== null)

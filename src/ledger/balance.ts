@@ -2,34 +2,34 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { displayRest, displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 
-/** An account's credit according to Postgres, which lacks requests of the last flush interval. */
+/** An account's credit according to Postgres, which lacks the requests that ended in the last flush interval. */
 export interface Balance {
-	/** Credit that was paid and not spent: `available + held`. */
+	/** Credit that was paid and not yet spent: `available + held`. */
 	readonly balance: NanoUsd;
 	/**
-	 * Amounts reserved by running requests, plus the leases of dead instances, which stay held until their journals are
-	 * replayed. Idle slices of live instances count as available, because they can be recalled.
+	 * Amounts reserved by running requests, plus the leases of dead instances until their journals are replayed. Idle
+	 * slices of live instances count as available, because they can be recalled.
 	 */
 	readonly held: NanoUsd;
 	readonly available: NanoUsd;
 	readonly spent: NanoUsd;
 }
 
-/** Cap and spending of a key, or of a project's keys together. */
+/** Cap and spending of one key, or of all keys of a project together. */
 export interface KeyBalance {
 	readonly cap: NanoUsd | null;
 	readonly held: NanoUsd;
 	/** Spending since the key or project was created. */
 	readonly spent: NanoUsd;
-	/** Spending that counts against the cap: the total, or for a renewing cap that of the present period. */
+	/** Spending that counts against the cap: of the current period if the cap renews, otherwise all spending. */
 	readonly capSpent: NanoUsd;
-	/** Rest of the cap; null without a cap. The account may have less credit. */
+	/** Cap minus `capSpent`; null without a cap. The account may have less credit. */
 	readonly remaining: NanoUsd | null;
 }
 
 interface Row {
 	limit: string | null;
-	/** Limit minus spending. Postgres subtracts, because both may exceed 2^53. */
+	/** Limit minus spending, subtracted by Postgres because either amount may exceed 2^53. */
 	rest: string | null;
 	spent: string;
 	period_spent: string;
@@ -44,8 +44,8 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * Reads the cap of a key or project. `period` is the id of the present period's budget if the cap renews; requests
- * still running from the previous period count against it too. Fault `not_found`.
+ * Reads the cap of a key or project. `period` is the budget id of the current period if the cap renews; requests that
+ * started in the previous period and still run count against it too. Fault `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,
@@ -61,8 +61,8 @@ export async function keyBalance(
 }
 
 /**
- * Reads a budget in one snapshot, so that no amount counts twice. A live instance counts with the holds of its running
- * requests, a dead one with the rest of its lease. A renewing cap has its limit in the budget `period`, not in its own.
+ * Reads a budget in one snapshot, so that no amount counts twice. A live instance counts with the reserved amounts of
+ * its running requests, a dead one with the rest of its lease. The limit of a renewing cap is in the budget `period`.
  */
 async function readBudget(statements: Statements, id: string, kind: "account" | "key" | "project", period = "") {
 	const [row] = await statements<Row>`

@@ -4,7 +4,7 @@ import type { Check } from "./reconciler.ts";
 export const reconciliationRun = pgTable(
 	"reconciliation_run",
 	{
-		/** `rec_…`, sortable by time. */
+		/** `rec_…`, sortable by creation time. */
 		id: text().primaryKey(),
 		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
 		ok: boolean().notNull(),

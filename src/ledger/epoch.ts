@@ -15,7 +15,7 @@ import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
 
-/** Returns an epoch's start and end by the database's clock. Start and number together identify an epoch. */
+/** Reads an epoch's start and end by the database's clock. Number and start together identify an epoch. */
 export type ReadEpochTimes = (
 	epoch: JournalOwner,
 ) => Promise<{ readonly began?: string | undefined; readonly ended?: string | undefined }>;
@@ -30,14 +30,14 @@ export interface EpochParts {
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
 	timesOf: ReadEpochTimes;
-	/** Journals whose settlements are all in Postgres, kept in case a failover loses commits. */
+	/** Journals that are kept on disk although Postgres has their settlements, in case a failover loses commits. */
 	kept: KeptJournals;
 	counts?: LedgerCounts;
-	/** Applies a control entry to the keys and accounts in memory; the ledger applies it afterwards. */
+	/** Applies a control entry to the keys and accounts in memory. The ledger applies the entry after this call. */
 	apply(entry: ControlEntry): void;
-	/** Called when a new epoch starts after the control entry `seq`: caches may lack earlier entries and are cleared. */
+	/** Called when an epoch starts at control entry `seq`. Clears the caches, which may lack earlier entries. */
 	reset(seq: number): void;
-	/** The journal's disk failed: acknowledged records may be lost in a power failure, so the process must end. */
+	/** Called when the journal's disk failed. A power failure may lose acknowledged records, so the process must end. */
 	onDiskFailed(error: unknown): void;
 }
 
@@ -47,7 +47,7 @@ export interface EpochOptions {
 	leaseTtlMs: number;
 	flushIntervalMs?: number;
 	segmentBytesMax?: number;
-	/** Milliseconds for which a journal stays on disk after Postgres has all of its settlements. */
+	/** Milliseconds for which a journal stays on disk after Postgres has all its settlements. */
 	keepMs?: number;
 	idleReturnMs?: number;
 }
@@ -57,21 +57,21 @@ export type Epoch = Awaited<ReturnType<typeof beginEpoch>>;
 const HEARTBEAT_MS = 1_000;
 const MARGIN_MS_MAX = 2_000;
 const FLUSH_INTERVAL_MS = 100;
-/** Settlements per usual batch (0.5 ms). 256 would cost 1 µs more per request; 1,000 would delay other requests. */
+/** Usual settlements per batch (0.5 ms). 256 would cost 1 µs more per request; 1,000 would delay other requests. */
 const FLUSH_AT = 512;
 /**
- * Settlements per batch after an outage, when many wait. Large batches lock leases and sync the database's disk less
- * often: a row costs Postgres a fifth less than with 1,000. Takes 2 ms of the event loop.
+ * Settlements per batch after an outage, when many wait. A batch takes 2 ms of the event loop. Large batches lock
+ * leases and sync the database's disk less often, so a row costs Postgres a fifth less than with 1,000.
  */
 const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;
-/** Drain time in milliseconds of an epoch that ended before it admitted a request. */
+/** Milliseconds of draining for an epoch that ended before it admitted a request. */
 const ABANDONED_DRAIN_MS = 5_000;
 
 /**
- * Starts an epoch of this instance: its ledger, its heartbeat, and its answers to recalls. The epoch may admit requests
- * once it is live; it does not go live if `isStopping`. `onEnded` is called when the epoch may no longer admit; the
- * caller then calls `retire`.
+ * Starts an epoch of this instance with its ledger, its heartbeat and its answers to recalls. The epoch admits requests
+ * once it is live; it does not become live if `isStopping`. When the epoch may no longer admit, `onEnded` is called,
+ * and the caller then calls `retire`.
  */
 export async function beginEpoch(
 	parts: EpochParts,
@@ -86,7 +86,7 @@ export async function beginEpoch(
 	const { heartbeat, claim } = await joinUnused(parts, options, {
 		apply(entry) {
 			parts.apply(entry);
-			// A budget without a slice on this instance needs no action.
+			// A budget without a slice on this instance has no credit here, so its changed limit needs no action.
 			if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
 		},
 		onEnded: (why) => events.onEnded(why),
@@ -96,11 +96,11 @@ export async function beginEpoch(
 	parts.reset(heartbeat.appliedSeq());
 	const store = parts.storeFor(instanceId, number);
 	const present = async () => (await parts.heartbeats.position()).server;
-	/** The server that has all settlements that were acknowledged. */
+	/** Label of the database server that has all acknowledged settlements of this epoch. */
 	let completeOn: string | undefined = heartbeat.server;
 	const close = async () => {
 		const deps = { store, clock, log, isStopping: () => !closing };
-		// One server must have all settlements and the end: the database may move again at any time.
+		// Repeats until one server has all settlements and the epoch's end, because a failover may happen at any step.
 		for (;;) {
 			await telling;
 			const server = await untilDone(deps, present);
@@ -111,12 +111,12 @@ export async function beginEpoch(
 		}
 	};
 	let ended: string | undefined;
-	// Keeps the journal, because a failover may lose the commits of its settlements.
+	// Keeps the journal instead of deleting it, because a failover may lose the commits of its settlements.
 	const destroy = () => parts.kept.keep(claim, { id: instanceId, epoch: number }, ended);
 	try {
 		ledger = buildLedger(parts, options, { number, disk: { ...claim.disk, destroy }, store, close });
 	} catch (error) {
-		// Ignores a failure: when the next epoch joins, the database ends this one anyway.
+		// Ignores a failure of `close`: the database ends this epoch when the instance's next one joins.
 		heartbeat.close("joining again");
 		if (claim.disk.list().length === 0) claim.disk.destroy();
 		claim.release();
@@ -128,7 +128,8 @@ export async function beginEpoch(
 	async function retire(drainMs: number, why?: string): Promise<boolean> {
 		heartbeat.close(why);
 		try {
-			// A leaving epoch sends no recalls. Its credit is on the way back, so requesters would get a wrong 402.
+			// Leaves only once its idle credit has arrived: recalls do not wait for a leaving epoch and could prove a wrong
+			// 402.
 			return await built.retire(drainMs, () => heartbeat.leave());
 		} finally {
 			heartbeat.stop();
@@ -145,7 +146,7 @@ export async function beginEpoch(
 		return unknown;
 	}
 
-	/** Sends recent settlements again after a failover: a standby that lagged may lack acknowledged ones. */
+	/** Sends recent settlements again after a failover, because the new server may lack acknowledged ones. */
 	function tellAgain(): Promise<void> {
 		telling = Promise.all([telling, sendAllAgain()]).then(([, unknown]) => {
 			if (parts.counts) parts.counts.sentAgain += unknown;
@@ -170,25 +171,25 @@ export async function beginEpoch(
 	return {
 		number,
 		ledger: built,
-		/** False if the journal's folder was deleted or replaced. */
+		/** False if the journal's folder was deleted or replaced by another. */
 		hasJournal: () => claim.isThere(),
-		/** Call it when the control log may have new entries. */
+		/** Reads the control log now. Call it when the log may have new entries. */
 		sync: () => void heartbeat.sync(),
-		/** Call it when other instances may have recalled idle credit. */
+		/** Reads recalls now. Call it when other instances may have recalled idle credit. */
 		hearRecalls: () => answers.hear(),
 		/** Sends this epoch's settlements to another database server. Must run before the epoch's leases are closed. */
 		tellAgain,
 		/**
 		 * Stops admission, settles running requests, answers recalls and returns all credit. `why` is the reason that the
-		 * gate gives until the next epoch. Returns true if the journal has nothing left to replay.
+		 * gate states until the next epoch. Returns true if the journal has nothing left to replay.
 		 */
 		retire,
 	};
 }
 
 /**
- * Joins with an epoch number that has no journal on this machine. A database restored to an older state repeats
- * numbers; the old journals of these numbers are replayed, never written to.
+ * Joins with an epoch number that no journal on this machine has. A database restored to an older state repeats
+ * numbers; their old journals must be replayed, never appended to.
  */
 async function joinUnused(
 	parts: EpochParts,
@@ -207,7 +208,7 @@ async function joinUnused(
 			instance: options.instanceId,
 			epoch: heartbeat.epoch,
 		});
-		// Closes this epoch here, because it has no journal whose replay would close it.
+		// Closes this epoch now, because without a journal no replay would close it.
 		await closeEpoch({ store: parts.storeFor(options.instanceId, heartbeat.epoch), clock, log, isStopping });
 	}
 }

@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { createStates } from "../base/states.ts";
 
 export interface Flushes {
-	/** Flushes once; with `withOpen` also running requests. "more": the next flush is due at once. Never rejects. */
+	/** Flushes once; with `withOpen` also running requests. "more": settlements remain to be sent. Never rejects. */
 	flush(withOpen: boolean): Promise<"done" | "more" | "failed">;
 	isFull(): boolean;
 	isEmpty(): boolean;
@@ -21,7 +21,7 @@ const RETRY_MS_MAX = 1_000;
 
 /**
  * Decides when the writer flushes: an interval after a settlement was added, or at once if a batch is full. One flush
- * runs at a time. A failed flush is repeated after a pause that doubles up to a second.
+ * runs at a time. A failed flush is repeated after a pause that doubles up to one second.
  */
 export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes) {
 	const states = createStates(TRANSITIONS, "idle");
@@ -49,7 +49,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			running = undefined;
 			if (states.is("stopped")) return;
 			states.enter("idle");
-			// A settlement added during the flush that just ended may have filled a batch.
+			// Settlements that were added while the previous flush ran may have filled a batch.
 			if (hurried || flushes.isFull()) begin();
 			else if (!flushes.isEmpty()) flushLater();
 		});
@@ -73,9 +73,9 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 	}
 
 	return {
-		/** Plans a flush after the interval, unless one happens earlier. */
+		/** Schedules a flush after the interval, unless an earlier one is scheduled. */
 		flushLater,
-		/** Flushes in the next turn of the event loop, so that the request that filled the batch is answered first. */
+		/** Flushes in the next turn of the event loop, so that the request that filled the batch is answered before. */
 		flushSoon() {
 			if (!states.is("idle")) return;
 			states.enter("soon");
@@ -84,7 +84,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			});
 		},
 		hurry,
-		/** Resolves when the running flush has succeeded; undefined if none is running. */
+		/** Resolves when the current flush has succeeded; undefined if none is in progress. */
 		running: () => running,
 		isStopped: () => states.is("stopped"),
 		stop() {

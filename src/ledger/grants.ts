@@ -11,7 +11,7 @@ interface Wish {
 }
 
 const RETRY_MS = 100;
-/** First pause in milliseconds before a locked row is tried again. Pauses grow. */
+/** First pause in milliseconds before a grant whose row was locked is requested again. The pauses double. */
 const BUSY_RETRY_MS_MIN = 3;
 const BUSY_RETRY_MS_MAX = 250;
 
@@ -20,11 +20,11 @@ export interface GrantsDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
-	/** Called if a grant's outcome stays unknown. If it was granted, closing the epoch returns the credit. */
+	/** Called if it remains unknown whether a grant was executed. If it was, closing the epoch returns the credit. */
 	onUnknown(budget: string): void;
 }
 
-/** Requests grants of credit. All requests of one event-loop turn are sent to Postgres in one statement. */
+/** Requests grants of credit. All grants requested in one turn of the event loop are sent in one statement. */
 export function createGrants(deps: GrantsDeps) {
 	const { store, clock, log, newUuid } = deps;
 	let wishes: Wish[] = [];
@@ -57,8 +57,8 @@ export function createGrants(deps: GrantsDeps) {
 
 	return {
 		/**
-		 * Repeats the request with the same `op` until Postgres answers, because an unanswered attempt may have committed.
-		 * Rejects only with NotLive.
+		 * Requests a grant, and repeats it with the same `op` until Postgres answers, because an unanswered attempt may
+		 * have committed. Rejects only with NotLive.
 		 */
 		async ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null) {
 			assert(want >= min && min > 0, "a wish is for something");
@@ -72,7 +72,7 @@ export function createGrants(deps: GrantsDeps) {
 				try {
 					const reply = await sendOnce({ op, budget, want, min, again, ticket });
 					if (again && !reply.busy && reply.amount === 0) {
-						// Postgres repeated an earlier attempt's refusal. A new `op` asks for the credit that is available now.
+						// Postgres repeated its answer to an earlier attempt. A new `op` requests the credit available now.
 						op = newUuid();
 						again = false;
 						continue;

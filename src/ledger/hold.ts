@@ -6,26 +6,26 @@ import type { OpenRequest } from "./writer.ts";
 
 /**
  * Money reserved for a running request: held, then exactly once posted (charged) or voided (not charged). A class,
- * because closures would cost four more objects per request.
+ * because an object with closures would cost four more objects per request.
  */
 export class HoldOf<Owner> implements OpenRequest {
 	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
-	/** Slices of budgets besides the account's and the key's; usually there are none. */
+	/** Slices of the request's budgets other than account and key; usually none. */
 	readonly further: readonly Slice[];
-	/** Reserved amount. It grows only if the actual cost exceeds the bound and free credit covers that. */
+	/** Reserved amount. It grows at settlement if the cost exceeds the bound and free credit covers the excess. */
 	reserved: NanoUsd;
-	/** Number of limit lowerings that the instance had applied at the reservation, see `Slices.lowerings`. */
+	/** Value of `Slices.lowerings` at the reservation; shows whether a limit was lowered since. */
 	readonly lowering: number;
-	/** Upper bound of the cost that may have been delivered, as recorded in the journal. */
+	/** Most that the answer's delivered part may have cost, as the journal records it. */
 	bound = ZERO_USD;
 	state: "held" | "posted" | "voided" = "held";
-	/** Number of the journal segment that contains the admission. It changes when the admission is copied forward. */
+	/** Number of the journal segment with the admit record; changes when the record is copied to a newer segment. */
 	segment: number;
 	progress: Progress | undefined = undefined;
 	readonly ledger: Owner;
-	/** Resolves when Postgres has the reservation. Undefined unless the journal's mode is `remote`. */
+	/** Resolves when Postgres has recorded the hold. Undefined unless the journal's mode is `remote`. */
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
 	readonly #giveUp: ((why: unknown) => void) | undefined;
@@ -34,8 +34,8 @@ export class HoldOf<Owner> implements OpenRequest {
 	slot = 0;
 
 	/**
-	 * `isAwaited`: the request waits until Postgres has the hold. Positional arguments save the allocation of an options
-	 * object per request.
+	 * `isAwaited`: the request waits until Postgres has recorded the hold. Positional arguments avoid allocating an
+	 * options object per request.
 	 */
 	constructor(
 		ledger: Owner,
@@ -69,9 +69,9 @@ export class HoldOf<Owner> implements OpenRequest {
 		return this.state === "held";
 	}
 
-	/** Rejects the promise on which the request waits: Postgres will never get the hold. */
+	/** Rejects the promise `known`, because Postgres will not record the hold. */
 	giveUp(why: unknown): void {
-		// Marks the promise as handled, because usually no request waits for it.
+		// Avoids an unhandled rejection, because usually no request waits for the promise.
 		this.known?.catch(() => {});
 		this.#giveUp?.(why);
 	}

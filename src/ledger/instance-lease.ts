@@ -33,16 +33,16 @@ export interface InstanceLeaseDeps extends Pick<EpochParts, "clock" | "log" | "a
 
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
-	/** Like `untilSilent` of `lost-journal.ts`, but ignores this process's epochs. Rejects with `InstanceRuns`. */
+	/** Like `untilSilent` of `lost-journal.ts`, but ignores the epochs of this process. Rejects with `InstanceRuns`. */
 	untilSilent(
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
-	/** Repeats acts (such as revocations) that a failover may have lost. Runs before the first admission. */
+	/** Repeats changes, such as revocations, that a failover may have lost. Runs before the first admission. */
 	redoLostActs(): Promise<void>;
-	/** Calls `onMove` when the database answers from a server with another history. */
+	/** Calls `onMove` when the database server that answers has another history than before. */
 	onMove(onMove: () => void): void;
-	/** Calls `onChange` when the control log may have new entries, also after each lost connection. */
+	/** Calls `onChange` when the control log may have new entries, and after each reconnection. */
 	listen(onChange: () => void): Promise<void>;
 	listenRecalls(onRecall: () => void): Promise<void>;
 }
@@ -54,16 +54,16 @@ export interface HoldOptions extends EpochOptions {
 /** Channel on which `lease_recall` announces recalls. */
 const RECALL_CHANNEL = "tollgate_recall";
 const REJOIN_MS = 500;
-/** How long the ledger of a fenced epoch waits for its running requests. */
+/** Milliseconds for which the ledger of a fenced epoch waits for its running requests. */
 const FENCED_DRAIN_MS = 35 * 60_000;
-/** Pause before a failed replay is repeated. */
+/** Milliseconds before a failed replay is tried again. */
 const RECOVER_AGAIN_MS = 5_000;
-/** Interval of searches for journals on this machine whose processes ended without settling everything. */
+/** Milliseconds between searches for journals on this machine whose processes ended without settling everything. */
 const LOOK_FOR_JOURNALS_MS = 10_000;
-/** Upper limit of the interval at which instances check each other's heartbeats; usually a quarter of a lease. */
+/** Longest interval at which instances check each other's heartbeats; usually it is a quarter of a lease. */
 const WITNESS_MS_MAX = 5_000;
 
-/** "gone": the drain time is over. */
+/** holding: the process keeps its lease. stopping: it drains. gone: the drain time is over. */
 type LeaseState = "holding" | "stopping" | "gone";
 
 const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
@@ -72,7 +72,7 @@ const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
 	gone: [],
 };
 
-/** Joins the cluster, replays journals of earlier epochs, and keeps the lease until it is stopped. */
+/** Joins the cluster, replays journals of earlier epochs, and renews the instance's lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
 	const counts = createLedgerCounts();
@@ -115,8 +115,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 }
 
 /**
- * The process's right to admit requests: the present epoch and its ledger. Like `startInstanceLease`, but from given
- * parts.
+ * The process's right to admit requests: its current epoch with its ledger. `startInstanceLease` builds the parts for
+ * this function; the simulation passes its own.
  */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
 	const joined: number[] = [];
@@ -152,7 +152,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		recoverSoon();
 	}
 
-	/** Replays journals in the background. The credit of a crashed epoch becomes free while its journal is read. */
+	/** Replays journals in the background. A crashed epoch's credit becomes available while its journal is read. */
 	function recoverSoon(): void {
 		recovering ??= recoverAll().finally(() => {
 			recovering = undefined;
@@ -172,7 +172,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
-			// Not `Promise.race` with the promise of `stop`: each race would add memory to that promise.
+			// Not `Promise.race` with the promise of `stop`: each race would add a handler to that long-lived promise.
 			await new Promise<void>((resolve) => {
 				lookNow = resolve;
 				clock.after(RECOVER_AGAIN_MS, resolve);
@@ -182,13 +182,13 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function standing({ id, epoch }: JournalOwner): Promise<OwnerState> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
-		// Epochs of this process need no wait.
+		// A journal of one of this process's own epochs needs no wait for its owner's end.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
 		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
 		return waitForOwnerState({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
-	/** Replaces an epoch whose journal's folder was removed, because a crash could not be replayed. */
+	/** Replaces the epoch if its journal's folder was removed, because after a crash nothing could be replayed. */
 	function replaceIfRemoved(): void {
 		if (present === undefined || replacing !== undefined) return;
 		if (present.hasJournal()) return;
@@ -210,7 +210,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		retiring.set(epoch, retired);
 		return retired.finally(() => {
 			retiring.delete(epoch);
-			// Settlements of this epoch did not reach Postgres: they are replayed from its journal.
+			// Some settlements of this epoch did not reach Postgres, so they are replayed from its journal.
 			if (!isStopping()) recoverSoon();
 		});
 	}
@@ -221,7 +221,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		});
 	}
 
-	/** Starts a new epoch after a fence, while the old epoch's ledger settles its running requests. */
+	/** Starts a new epoch after a fence. The old epoch's ledger settles its running requests in the background. */
 	async function replace(why?: string): Promise<void> {
 		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);
 		present = undefined;
@@ -244,8 +244,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
-		// Waits for retiring epochs and the running replay, at most the drain time. If the replay is interrupted, the
-		// crashed epoch's credit stays held until the next start.
+		// Waits for retiring epochs and the running replay, at most the drain time. An interrupted replay leaves the
+		// crashed epoch's credit held until the next start.
 		const leaving = [...retiring.values()];
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");
@@ -254,7 +254,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			return [false];
 		});
 		if (!states.is("gone")) states.enter("gone");
-		// Requests that the end of the drain time aborts settle in the next turn of the event loop.
+		// Requests that are aborted at the end of the drain time settle in the next turn of the event loop.
 		if (outcomes.includes(false)) await sleep(clock, 0);
 		return outcomes.every(Boolean);
 	}
@@ -265,7 +265,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		{ store: parts.witness, clock, log },
 		{ intervalMs: Math.min(WITNESS_MS_MAX, options.leaseTtlMs / 4), graceMs: FENCE_GRACE_MS },
 	);
-	// The heartbeat compares the server's label with its own, so it notices the move in this call.
+	// `sync` compares the server's history label with the epoch's, so the epoch detects the move in this call.
 	parts.onMove(() => present?.sync());
 	await parts.listen(() => present?.sync());
 	await parts.listenRecalls(() => {
@@ -274,14 +274,14 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	});
 
 	return {
-		/** Ledger from which requests reserve; undefined while this instance may not admit. Synchronous. */
+		/** Ledger from which requests reserve; undefined while this instance may not admit. Never waits. */
 		ledger: () => (present && gate.isOpen() ? present.ledger : undefined),
-		/** Ledger of the present epoch, even with a closed gate; for display. */
+		/** Ledger of the current epoch even if the gate is closed; for display. */
 		present: () => present?.ledger,
 		gate,
 		/** Why this instance admits no requests now; undefined if it does. */
 		problem: () => gate.reason() ?? present?.ledger.problem(),
-		/** Counts of all epochs of this process. */
+		/** The ledger's counters, summed over all epochs of this process. */
 		counts,
 		instanceId: options.instanceId,
 		/** Resolves when no journal of an earlier epoch is being replayed. */
@@ -294,8 +294,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 }
 
 /**
- * Makes epoch numbers unique on this DATA_DIR. A server that lost the last commits, or was restored, may give out a
- * number again, and late messages of the earlier epoch would count for the new one.
+ * Avoids epoch numbers that a journal on this DATA_DIR already has. A restored database server, or one that lost its
+ * last commits, may issue a number again; late messages of the earlier epoch would then count for the new one.
  */
 function withNumbersOnce({ heartbeats, journals }: InstanceLeaseParts, joined: number[]): HeartbeatStore {
 	return {

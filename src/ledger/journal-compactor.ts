@@ -3,26 +3,26 @@ import type { SlotPool } from "../base/slot-pool.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
-/** Running requests that one admission copies forward at most. */
+/** Most running requests whose records one admission copies. */
 const CARRIED_A_REQUEST = 4;
-/** Running requests that one admission examines at most to find those to copy. */
+/** Most running requests that one admission examines to find those with old records. */
 const LOOKED_AT_A_REQUEST = 64;
 
 /**
- * Bounds the journal. Segments are removed in order, and only without running requests, so one long request would keep
- * all later segments. Each new request therefore copies some old admissions to the present segment.
+ * Keeps the journal small. Segments are deleted in order, and only without running requests, so one long request would
+ * keep all later segments. So each new request copies the records of some old running requests to the current segment.
  */
 export function createJournalCompactor<Owner>(
 	deps: { journal: Journal; log: Log },
 	running: SlotPool<HoldOf<Owner>>,
 ): () => void {
 	const { journal, log } = deps;
-	/** Oldest segment to keep; slots left to examine for it (later admissions are in newer segments); next slot. */
+	/** `wanted`: oldest segment to keep; `left`: slots still to examine for it; `next`: next slot to examine. */
 	let wanted = 0;
 	let left = 0;
 	let next = 0;
 
-	/** Copies an admission forward. False if the write failed: the next request tries again. */
+	/** Copies a running request's records to the current segment. False if the write failed. */
 	function carry(oldest: HoldOf<Owner>): boolean {
 		const { id } = oldest.admitted;
 		const from = oldest.segment;

@@ -19,11 +19,11 @@ import {
 import { join } from "node:path";
 import { createMappedFile, PIECE_BYTES, supportsMapping } from "./mapped-file.ts";
 
-/** Storage of one epoch's journal, which is a folder; in memory in the simulation. */
+/** Storage of one epoch's journal: a folder of segment files, or memory in the simulation. */
 export interface JournalDisk {
-	/** Names of the segments in order. */
+	/** Names of the segments, oldest first. */
 	list(): readonly string[];
-	/** Reads a segment, up to the largest size: another program may have appended gigabytes of zeros. */
+	/** Reads at most a segment's largest size, because another program may have appended gigabytes of zeros. */
 	read(name: string): Uint8Array;
 	/** Creates a segment. On failure throws DiskFull or the system's error and leaves no file. */
 	create(name: string): JournalFile;
@@ -31,19 +31,19 @@ export interface JournalDisk {
 	/** False if a segment that this object created is missing or was replaced. */
 	isWhole(): boolean;
 	destroy(): void;
-	/** Frees reserved space, so that admitted requests can still be settled. True if there was any. */
+	/** Frees the reserved disk space, so that requests in flight can still be settled. True if there was any. */
 	freeReserve(): boolean;
-	/** Reserves the space again. False if the disk has too little room. */
+	/** Reserves disk space again. False if the disk has too little room. */
 	keepReserve(): boolean;
 }
 
 export interface JournalFile {
 	/**
-	 * Appends the first `length` of `bytes`, all or nothing. They survive the end of the process. Throws DiskFull or the
-	 * system's error. Takes a length, because a view would be one more object per record.
+	 * Appends the first `length` of `bytes`, all or nothing; they survive a crash of the process. Throws DiskFull or the
+	 * system's error. `length` avoids allocating a view per record.
 	 */
 	append(bytes: Buffer, length: number): void;
-	/** Makes the data survive a power loss. Do not retry: after a failure the kernel may have dropped the data. */
+	/** Makes appended data survive a power loss. Do not retry a failed sync: the kernel may have dropped the data. */
 	sync(): Promise<void>;
 	close(): void;
 }
@@ -52,16 +52,16 @@ export class DiskFull extends Error {
 	override readonly name = "DiskFull" as const;
 }
 
-/** True for an error of the operating system; any other error is a bug. */
+/** True for an error of the operating system. Callers rethrow every other error as a bug. */
 export function isSystemError(error: unknown): boolean {
 	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
 /** Size at which a new segment is started. */
 export const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** Limit for reading a segment: the last record or mapped piece may extend beyond SEGMENT_BYTES_MAX. */
+/** Most bytes read of a segment: its last record or mapped piece may extend beyond SEGMENT_BYTES_MAX. */
 const READ_BYTES_MAX = SEGMENT_BYTES_MAX + 2 * PIECE_BYTES;
-/** Reserved space, enough for the settlements of about ten thousand requests. */
+/** Bytes of reserved disk space, enough for the settlements of about ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
 const ZEROS = new Uint8Array(PIECE_BYTES);
 const RESERVE_NAME = "reserve";
@@ -78,7 +78,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		putReserveBy(reserve);
 	}
 	const maps = options.create && options.maps !== false && supportsMapping(statfsSync(path).type);
-	/** Identity of each segment's file. */
+	/** Identity of each segment's file, by segment name; see `fileIdentity`. */
 	const segments = new Map<string, string | undefined>();
 	return {
 		list: () =>
@@ -95,7 +95,6 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		},
 		remove(name) {
 			segments.delete(name);
-			// A missing file is no error: it should not exist.
 			rmSync(join(path, name), { force: true });
 		},
 		isWhole: () => [...segments].every(([name, file]) => fileIdentity(join(path, name)) === file),
@@ -118,7 +117,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 	};
 }
 
-/** Reads the first `bytesMax` bytes of a file. Throws unless it is a regular file: a pipe would wait. */
+/** Reads the first `bytesMax` bytes of a file. Throws unless it is a regular file, because a pipe would block. */
 export function readStart(path: string, bytesMax: number): Buffer {
 	const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	try {
@@ -135,7 +134,7 @@ export function readStart(path: string, bytesMax: number): Buffer {
 	}
 }
 
-/** Device and inode of the file at `path`, unique while a process has it open; undefined if there is none. */
+/** Device and inode of the file at `path`, unique while a process has it open; undefined if no file is there. */
 export function fileIdentity(path: string): string | undefined {
 	try {
 		const { dev, ino } = statSync(path);
@@ -169,7 +168,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 		syncFolder(folder);
 		return fileOf(path, fd, maps);
 	} catch (error) {
-		// An existing file belongs to another journal, so opening fails.
+		// A file that exists under this name belongs to another journal, so opening fails.
 		if (fd !== undefined) {
 			closeSync(fd);
 			rmSync(path, { force: true });
@@ -181,7 +180,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	let length = 0;
 	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS, bytes, from);
-	/** Undefined if the file cannot be mapped or a mapped append failed: records are then written with `write`. */
+	/** Undefined if the file cannot be memory-mapped or a mapped append failed. Records are then written with `write`. */
 	let mapped = maps ? createMappedFile(path, fillWithZeros) : undefined;
 
 	function store(bytes: Buffer, count: number): boolean {
@@ -196,7 +195,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 
 	return {
 		append(bytes, count) {
-			// Writes at the record's own offset, so that the next record overwrites a partly written one.
+			// Writes at the end of the last complete record, so that a record written in part is overwritten.
 			if (!store(bytes, count)) writeAll(fd, bytes, count, length);
 			length += count;
 		},
@@ -206,7 +205,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 			try {
 				ftruncateSync(fd, length);
 			} catch (error) {
-				// After a failure the file keeps its zeros at the end, as after a crash; readers do not take them for records.
+				// If truncation fails, the file keeps its zeros at the end, as after a crash. Readers skip them.
 				if (!isSystemError(error)) throw error;
 			} finally {
 				closeSync(fd);
@@ -231,7 +230,7 @@ function isNoSpace(error: unknown): boolean {
 	return error instanceof DiskFull || code === "ENOSPC" || code === "EDQUOT";
 }
 
-/** Syncs a folder: a new file's name survives a power loss only then. */
+/** Syncs a folder, because a new file's name survives a power loss only after that. */
 function syncFolder(path: string): void {
 	const fd = openSync(path, "r");
 	try {

@@ -9,23 +9,23 @@ export interface JournalOwner {
 	readonly epoch: number;
 }
 
-/** A journal on this machine. Its folder may have been renamed or copied; the lock file names its owner. */
+/** A journal found on this machine. Its folder may have been renamed or copied, so the lock file names its owner. */
 export interface FoundJournal extends JournalOwner {
 	readonly folder: string;
 }
 
-/** Thrown if neither the lock file nor the folder's name says which epoch wrote the journal. */
+/** Thrown if neither the lock file nor the folder's name identifies the epoch that wrote the journal. */
 export class OwnerUnknown extends Error {}
 
-/** All journals on this machine; in memory in the simulation. */
+/** All journals on this machine, or in memory in the simulation. */
 export interface JournalHome {
-	/** Lists journals by instance and epoch. A folder that is not a journal is reported and skipped. */
+	/** Lists the journals by instance and epoch. Reports and skips a folder that is not a journal. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
-	/** True if another process here holds a journal of this instance; that process replays its earlier journals. */
+	/** True if another process here has locked a journal of this instance; that process replays the earlier ones. */
 	isHeldByAnother(id: string): boolean;
-	/** Highest epoch of the instance that created a journal here; 0: none. */
+	/** Highest epoch of this instance that created a journal here; 0 if none did. */
 	lastEpoch(id: string): number;
-	/** True if the journal was created on this machine since its start, and so by the epoch's own process. */
+	/** True if the journal was created on this machine since its last boot, and so by the epoch's own process. */
 	isHere(owner: JournalOwner): boolean;
 	/**
 	 * Locks an epoch's journal. Undefined if it is missing or another process holds it. A process stopped by SIGSTOP
@@ -36,7 +36,7 @@ export interface JournalHome {
 
 interface ClaimOptions {
 	create: boolean;
-	/** Start of the epoch, written into the lock file of a new journal; see `JournalClaim`. */
+	/** Start of the epoch, which is written into the lock file of a new journal; see `JournalClaim`. */
 	began?: string | undefined;
 	folder?: string | undefined;
 }
@@ -44,18 +44,18 @@ interface ClaimOptions {
 export interface JournalClaim {
 	readonly disk: JournalDisk;
 	readonly folder: string;
-	/** Epoch that wrote the journal, whatever its folder's name. */
+	/** Epoch that wrote the journal, from the lock file; the folder may have another name. */
 	readonly owner: JournalOwner;
 	/** True if the journal is in the folder in which it was created. */
 	readonly isAtHome: boolean;
-	/** Start of the epoch: an older database repeats numbers. Undefined if the lock file lacks it. */
+	/** Start of the epoch, because a restored database repeats numbers. Undefined if the lock file lacks it. */
 	readonly began: string | undefined;
 	/**
-	 * True if the journal was copied, cloned or moved here, or if the file system has no locks. Its owner may then be
-	 * running elsewhere with the original.
+	 * True if the journal was copied, cloned or moved here, or if the file system has no locks. Its owner may then still
+	 * run elsewhere with the original journal.
 	 */
 	readonly isCopy: boolean;
-	/** False if the journal is missing, incomplete or replaced. True if the operating system refuses the check. */
+	/** False if the journal is missing, incomplete or replaced. True if the operating system's error leaves that open. */
 	isThere(): boolean;
 	release(): void;
 }
@@ -63,13 +63,13 @@ export interface JournalClaim {
 const LOCK_NAME = "lock";
 /** Longest content of a lock file: two ids, a time and a file identity. */
 const MARK_BYTES_MAX = 4_096;
-/** Linux's id of the present boot. Other systems have none; there only the file's identity reveals a copy. */
+/** Path of Linux's boot id. Other systems have none; there only the file's identity reveals a copied journal. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** Folders `<root>/<instance>/<epoch>/`, each with a lock file. */
+/** Opens the folders `<root>/<instance>/<epoch>/`, each a journal with a lock file. */
 export function openJournalHome(root: string): JournalHome {
 	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
-	/** Folders whose journals this process holds. Needed because a replaced lock file seems free. */
+	/** Folders whose journals this process holds. Needed because a lock file that was replaced appears unlocked. */
 	const held = new Set<string>();
 
 	function hold(folder: string, claim: JournalClaim | undefined): JournalClaim | undefined {
@@ -115,7 +115,7 @@ export function openJournalHome(root: string): JournalHome {
 		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
 			const named = { id, epoch };
 			if (held.has(folder)) return undefined;
-			// A folder without segments belongs to a process that is starting, or to one that admitted no request.
+			// A folder without segments has nothing to replay: its process is still starting, or admitted no request.
 			if (!create && isEmpty(folder)) return undefined;
 			const taken = create ? makeOf(folder, named, began) : take(folder, named, false);
 			return hold(folder, taken && { ...taken, folder, isAtHome: folder === folderOf(taken.owner) });
@@ -123,12 +123,12 @@ export function openJournalHome(root: string): JournalHome {
 	};
 }
 
-/** No instance's folder has this name, because an encoded id has no space. */
+/** An encoded instance id contains no space, so this file is never taken for an instance's folder. */
 const lastPathOf = (journals: string) => `${journals} last-epoch`;
 
 type TakenJournal = Omit<JournalClaim, "isAtHome" | "folder">;
 
-/** Creates the folder. Fault `service_unavailable` without room or permission; its private text tells the operator. */
+/** Creates the folder. Fault `service_unavailable` without room or permission; its private text names the remedy. */
 function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -154,7 +154,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
-		// A folder with segments gets no new lock file: the database is older than this journal, which may be a copy.
+		// A folder with segments gets no new lock file: the journal is newer than the database, and may be a copy.
 		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
 		const mark = markAt(path);
 		const owner = ownerIn(mark) ?? named;
@@ -172,7 +172,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	}
 }
 
-/** Ignores failures: the next attempt uses another number and folder. */
+/** Ignores failures, because the next attempt uses another epoch number and so another folder. */
 function removeIfEmpty(folder: string): void {
 	try {
 		if (isEmpty(folder)) rmSync(folder, { recursive: true, force: true });
@@ -185,7 +185,7 @@ function isEmpty(folder: string): boolean {
 	return openJournalDisk(folder, { create: false }).list().length === 0;
 }
 
-/** True unless the check itself shows that the journal is missing; a failing check proves nothing. */
+/** True unless `look` itself finds the journal missing; an error of `look` does not prove that. */
 function isSeen(look: () => boolean): boolean {
 	try {
 		return look();
@@ -195,7 +195,7 @@ function isSeen(look: () => boolean): boolean {
 	}
 }
 
-/** Lock file's text: file (differs in a copy), boot (differs on a cloned disk) and owner (if the folder is renamed). */
+/** Lock file's text: file identity (reveals a copy), boot id (reveals a cloned disk), owner (if it is renamed). */
 function markOf(path: string, { id, epoch }: JournalOwner, began: string | undefined): string {
 	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
 	const since = began === undefined ? "" : `@${began} `;
@@ -219,7 +219,7 @@ function isLocked(folder: string): boolean {
 	return lock === undefined;
 }
 
-/** Undefined too if another process replayed and removed the folder in between. */
+/** Also returns undefined if another process replayed and removed the folder in between. */
 function lockAt(path: string) {
 	try {
 		return tryFileLock(path);
@@ -229,7 +229,7 @@ function lockAt(path: string) {
 	}
 }
 
-/** Journals in a folder, by epoch; none if it is missing. The epoch is NaN if a folder's name is no number. */
+/** Journals in an instance's folder, by epoch; empty if it is missing. A name that is no number gives NaN. */
 function journalsIn(
 	folder: string,
 	onUnreadable: (folder: string, error: unknown) => void,

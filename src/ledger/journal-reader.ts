@@ -5,14 +5,14 @@ import { RecordKind, readRecords } from "./journal-record.ts";
 import { NO_COUNTS, type Progress } from "./outcome.ts";
 
 export interface EndOfJournal {
-	/** Settlements of requests that were still running: each is charged for what its client certainly received. */
+	/** Settlements of requests that were running at the crash, each charged for what its client certainly received. */
 	readonly recovered: readonly SettledEvent[];
-	/** Bytes after the first damaged record of a segment, which are skipped. Zeros at the segment's end do not count. */
+	/** Bytes skipped after a segment's first damaged record. Zeros at the segment's end do not count. */
 	readonly damagedBytes: number;
 }
 
 /**
- * Reads an ended epoch's journal, segment by segment: settlements in order, then the requests that were running. These
+ * Reads an ended epoch's journal, segment by segment: settlements in order, then the requests that were running. Those
  * are charged the lower amount of their last progress record, so that customers pay only for what certainly arrived.
  */
 export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
@@ -33,7 +33,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 				open.delete(record.id);
 				yield record;
 			} else if (kind === RecordKind.admit) {
-				// An admission that was copied forward appears twice. Its earlier progress still counts.
+				// Records that were copied to a newer segment appear twice. Progress after the first copy still counts.
 				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
 			} else {
 				const request = open.get(record.id);
@@ -52,14 +52,14 @@ export function* readSettlements(bytes: Uint8Array): Generator<SettledEvent> {
 	for (const { kind, body } of readRecords(bytes)) if (kind === RecordKind.settle) yield JSON.parse(body);
 }
 
-/** Length without the zeros at the end, which are the unused part of a mapped segment. */
+/** Length of a segment without the zeros at its end, which are unused space of a memory-mapped segment. */
 function bytesWithin(bytes: Uint8Array): number {
 	let end = bytes.length;
 	while (end > 0 && bytes[end - 1] === 0) end -= 1;
 	return end;
 }
 
-/** Charges a crashed request for what its client had certainly received, by its last progress record. */
+/** Settlement of a crashed request: charged for what its client had certainly received by its last progress record. */
 export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): SettledEvent {
 	const charged: NanoUsd = minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved);
 	return {

@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 
 /**
- * Format of the journal: records of `length u32 | crc32 u32 | kind u8 | body`, little-endian. Length and checksum cover
+ * Record format of the journal: `length u32 | crc32 u32 | kind u8 | body`, little-endian. Length and checksum cover
  * kind and body, which is UTF-8 JSON. Reading stops at the first damaged record, because no record after it was
  * acknowledged.
  */
@@ -15,17 +15,17 @@ export interface JournalRecord {
 
 const HEADER_BYTES = 8;
 
-/** Longest record. A request's record has about 1 KiB, so a greater length means damage. */
+/** Longest record in bytes. A request's record has about 1 KiB, so a greater length means damage. */
 export const RECORD_BYTES_MAX = 64 * 1024;
 
-/** Checksum of the first byte, the kind. The record's checksum continues from it, to hash the body as a string. */
+/** Checksum of each `kind`. A record's checksum continues from it, so that the body can be hashed as a string. */
 const CHECKSUM_OF_KIND = [0, 1, 2, 3].map((kind) => Bun.hash.crc32(Uint8Array.of(kind)));
 
 const decoder = new TextDecoder();
 
-/** Writes a record at the start of `target`; returns its length in bytes. */
+/** Writes a record at the start of `target` and returns the record's length in bytes. */
 export function encodeRecord(target: Buffer, kind: RecordKind, body: string): number {
-	// A UTF-16 unit takes at most three bytes in UTF-8. Without this check a longer text would be silently truncated.
+	// A UTF-16 unit takes at most three bytes in UTF-8. Without this check, a longer body would be silently truncated.
 	assert(HEADER_BYTES + 1 + body.length * 3 <= target.length, "a journal record fits the buffer");
 	const length = target.write(body, HEADER_BYTES + 1, "utf8") + 1;
 	target[HEADER_BYTES] = kind;
@@ -34,7 +34,7 @@ export function encodeRecord(target: Buffer, kind: RecordKind, body: string): nu
 	return HEADER_BYTES + length;
 }
 
-/** Yields the intact records at the start of `bytes`; returns the bytes that they occupy. */
+/** Yields the undamaged records at the start of `bytes`; returns how many bytes they occupy. */
 export function* readRecords(bytes: Uint8Array): Generator<JournalRecord, number> {
 	const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 	let at = 0;

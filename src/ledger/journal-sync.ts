@@ -1,14 +1,14 @@
 import type { JournalFile } from "./journal-disk.ts";
 
 /**
- * Syncs the journal with fdatasync. One sync runs and at most one waits; each covers all records appended before its
- * start. `onFailed`: acknowledged records may not survive a power loss.
+ * Syncs the journal with fdatasync. One sync runs and at most one more waits; each covers all records appended before
+ * its start. `onFailed`: acknowledged records may be lost in a power failure.
  */
 export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void) {
-	/** The running sync, and the sync after it. */
+	/** `syncing`: the sync in progress. `next`: the sync that starts after it. */
 	let syncing: Promise<void> | undefined;
 	let next: Promise<void> | undefined;
-	/** A failure is final: a later sync may report success for data that the kernel has dropped. */
+	/** A failure is permanent: a later sync may succeed although the kernel has dropped the data. */
 	let failure: { error: unknown } | undefined;
 	let unused: JournalFile[] = [];
 
@@ -34,17 +34,17 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 		/** Resolves once all records appended before the call are on disk. After a failed sync it always rejects. */
 		durable() {
 			if (failure) return Promise.reject(failure.error);
-			// The next sync has not started, even if the running one is just ending, so it covers this record.
+			// The waiting sync has not started, even if the current one is just ending, so it covers this record.
 			if (next) return next;
 			if (!syncing) return start();
-			// The running sync may have started before this record, so only the next one covers it.
+			// The current sync may have started before this record was appended, so only the next one covers it.
 			next = syncing.then(() => {
 				next = undefined;
 				return start();
 			});
 			return next;
 		},
-		/** Closes a file after the syncs that use it: the system could give its descriptor to another file. */
+		/** Closes a file after its pending syncs, because the system could assign its descriptor to another file. */
 		closeFile(file: JournalFile) {
 			if (syncing || next) unused.push(file);
 			else file.close();
@@ -52,7 +52,7 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 	};
 }
 
-/** Tracks whether copied admissions are on disk. Only then may the segment with the originals be removed. */
+/** Tracks whether copied admit records are synced. Only then may the segment with the originals be removed. */
 export function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
 	let carries = 0;
 	let carriesDurable = 0;
@@ -61,7 +61,7 @@ export function createCarrySync(durable: () => Promise<void>, onDurable: () => v
 		carried() {
 			carries += 1;
 		},
-		/** True if all copied admissions are on disk. Otherwise starts a sync, after which `onDurable` is called. */
+		/** True if all copied records are synced. Otherwise starts a sync, after which `onDurable` is called. */
 		isDurable() {
 			if (carriesDurable >= carries) return true;
 			if (isSyncing) return false;
@@ -72,7 +72,7 @@ export function createCarrySync(durable: () => Promise<void>, onDurable: () => v
 				isSyncing = false;
 				onDurable();
 			};
-			// If the sync fails the process ends, and all segments stay.
+			// If the sync fails the process ends and all segments stay, so the failure needs no handling here.
 			durable().then(done, () => {});
 			return false;
 		},

@@ -9,16 +9,16 @@ import { createCarrySync, createJournalSync } from "./journal-sync.ts";
 
 export type Journal = ReturnType<typeof createJournal>;
 
-/** What an acknowledged record survives: the end of the process, a power loss, or the loss of the disk. */
+/** What an acknowledged record survives: the end of the process, a power loss (`host`), a disk loss (`remote`). */
 export type JournalMode = "process" | "host" | "remote";
 
 export interface JournalDeps {
 	disk: JournalDisk;
 	clock: Clock;
 	log: Log;
-	/** Called if acknowledged records may not survive a power loss: the process must end. */
+	/** Called after a failed sync: acknowledged records may be lost in a power failure, so the process must end. */
 	onSyncFailed(error: unknown): void;
-	/** Called if the disk is full: deletes kept journals. Returns true if there were any. */
+	/** Called if the disk is full: deletes journals that are kept only for failovers. Returns true if there were any. */
 	makeRoom?: (() => boolean) | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface JournalOptions {
 	/** True: `durable` waits for fdatasync. False: it returns at once. */
 	syncs: boolean;
 	segmentBytesMax?: number | undefined;
-	/** Milliseconds for which a segment stays after Postgres has all of its settlements; 0 by default. */
+	/** Milliseconds for which a segment is kept after Postgres has all its settlements; 0 by default. */
 	keepMs?: number | undefined;
 }
 
@@ -35,17 +35,17 @@ interface Segment {
 	readonly name: string;
 	readonly file: JournalFile;
 	bytes: number;
-	/** Requests admitted in this segment whose settlements Postgres lacks. */
+	/** Number of requests admitted in this segment whose settlements Postgres lacks. */
 	owed: number;
 	/** True if the segment has records that no sync has covered. */
 	dirty: boolean;
 }
 
-/** Newest segments whose admissions stay. Those of running requests in older segments are copied forward. */
+/** Number of newest segments with running requests. Records in older segments are copied to the current one. */
 const SEGMENTS_KEPT = 4;
-/** Most segments kept for a failover that loses commits. Each holds about ten thousand requests. */
+/** Most segments kept for a failover that loses commits; a segment has the records of about ten thousand requests. */
 const KEPT_SEGMENTS_MAX = 8;
-/** Milliseconds after which a disk that refused a record is tried again. */
+/** Milliseconds before a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;
 
 /** Append-only record of the requests that this epoch admitted, may have delivered, and settled. */
@@ -55,12 +55,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
 	/** Segments, oldest first. */
 	const segments = new Map<number, Segment>();
-	/** Segments of which Postgres has everything, oldest first. */
+	/** Segments kept although Postgres has everything in them, oldest first. */
 	const kept: { readonly name: string; readonly atMs: number }[] = [];
-	/** Readers of the segments at present. While there is one, no segment is removed. */
+	/** Number of readers at present. While there is one, no segment is removed. */
 	let readings = 0;
 	let current = open(1);
-	/** Why requests are refused, and when the disk was last tried; undefined if it accepts records. */
+	/** Why the journal accepts no records, and when the disk was last tried; undefined if it accepts them. */
 	let failure: { readonly what: string; readonly atMs: number } | undefined;
 	let closed = false;
 	const sync = createJournalSync(syncDirty, deps.onSyncFailed);
@@ -100,7 +100,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** Appends a record of a running request, which may use the reserved space. */
+	/** Appends a record of a running request. The record may use the reserved disk space. */
 	function appendFromReserve(kind: RecordKind, body: string): void {
 		try {
 			append(kind, body);
@@ -111,10 +111,10 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** Stops admission: the disk is full, the folder removed or unreadable, or no file descriptor free. */
+	/** Stops admission after a failed append: the disk is full, the folder missing, or no file descriptor available. */
 	function noteFailed(what: "the journal's disk is full" | "the journal cannot be written", error: unknown): void {
 		if (failure === undefined) {
-			// Each log text is a literal, because a test compares the texts with the runbook.
+			// Each log text is a literal in the source, because a test compares all log texts with the runbook.
 			if (what === "the journal's disk is full")
 				log.error("the journal's disk is full: no more requests are admitted", { error });
 			else log.error("the journal cannot be written: no more requests are admitted", { error });
@@ -122,7 +122,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		failure = { what, atMs: clock.monotonicMs() };
 	}
 
-	/** Tries the disk again; returns why it refuses records. Admission also waits for the reserve. */
+	/** Tries the disk again; returns why it accepts no records. Admission also waits for the reserved space. */
 	function problem(): string | undefined {
 		if (failure === undefined) return undefined;
 		const nowMs = clock.monotonicMs();
@@ -153,8 +153,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	}
 
 	/**
-	 * Removes segments in order, oldest first. A segment also has later records of requests admitted in an older one;
-	 * without them a replay would use older progress.
+	 * Removes segments whose settlements Postgres has, oldest first and without gaps. A segment may contain later records
+	 * of requests admitted in an older segment; without them, a replay would use outdated progress.
 	 */
 	function removePaid(): void {
 		for (const segment of segments.values()) {
@@ -176,14 +176,14 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** Deletes kept segments, because new requests need the space. */
+	/** Deletes kept segments to make room for new requests. True if there were any. */
 	function dropKept(): boolean {
 		const before = kept.length;
 		removeKept(() => true);
 		return (deps.makeRoom?.() ?? false) || kept.length < before;
 	}
 
-	/** A segment that could not be removed is replayed once more. That changes nothing. */
+	/** A segment that cannot be removed is replayed again, which changes nothing. */
 	function removeFrom(remove: () => void): void {
 		try {
 			remove();
@@ -201,8 +201,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 
 	return {
 		/**
-		 * Records an admission; returns the number of its segment. Throws DiskFull or the system's error; then no request
-		 * is admitted until the disk accepts records again.
+		 * Records an admission and returns the number of its segment. Throws DiskFull or the system's error; afterwards no
+		 * request is admitted until the disk accepts records again.
 		 */
 		admit(body: string) {
 			refuseUnlessWritable();
@@ -216,11 +216,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			current.owed += 1;
 			return current.number;
 		},
-		/** Records the upper bound of what may have been delivered. Uses the reserved space if the disk is full. */
+		/** Records the most that the delivered part may have cost. Uses the reserved space if the disk is full. */
 		progress: (body: string) => appendFromReserve(RecordKind.progress, body),
 		/** Records a settlement. Uses the reserved space if the disk is full. */
 		settle: (body: string) => appendFromReserve(RecordKind.settle, body),
-		/** Postgres has a settlement of this segment; removes segments that are no longer needed. */
+		/** Records that Postgres has one more settlement of this segment; removes segments that are no longer needed. */
 		acknowledge(number: number) {
 			if (closed) return;
 			const segment = segments.get(number);
@@ -232,12 +232,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			if (segment.owed === 0) removePaid();
 		},
 		/**
-		 * Copies a running request's admission and newest progress to the current segment; returns the segment's number.
-		 * The caller then acknowledges the old segment. Throws DiskFull.
+		 * Copies a running request's admit record and its newest progress to the current segment; returns that segment's
+		 * number. The caller then acknowledges the old segment. Throws DiskFull.
 		 */
 		carry(admitBody: string, progressBody: string | undefined) {
 			refuseUnlessWritable();
-			// Appends both records at once, so that a crash leaves both or neither.
+			// Appends both records in one write, so that a crash leaves both or neither.
 			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
 			if (progressBody !== undefined)
 				length += encodeRecord(buffer.subarray(length), RecordKind.progress, progressBody);
@@ -246,15 +246,15 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			carrySync.carried();
 			return current.number;
 		},
-		/** Number of the oldest segment in which admissions may stay. Requests admitted earlier must be copied forward. */
+		/** Oldest segment that may contain running requests. Older records must be copied to the current one. */
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
-		/** Resolves when all records appended so far survive a power loss; at once unless `syncs`. */
+		/** Resolves when all records appended so far survive a power loss; at once if `options.syncs` is false. */
 		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
 		/** Why no request can be admitted now; undefined if requests can. */
 		problem,
 		/**
-		 * Yields all settlements on disk that Postgres should have, oldest first. `waiting` returns the ids that Postgres
-		 * does not have yet; it is called for each segment.
+		 * Yields all settlements on disk that Postgres should have, oldest first. `waiting` returns the ids of settlements
+		 * still queued for Postgres; it is called for each segment.
 		 */
 		*settlements(waiting: () => ReadonlySet<string>): Generator<SettledEvent> {
 			readings += 1;
@@ -273,7 +273,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			for (const segment of segments.values()) bytes += segment.bytes;
 			return { segments: segments.size, bytes };
 		},
-		/** Closes the files and leaves them for a replay. */
+		/** Closes the files and leaves them on disk for a replay. */
 		close() {
 			if (closed) return;
 			closed = true;

@@ -4,26 +4,25 @@ import type { Clock } from "../base/clock.ts";
 import { isSystemError } from "./journal-disk.ts";
 import type { FoundJournal, JournalClaim, JournalOwner } from "./journal-home.ts";
 
-/** A journal whose settlements Postgres has, kept for a failover that loses the last commits. */
+/** A journal whose settlements Postgres has, kept in case a failover loses the last commits. */
 export interface KeptJournal extends FoundJournal {
-	/** End of its epoch according to the database. A server with another history has another time, or none. */
+	/** End of the epoch according to the database. A server that lost the commit has another time, or none. */
 	readonly ended: string;
 }
 
 export interface KeptJournals {
-	/** Keeps a settled journal of `owner`; deletes it if `ended` is undefined. */
+	/** Keeps the journal of `owner` after all its settlements were stored; deletes it if `ended` is undefined. */
 	keep(claim: JournalClaim, owner: JournalOwner, ended: string | undefined): void;
 	/** Lists kept journals, after deleting those older than `keepMs`. */
 	list(): readonly KeptJournal[];
-	/** Deletes all kept journals, for a full disk. True if there were any. */
+	/** Deletes all kept journals to make room on a full disk. True if there were any. */
 	makeRoom(): boolean;
 }
 
-/** Size of all kept journals together; the oldest are deleted. */
+/** Most bytes of all kept journals together; beyond it the oldest are deleted. */
 const KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const NOTE_NAME = "ended";
 
-/** Keeps no journals. */
 export const NONE_KEPT: KeptJournals = { keep: (claim) => claim.disk.destroy(), list: () => [], makeRoom: () => false };
 
 export function openKeptJournals({ clock }: { clock: Clock }, root: string, keepMs: number): KeptJournals {
@@ -37,7 +36,7 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 				const note = JSON.parse(readFileSync(join(folder, NOTE_NAME), "utf8")) as Omit<KeptJournal, "folder">;
 				return [{ ...note, folder, atMs: statSync(join(folder, NOTE_NAME)).mtimeMs, bytes: bytesIn(folder) }];
 			} catch {
-				// Another process deleted the journal, or died while it moved it here.
+				// Another process deleted the journal, or ended while moving it here, so there is nothing to list.
 				return [];
 			}
 		});

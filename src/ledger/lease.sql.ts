@@ -15,7 +15,7 @@ import {
 
 /**
  * An instance's part of a budget: credit that it may spend without a query. One row per budget and epoch. The row is
- * open while credit is left: the statement that takes the last credit closes it, and the next grant opens it again.
+ * open while credit is left: the statement that takes the last credit closes the row, and the next grant reopens it.
  */
 export const lease = pgTable(
 	"lease",
@@ -25,25 +25,25 @@ export const lease = pgTable(
 		epoch: integer().notNull(),
 		grantedNanoUsd: bigint("granted_nano_usd", { mode: "number" }).notNull().default(0),
 		returnedNanoUsd: bigint("returned_nano_usd", { mode: "number" }).notNull().default(0),
-		/** Only this instance's settlements change it, so instances never wait for each other. */
+		/** Changed only by settlements of the lease's own instance, so instances never wait for each other. */
 		settledNanoUsd: bigint("settled_nano_usd", { mode: "number" }).notNull().default(0),
 		state: text({ enum: ["open", "closed"] })
 			.notNull()
 			.default("open"),
-		/** Newest recall that this instance answered, by returning all credit that was idle when it was sent. */
+		/** Newest recall that this instance answered by returning all credit that was idle at the recall. */
 		recalled: bigint({ mode: "number" }).notNull().default(0),
-		/** True if `sealed_budget` contains its sums. A trigger subtracts them if a late settlement changes the lease. */
+		/** True if the sums in `sealed_budget` include the lease; a trigger subtracts it at a late settlement. */
 		sealed: boolean().notNull().default(false),
 	},
 	(table) => [
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
-		/** Index for the checks of the books. */
+		/** Index for the checks of the ledger's invariants. */
 		index("lease_unsealed").on(table.instanceId, table.epoch).where(sql`not ${table.sealed}`),
-		/** Index for the spending of a budget's unsealed leases; `sealed_budget` has the sum of the sealed ones. */
+		/** Index that finds a budget's unsealed leases, whose spending is added to the sums in `sealed_budget`. */
 		index("lease_unsealed_budget").on(table.budgetId).where(sql`not ${table.sealed}`),
-		/** Index for deleting old leases. */
+		/** Index that finds old leases to delete. */
 		index("lease_sealed").on(table.instanceId, table.epoch).where(sql`${table.sealed}`),
-		/** Index of leases that still hold credit when an epoch ends. */
+		/** Index that finds the leases to close when an epoch ends. */
 		index("lease_instance_open").on(table.instanceId, table.epoch).where(sql`${table.state} = 'open'`),
 		index("lease_open").on(table.budgetId).where(sql`${table.state} = 'open'`),
 		check(
@@ -53,13 +53,13 @@ export const lease = pgTable(
 	],
 );
 
-/** Numbers recalls. Rows may become visible in another order than their numbers, see `recall`. */
+/** Numbers recalls. Numbers may become visible out of order; the table `recall` says why that is safe. */
 export const recallTicket = pgSequence("recall_ticket");
 
 /**
- * Requests to other instances to return idle credit of a budget; kept for a minute. An instance that answers number n
- * has returned all credit that was idle after n was issued, so lower numbers that become visible later are answered
- * too.
+ * Requests to the other instances to return idle credit of a budget; kept for a minute. An instance that answers number
+ * n has returned all credit that was idle after n was issued, so its answer also covers lower numbers that become
+ * visible later.
  */
 export const recall = pgTable(
 	"recall",
@@ -73,7 +73,7 @@ export const recall = pgTable(
 	(table) => [primaryKey({ columns: [table.budgetId, table.ticket] }), index("recall_at").on(table.at)],
 );
 
-/** Grants and returns that were executed, so that a repeated one changes nothing. */
+/** Ids of executed grants and returns, so that a repeated one changes nothing. */
 export const leaseOp = pgTable(
 	"lease_op",
 	{
@@ -87,7 +87,7 @@ export const leaseOp = pgTable(
 	},
 	(table) => [
 		index("lease_op_lease").on(table.budgetId, table.instanceId, table.epoch),
-		/** Index for sealing days. */
+		/** Index that finds the operations of a day to be sealed. */
 		index("lease_op_at").on(table.at),
 	],
 );

@@ -7,29 +7,28 @@ export type LedgerCounts = ReturnType<typeof createLedgerCounts>;
 
 const SIZE_BOUNDS = [0, 1, 5, 10, 50, 100, 250, 500, 1_000];
 
-/** Counts of the ledger's statements in this process, for metrics; all epochs together. */
+/** Counts the ledger's statements in this process for its metrics, over all epochs. */
 export function createLedgerCounts() {
 	return {
-		/** Grants with credit, and grants refused because the budget has too little. */
+		/** Grants that gave credit, and grants refused because the budget had too little. */
 		granted: 0,
 		refused: 0,
 		grantedNanoUsd: 0,
 		returnedNanoUsd: 0,
 		writtenOffNanoUsd: 0,
-		/** Budgets that this process recalled from other instances, and recalls that it answered. */
+		/** Budgets that this process recalled from other instances, and recalls of others that it answered. */
 		recallsAsked: 0,
 		recallsAnswered: 0,
 		failedFlushes: 0,
-		/** Epochs that ended because the database moved, and settlements that the new server lacked. */
+		/** Epochs that ended because the database server changed, and settlements that the new server lacked. */
 		epochsMoved: 0,
 		sentAgain: 0,
 		flushMs: createHistogram(),
-		/** New settlements per flush. */
 		flushSize: createHistogram(SIZE_BOUNDS),
 	};
 }
 
-/** Wraps a store with counting. A statement that skipped a locked row counts only once it is executed. */
+/** Wraps a store so that statements are counted. One that skipped a locked row counts only when it is executed. */
 export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store: LedgerStore): LedgerStore {
 	const { clock, counts } = deps;
 	return {
@@ -79,7 +78,7 @@ export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store
 	};
 }
 
-/** Wraps a store; `onNew` gets the number of settlements that the database did not have. */
+/** Wraps a store so that `onNew` receives the number of settlements that the database did not have. */
 export function tellingNew(store: LedgerStore, onNew: (count: number) => void): LedgerStore {
 	return {
 		...store,

@@ -21,38 +21,38 @@ export type Hold = HoldOf<Ledger>;
 export type DrawRequest = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
 /**
- * The credit of one epoch. Reservations are synchronous: from slices in memory, after a record in the journal. Each is
+ * The credit of one epoch. Requests reserve synchronously from slices in memory, after a record in the journal. Each is
  * settled once, and settlements are written to Postgres in the background.
  */
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves from all of the request's budgets or from none, synchronously. Undefined if free credit does not suffice:
-	 * then call `draw` and try again. Throws a Fault if the journal or the queue is full.
+	 * Reserves the amount from all of the request's budgets or from none, synchronously. Undefined if one of them has too
+	 * little free credit: then call `draw` and try again. Throws a Fault if the journal or the queue is full.
 	 */
 	reserve(admitted: AdmittedEvent): Hold | undefined;
-	/** Gets the credit that `reserve` lacked. Null: try again; otherwise the first budget with too little. */
+	/** Draws the credit that `reserve` lacked. Null: try `reserve` again; otherwise the first budget with too little. */
 	draw(request: DrawRequest, amount: NanoUsd): Promise<Shortage | null>;
-	/** Records in the journal, before a part of the answer is sent, the bound of what the client will have received. */
+	/** Records in the journal, before a part of the answer is sent, the most that the client will then have received. */
 	progress(hold: Hold, progress: Progress): void;
-	/** Ends a hold. On return the journal has the settlement. */
+	/** Ends a hold and charges its cost. On return the settlement is in the journal. */
 	settle(hold: Hold, outcome: Outcome): SettledEvent;
-	/** A promise to await before sending bytes whose cost was recorded; undefined if the record is already safe. */
+	/** Promise to await before sending bytes whose cost was recorded; undefined if the record is already durable. */
 	durable(hold: Hold): Promise<void> | undefined;
-	/** Like `durable`, for the settlement. */
+	/** Promise to await before sending the last bytes; undefined if the settlement is already durable. */
 	settledDurable(hold: Hold): Promise<void> | undefined;
-	/** Answers a recall; see `Slices`. */
+	/** Answers a recall by returning idle credit; see `Slices`. */
 	answer(budget: string, ticket: number): Promise<void>;
 	limitChanged(budget: string, lowered: boolean): void;
 	heldOf(budget: string): NanoUsd;
-	/** Why no request can be reserved now, whatever its budgets contain; undefined if requests can. */
+	/** Why no request can reserve now, regardless of credit; undefined if requests can. */
 	problem(): string | undefined;
 	view(): LedgerView;
 	/** All slices, for reconciliation and tests. */
 	slices(): Iterable<Readonly<Slice>>;
-	/** After the database moved: sends the journal's settlements again. Returns how many the new server lacked. */
+	/** After the database server changed: sends the journal's settlements again. Returns how many the server lacked. */
 	sendAgain(): Promise<number>;
-	/** Waits for running requests until the deadline and closes the leases. True if Postgres has everything. */
+	/** Waits for running requests until the deadline, then closes the leases. True if Postgres has all settlements. */
 	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
 }
 
@@ -62,7 +62,7 @@ export interface LedgerView {
 	readonly queued: number;
 	readonly oldestUnflushedMs: number;
 	readonly journal: ReturnType<Journal["size"]>;
-	/** Sums over accounts' slices, at most a second old. Keys' slices hold the same money again. */
+	/** Sums over accounts' slices, at most a second old. Keys' slices are left out: they hold the same money. */
 	readonly totals: SliceTotals;
 }
 
@@ -75,26 +75,26 @@ export interface LedgerDeps {
 	log: Log;
 }
 
-/** Shared by all requests that draw only on their account and key. */
+/** Shared by requests that reserve only from account and key, so that no list is allocated per request. */
 const NO_SLICES: readonly Slice[] = [];
 
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
 	const { mode } = options;
 	const running = new SlotPool<Hold>();
-	/** In mode `remote`: settlements for which a client waits. */
+	/** In mode `remote`: promises of settlements for which a client waits. */
 	const settling = new WeakMap<Hold, Promise<void>>();
 	const compactJournal = createJournalCompactor({ journal, log }, running);
 	const unacknowledged = createUnacknowledged({ slices, journal });
 	const { acknowledge } = unacknowledged;
 	let retired = false;
-	/** True once the journal is closed. Requests that still run then count as crashed, and the replay settles them. */
+	/** True once the journal is closed. Requests that still run then count as crashed: the replay settles them. */
 	let closed = false;
 	let onIdle: (() => void) | undefined;
 
 	/**
-	 * Releases a hold. If the journal lacks the settlement (`journalled` false), the unspent rest stays held until
-	 * Postgres has it: after a crash the request would be charged by its progress.
+	 * Charges a hold and frees its rest. If the journal lacks the settlement (`journalled` is false), the rest stays held
+	 * until Postgres has it: after a crash, the replay would charge the request by its last progress.
 	 */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
 		slice.held = subUsd(slice.held, charged);
@@ -103,7 +103,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);
 	}
 
-	/** Reserves the cost above the bound from free credit of all budgets. Returns the uncovered part. */
+	/** Reserves the cost above the reserved amount from free credit. Returns the part that is not covered. */
 	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
 		const excess = subUsd(cost, hold.reserved);
 		const covered = minUsd(excess, freeCredit(hold));
@@ -118,7 +118,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return subUsd(excess, covered);
 	}
 
-	/** Journals a settlement. False if that failed: a crash before Postgres has it would charge by progress. */
+	/** Journals a settlement. False if that failed: after a crash, the last progress would decide the charge. */
 	function settleInJournal(event: SettledEvent): boolean {
 		try {
 			journal.settle(JSON.stringify(event));
@@ -129,7 +129,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 	}
 
-	/** Slices of the budgets besides account and key; undefined if one has too little free credit. */
+	/** Slices of the request's budgets other than account and key; undefined if one has too little free credit. */
 	function furtherSlices(budgets: readonly string[] | undefined, amount: NanoUsd): readonly Slice[] | undefined {
 		if (budgets === undefined) return NO_SLICES;
 		const found: Slice[] = [];
@@ -141,7 +141,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return found;
 	}
 
-	/** Returns the event that a replay of the journal would compute. */
+	/** Returns the settlement that a later replay of the journal will compute. */
 	function leaveToReplay(hold: Hold): SettledEvent {
 		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
 		hold.state = event.charged > 0 ? "posted" : "voided";
@@ -197,8 +197,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			return hold;
 		},
 
-		// Draws on the account last, so that a request refused by a cap takes no credit from the account's other requests.
-		// Draws on the caps concurrently, so that a further cap costs no further round trip.
+		// Draws from the account after the caps, so that a request that a cap refuses takes no credit from the account's
+		// other requests. Draws from all caps concurrently, so that several caps take one round trip.
 		draw: ({ account, key, budgets }, amount) =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
@@ -274,18 +274,18 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 					() => true,
 					() => false,
 				);
-			// Returns idle credit already now, because other instances may need it while the last requests run.
+			// Starts to return idle credit before the last requests end, because other instances may need it.
 			void slices.handBack().then((arrived) => arrived && onHandedBack?.());
 			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
 			const finished = await inTime(idle);
 			slices.stop();
-			// Requests that wait for credit get an error now and settle in the next turn.
+			// Requests that wait for credit now get an error and settle in the next turn of the event loop.
 			if (!finished) await sleep(clock, 0);
-			// Closes the leases after the last settlement: an open hold's credit would become free although it is spent.
+			// Closes the leases after the last settlement; before, a running request's spent credit would become available.
 			const handedIn = finished && (await inTime(writer.drain()));
 			const clean = handedIn && (await inTime(deps.close()));
 			writer.stop();
-			// Settlements that Postgres lacks stay in the journal for the next start of this instance.
+			// The journal stays on disk: the next start of this instance replays the settlements that Postgres lacks.
 			closed = true;
 			unacknowledged.giveUp(closedJournal());
 			for (const hold of running) hold.giveUp(closedJournal());
@@ -297,7 +297,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	return ledger;
 }
 
-/** Free credit on this instance: the least of all budgets of the hold. */
+/** Credit that the hold's request can still reserve on this instance: the least of its budgets. */
 export function freeCredit({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
 	let free = minUsd(account.free, key.free);
 	for (const slice of further) free = minUsd(free, slice.free);

@@ -13,11 +13,11 @@ import type { OwnerState } from "./lost-journal.ts";
 import { type HandInDeps, RecordsRefused, replayJournal } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Journals replayed at once, each with a segment in memory. */
+/** Journals that are replayed at once; each has one segment in memory. */
 const JOURNALS_AT_ONCE = 4;
-/** Journals that wait at once. Each waits either with settlements in memory or with five queries a second. */
+/** Journals that may wait at once. Each keeps settlements in memory, or sends five queries a second. */
 const WAITING_MAX = 16;
-/** Pause before a journal with refused records is retried as a whole: an operator must act first. */
+/** Milliseconds before a journal with refused records is tried again, because an operator must act first. */
 const REFUSED_REST_MS = 600_000;
 
 export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
@@ -32,7 +32,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	counts?: LedgerCounts;
 }
 
-/** `isKept`: its settlements had been acknowledged. */
+/** `isKept`: all settlements of the journal had been acknowledged, so it is replayed only after a failover. */
 type LeftJournal = FoundJournal & { readonly isKept?: boolean };
 
 /** Replays journals on this machine whose owners have ended: earlier epochs of this process, and other instances. */
@@ -41,22 +41,22 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const waitingPlaces = createPlaces(WAITING_MAX);
 	const waiting = new Set<Promise<boolean>>();
-	/** Per folder with refused records: the time of the next try. Bounded by the number of journals. */
+	/** By folder with refused records: the time of the next try. At most as many entries as journals. */
 	const restUntilMs = new Map<string, number>();
-	/** Folders of kept journals whose epoch's end the present server has. */
+	/** Folders of kept journals whose epochs the current database server records as ended. */
 	let confirmed = new Set<string>();
 
 	const rest = (folder: string) => void restUntilMs.set(folder, clock.monotonicMs() + REFUSED_REST_MS);
 	const isResting = (folder: string) => (restUntilMs.get(folder) ?? 0) > clock.monotonicMs();
 
-	/** Logs a folder that is no journal, at most once per REFUSED_REST_MS: it may stay for ever. */
+	/** Logs a folder that is not a journal, once per REFUSED_REST_MS, because the folder may stay for ever. */
 	function noteUnreadable(folder: string, error: unknown): void {
 		if (isResting(folder)) return;
 		log.warn("a folder of journals cannot be read", { folder, error });
 		rest(folder);
 	}
 
-	/** Starts a replay. Resolves when it has ended or waits. False: try it again later. */
+	/** Starts a replay. Resolves when the replay has ended or waits. False: try the journal again later. */
 	function begin(one: LeftJournal): Promise<boolean> {
 		return new Promise((resolve, reject) => {
 			const over = recoverOne(one, () => {
@@ -67,14 +67,14 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		});
 	}
 
-	/** Replays a journal. False: try again later. `onWait`: the replay waits, so the caller can go on. */
+	/** Replays a journal. False: try it again later. `onWait` is called when the replay starts to wait. */
 	async function recoverOne({ id, epoch, folder, isKept }: LeftJournal, onWait: () => void): Promise<boolean> {
 		if (isResting(folder)) return false;
 		await places.take();
-		/** The semaphore in which this journal occupies a place now. */
+		/** The semaphore of which this journal holds a permit now. */
 		let at = places;
 		const moveTo = async (next: typeof places) => {
-			// Takes a waiting place before it gives up its own, so that memory stays bounded.
+			// Takes the permit for waiting first, so that the number of journals in memory stays bounded.
 			if (next === waitingPlaces) await next.take();
 			at.give();
 			if (next === places) await next.take();
@@ -87,15 +87,15 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			const { owner, isAtHome } = claim;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
-				// That process replays the journal itself, as each worker does after a reboot.
+				// The process with the instance's current journal replays this one too, as each worker does after a reboot.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not created here: replaying it once its instance has ended", named);
-				// A running owner would spend from leases that the replay closes, so its end is awaited first.
+				// A running owner still spends from leases that the replay would close, so the replay waits for its end.
 				await moveTo(waitingPlaces);
 				onWait();
 				const standing = await deps.standingOf(owner);
 				await moveTo(places);
-				// Leaves the journal to the next search: the owner may be a process that this one just replaced.
+				// Leaves the journal to the next search: its owner may be a process that this one has just replaced.
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {
 					log.error("a journal is a copy of a running instance's; leaving it alone", named);
@@ -131,17 +131,17 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		}
 	}
 
-	/** Owner under which to replay the journal. An older database may have given the epoch's number to another epoch. */
+	/** Owner for the replay: a restored database may have issued the epoch's number to another epoch. */
 	async function nameInBooks({ owner, began }: JournalClaim): Promise<JournalOwner> {
 		if (began === undefined || (await deps.timesOf(owner)).began === began) return owner;
 		return { id: `${owner.id}~${began}`, epoch: owner.epoch };
 	}
 
-	/** Kept journals whose epochs a former server had closed and the present one has not. */
+	/** Kept journals whose epochs had ended on the previous database server, but have not on the current one. */
 	async function unconfirmed(): Promise<readonly LeftJournal[]> {
 		const found: LeftJournal[] = [];
 		for (const one of deps.kept.list()) {
-			// Not the set of a former server, if the database moves in between.
+			// Keeps the set of this server, in case the database moves to another server during the query.
 			const here = confirmed;
 			if (here.has(one.folder)) continue;
 			if ((await deps.timesOf(one)).ended === one.ended) here.add(one.folder);
@@ -153,19 +153,19 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	}
 
 	return {
-		/** Called when the database moved: compares kept journals with the new server again. */
+		/** Compares all kept journals with the database again. Call it when the database server changed. */
 		doubtKept: () => (confirmed = new Set()),
 		/**
-		 * Starts replays of all journals found. Resolves when each has ended, failed, or waits for a locked row or its
+		 * Starts replays of all journals found. Resolves when each has ended, failed, or waits for a locked row or for its
 		 * owner's end. Returns how many to try again.
 		 */
 		async look() {
 			const found: LeftJournal[] = [...journals.list(noteUnreadable), ...(await unconfirmed())];
-			// This instance's own journals come first. Copies of one instance's journal wait for each other.
+			// This instance's own journals come first, before journals that only wait.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
 			return countOf(await Promise.all(found.map(begin)));
 		},
-		/** Number of journals that wait; they do not delay others. */
+		/** Number of journals that wait for a locked row or for their owner's end. */
 		waiting: () => waiting.size,
 		/** Resolves when no journal waits any more. Returns how many to try again. */
 		ended: async () => countOf(await Promise.all(waiting)),
@@ -174,7 +174,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 
 const countOf = (outcomes: readonly boolean[]) => outcomes.filter((isOver) => !isOver).length;
 
-/** A semaphore with `count` places, granted in the order of requests. */
+/** A semaphore with `count` permits, granted in the order of requests. */
 function createPlaces(count: number) {
 	let free = count;
 	const line: (() => void)[] = [];

@@ -13,11 +13,11 @@ interface EpochRow {
 	beat: string;
 	state: "joining" | "live" | "silent" | "dead" | "closing";
 	ttl_ms: number;
-	/** Database server and start of the epoch. On another server the same number may be another epoch. */
+	/** Database server and start of the epoch. They distinguish epochs whose number was issued twice. */
 	place: string;
 }
 
-/** An instance that should have ended is running. `renews` is false if it has just joined, since it may end soon. */
+/** An instance that should have ended is running. `renews` is false if it has only joined and may end soon. */
 export class InstanceRuns extends Fault {
 	readonly epoch: number;
 	readonly renews: boolean;
@@ -36,8 +36,8 @@ interface SilenceDeps {
 }
 
 /**
- * An operator declares that an instance's journals are lost: closes its epochs with what Postgres has. Fault `conflict`
- * if the instance runs, `not_found` if it is unknown.
+ * Closes the epochs of an instance whose journals an operator declares lost, with the settlements that Postgres has.
+ * Fault `conflict` if the instance runs, `not_found` if it is unknown.
  */
 export async function recoverLost(
 	deps: SilenceDeps,
@@ -50,9 +50,9 @@ export async function recoverLost(
 }
 
 /**
- * Waits until no epoch of this instance may admit requests, by this process's clock, and fences them. Returns the
+ * Waits until no epoch of this instance may admit requests, by this process's clock, and fences the epochs. Returns the
  * epochs that have not ended. Throws `InstanceRuns` if an epoch renews its lease or a new one joins. Ignores the
- * caller's epochs. `settled`: also waits until none may settle requests that it admitted.
+ * caller's own epochs. `settled`: also waits until no epoch may settle requests that it admitted.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
@@ -63,7 +63,7 @@ export async function untilSilent(
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
-	/** Per epoch: the heartbeat after which it was silent for long enough. */
+	/** By epoch: number of the last heartbeat, after which the epoch was silent for long enough. */
 	const over = new Map<number, number>();
 	const mayRun = ({ epoch, beat, state }: EpochRow) =>
 		state === "live" ||
@@ -76,9 +76,9 @@ export async function untilSilent(
 			select epoch, beat, state, ttl_ms, concat(server_mark(), ' ', control_at(started_at)) as place from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
 		known ??= new Set(rows.map(({ epoch }) => epoch));
-		// Rejects if a new epoch joins: an instance that starts again and again would be awaited for ever.
+		// Throws if a new epoch joins, because an instance that starts again and again would be awaited for ever.
 		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
-			// Checked only here, because the caller's own epoch may have joined during this query.
+			// Throws only at the second sight of a new epoch: it may be the caller's own, which joined during this query.
 			if (newcomers.has(epoch)) throw new InstanceRuns(instanceId, epoch, false);
 			newcomers.add(epoch);
 		}
@@ -88,7 +88,7 @@ export async function untilSilent(
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
 			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
-			// The state is part of the key: an epoch in state `silent` was awaited elsewhere, and fencing changes its beat.
+			// The state is part of the key, because fencing changes the beat. Another process has awaited a `silent` epoch.
 			const silentMs = silences.ofMs(`${epoch} ${state} ${place}`, number);
 			if (state !== "silent" && silentMs <= ttl_ms + options.graceMs) continue;
 			over.set(epoch, state === "dead" ? number : number + 1);
@@ -117,19 +117,19 @@ async function closeAll(
 	return { epochs: rows.length, leases };
 }
 
-/** State of the instance that wrote a journal found here. `unsure`: it keeps joining, or ended during the check. */
+/** State of the instance that wrote a journal found here. `unsure`: it has just joined, or ended during the check. */
 export type OwnerState = "gone" | "runs here" | "runs elsewhere" | "unsure";
 
 interface StandingDeps {
-	/** As `untilSilent` of this file; rejects with `InstanceRuns`. */
+	/** Like `untilSilent` of this file, with its dependencies bound; rejects with `InstanceRuns`. */
 	untilSilent(instanceId: string): Promise<unknown>;
 	journals: Pick<JournalHome, "isHere">;
 }
 
 /**
- * Waits until the instance has ended or is known to run. "runs elsewhere" makes an operator remove a journal, so it
- * needs proof: an epoch without a journal on this machine must renew its lease twice, because an epoch that has just
- * joined may have no journal yet.
+ * Waits until the instance has ended or is known to run. After "runs elsewhere" an operator removes the journal, so the
+ * result needs proof: the running epoch must have no journal on this machine and renew its lease twice, because an
+ * epoch that has just joined may have no journal yet.
  */
 export async function waitForOwnerState({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
 	const seen = new Set<number>();
@@ -138,7 +138,7 @@ export async function waitForOwnerState({ untilSilent, journals }: StandingDeps,
 		if (running === undefined) return "gone";
 		if (!running.renews) return "unsure";
 		if (journals.isHere({ id, epoch: running.epoch })) return "runs here";
-		// Several processes may run the same instance, each with a copy of the journal, and renew in turns.
+		// Several processes may run the instance with copies of its journal and renew alternately, so all are noted.
 		if (seen.has(running.epoch)) return "runs elsewhere";
 		seen.add(running.epoch);
 	}

@@ -1,23 +1,23 @@
 import { assert } from "../base/assert.ts";
 
-/** Size of a mapped piece, enough for some hundred requests. The garbage collector unmaps unused pieces. */
+/** Bytes of a memory-mapped piece, for some hundred requests. The garbage collector unmaps unused pieces. */
 export const PIECE_BYTES = 256 * 1024;
 
-/** Type numbers that statfs(2) reports for ext2 to ext4, XFS and tmpfs. */
+/** File system type numbers (statfs(2)) of ext2 to ext4, XFS and tmpfs. */
 const SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994]);
 
 /**
- * True if storing to an already written page always succeeds. On copy-on-write file systems (btrfs, ZFS) and network
- * file systems a full disk would raise a signal that ends the process.
+ * True if a store to a page of the file that was written before never fails. On copy-on-write file systems (btrfs, ZFS)
+ * and network file systems, a full disk would raise a signal that ends the process.
  */
 export function supportsMapping(systemType: number): boolean {
 	return SYSTEMS.has(systemType >>> 0);
 }
 
 /**
- * A file mapped into memory, whose stored bytes survive the process. An append needs no system call and costs a sixth
- * of a `write`. Each piece is first written as zeros, so that a full disk fails there and not at a store. Bytes after
- * the end are zero.
+ * A memory-mapped file, whose bytes survive a crash of the process. An append needs no system call and costs a sixth of
+ * a `write`. Each piece is first filled with zeros, so that a full disk fails there and not at a later store. Bytes
+ * after the last record are zero.
  */
 export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void) {
 	let from = 0;
@@ -32,7 +32,8 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 
 	return {
 		/**
-		 * Appends the first `length` of `bytes`, at most a piece, or nothing. Throws `makeRoom`'s or the system's error.
+		 * Appends the first `length` of `bytes`, at most a piece, all or nothing. Throws `makeRoom`'s or the system's
+		 * error.
 		 */
 		append(bytes: Buffer, length: number) {
 			assert(isOpen && length <= PIECE_BYTES, "a record is stored in an open file and spans two pieces at most");
@@ -49,7 +50,7 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 			from += PIECE_BYTES;
 			used = length - room;
 		},
-		/** Ends all stores, so that the caller may truncate the file. */
+		/** Ends the mapping, so that the caller may truncate the file. */
 		close() {
 			isOpen = false;
 		},

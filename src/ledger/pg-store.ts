@@ -11,10 +11,10 @@ interface GrantRow extends Omit<GrantReply, "amount" | "available" | "lent"> {
 	lent: string | null;
 }
 
-/** Leases closed per statement. A statement locks the rows of all their budgets. */
+/** Leases closed per statement. Each statement locks the rows of all their budgets. */
 const CLOSE_BATCH = 500;
 
-/** Type of array elements for `lease_settle`. Inner arrays are texts: Postgres nests only arrays of equal length. */
+/** Array element type for `lease_settle`. Inner arrays are texts: Postgres nests only arrays of equal length. */
 const elementOf = ({ type }: ReturnType<typeof usageField>) =>
 	type === "text[]" ? "text" : type === "timestamptz" ? "double precision" : type;
 
@@ -63,7 +63,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 					LEASE_SETTLE,
 					...[instanceId, epoch, ...columns, openJson],
 				);
-				// Without a row nothing proves that the statement was executed, so `onlyRow` throws.
+				// A missing row would leave it open whether the statement was executed, so `onlyRow` throws.
 				const { late, fresh, busy } = onlyRow(rows);
 				return { late, fresh, busy: new Set(busy) };
 			} catch (error) {
@@ -95,7 +95,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 	};
 }
 
-/** SQLSTATE of an error that came from Postgres. */
+/** SQLSTATE code of an error that Postgres reported; undefined for other errors. */
 export function sqlState(error: unknown): string | undefined {
 	const code = (error as { code?: unknown } | null)?.code;
 	return typeof code === "string" && code.length === 5 ? code : undefined;

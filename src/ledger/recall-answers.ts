@@ -2,21 +2,21 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Least interval between queries for recalls. One query finds all recalls so far. */
+/** Least milliseconds between queries for recalls, because one query finds all recalls so far. */
 const LOOK_INTERVAL_MS = 10;
-/** Interval of queries without a notification, because notifications can be lost. */
+/** Milliseconds between queries if no notification arrives, because notifications can be lost. */
 const POLL_MS = 1_000;
 
-/** Answers recalls of other instances. Separate from the heartbeat, which must not wait for an answer. */
+/** Answers recalls of other instances. Runs apart from the heartbeat, which must not be delayed by an answer. */
 export function createRecallAnswers(deps: {
 	store: Pick<LedgerStore, "recalls">;
-	/** Returns idle credit; resolves when Postgres has the credit and the answer. */
+	/** Returns idle credit; resolves when Postgres has stored the returns and the answer. */
 	answer(budget: string, ticket: number): Promise<void>;
 	clock: Clock;
 	log: Log;
 }) {
 	const { store, clock, log } = deps;
-	/** Budgets whose credit is being returned, each on its own: a locked row delays only one answer. */
+	/** Budgets whose credit is being returned, each separately, so that a locked row delays only one answer. */
 	const answering = new Set<string>();
 	let looking = false;
 	let again = false;
@@ -52,7 +52,7 @@ export function createRecallAnswers(deps: {
 			answering.add(budget);
 			void deps.answer(budget, ticket).finally(() => {
 				answering.delete(budget);
-				// Recalls of this budget that came during the answer were skipped; the next query finds them.
+				// Recalls of this budget that arrived during its answer were skipped, so another query must find them.
 				hear();
 			});
 		}
@@ -65,7 +65,7 @@ export function createRecallAnswers(deps: {
 	}
 
 	return {
-		/** Call it when another instance announced a recall, or after a lost connection. */
+		/** Looks for recalls now. Call it when another instance announced a recall, or after a reconnection. */
 		hear,
 		stop() {
 			stopped = true;

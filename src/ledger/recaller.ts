@@ -3,7 +3,7 @@ import type { LedgerStore } from "./store.ts";
 
 export type Recaller = ReturnType<typeof createRecaller>;
 
-/** Least milliseconds between two recall statements, however many budgets need credit. */
+/** Least milliseconds between two recall statements, for any number of budgets. */
 const INTERVAL_MS = 20;
 
 interface Asked {
@@ -46,7 +46,7 @@ export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
 	}
 
 	return {
-		/** Recalls a budget's idle credit; resolves with the recall's number. Rejects if Postgres does not answer. */
+		/** Recalls idle credit of a budget; resolves with the recall's number. Rejects if Postgres does not answer. */
 		recall: (budget: string) =>
 			new Promise<number>((resolve, reject) => {
 				asked.push({ budget, resolve, reject });

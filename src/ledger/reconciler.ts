@@ -4,7 +4,6 @@ import type { Log } from "../base/log.ts";
 import { inEnglish, type Text } from "../base/translate.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** A row of `reconciliation_run`. */
 export interface BooksRow {
 	readonly id: string;
 	readonly at: Date;
@@ -13,7 +12,7 @@ export interface BooksRow {
 	readonly checks: readonly Check[];
 }
 
-/** Stores the results of ledger checks by all processes. */
+/** Stores the results of ledger checks in Postgres, for all processes. */
 export function createBooksHistory(statements: Statements) {
 	return {
 		async add({ ok, checks }: Reconciliation, by: string): Promise<BooksRun> {
@@ -23,9 +22,9 @@ export function createBooksHistory(statements: Statements) {
 			if (row === undefined) throw new Error("an inserted row is returned");
 			return parseBooksRun(row);
 		},
-		/** Newest check of the last `withinMs`, by any instance. */
+		/** Newest result that is at most `withinMs` old, of any instance. */
 		async newest(withinMs: number): Promise<BooksRun | undefined> {
-			// Ignores results dated in the future: they were written before a clock was set back, and would suppress checks.
+			// Ignores results dated in the future: written before a clock was set back, they would suppress all checks.
 			const [row] = await statements<BooksRow>`
 				select id, at, ok, by, checks from reconciliation_run
 				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
@@ -35,7 +34,7 @@ export function createBooksHistory(statements: Statements) {
 	};
 }
 
-/** Newest check of the books, and its age by the clock that dated it. */
+/** Newest result, and its age by the clock that dated it. */
 export async function lastBooksCheck(statements: Statements): Promise<{ ok: boolean; ageMs: number } | undefined> {
 	const [row] = await statements<{ ok: boolean; ageMs: number }>`
 		select ok, extract(epoch from clock_timestamp() - at)::double precision * 1000 as "ageMs"
@@ -50,7 +49,7 @@ export function parseBooksRun(row: BooksRow): BooksRun {
 const KEPT_DAYS = 400;
 const FORGET_ROWS = 1_000;
 
-/** Deletes results older than 400 days, at most 1,000, except the first of the present series of good ones. */
+/** Deletes results older than 400 days, at most 1,000 a call. Keeps the first since the last failed check. */
 export async function forgetOldRuns(statements: Statements): Promise<void> {
 	await statements`
 		delete from reconciliation_run r using (
@@ -61,12 +60,12 @@ export async function forgetOldRuns(statements: Statements): Promise<void> {
 			where g.ok and g.id > coalesce((select max(b.id) from reconciliation_run b where not b.ok), '') order by g.id limit 1)`;
 }
 
-/** A property that the books must have, and the number of rows that violate it. */
+/** An invariant of the books and the number of rows that violate it. */
 export interface Check {
 	readonly name: string;
 	readonly ok: boolean;
 	readonly detail: string;
-	/** `detail` as a translatable text; absent in results of earlier versions. */
+	/** `detail` as a translatable text; absent in results that an earlier version stored. */
 	readonly text?: Text;
 }
 
@@ -84,8 +83,8 @@ interface CheckRow {
 }
 
 /**
- * Checks the properties of the books in one database snapshot, so that running traffic does not disturb it. Relies on
- * the sums of sealed days; `seals.ts` reads their rows again.
+ * Checks the invariants of the books in one database snapshot, so that traffic during the check does not disturb it.
+ * Uses the sums of sealed days without reading their rows; `seals.ts` verifies those.
  */
 export async function reconcile(statements: Statements): Promise<Reconciliation> {
 	const rows = await statements<CheckRow>`select name, broken, example from books_check()`;
@@ -104,31 +103,30 @@ export async function reconcile(statements: Statements): Promise<Reconciliation>
 export interface BooksRun extends Reconciliation {
 	readonly id: string;
 	readonly atMs: number;
-	/** Origin of the check: a user's id, `start` or `timer`. */
+	/** What started the check: a user's id, `start` or `timer`. */
 	readonly by: string;
 }
 
 export type BooksHistory = ReturnType<typeof createBooksHistory>;
 export type Reconciler = ReturnType<typeof createReconciler>;
 
-/** Interval of checks. A check reads every budget, so one instance runs it and the others use its result. */
+/** Milliseconds between checks. A check reads every budget, so one instance runs it and the others use its result. */
 const INTERVAL_MS = 15 * 60_000;
-/** Random part of the interval, so that instances started together do not check at the same time. */
+/** Random part of the interval, so that instances that started together do not check at the same time. */
 const INTERVAL_SPREAD = 0.25;
 const START_SPREAD_MS = 1_000;
-/** Age up to which another instance's result is used. Excludes the instance's own last result. */
+/** Milliseconds for which another instance's result replaces a check of this instance. */
 const FRESH_MS = INTERVAL_MS - 60_000;
-/** An instance that starts uses a result of this age, such as that of a fellow worker, instead of checking. */
+/** Milliseconds for which another result replaces the check at a start: workers that start together check once. */
 const FRESH_AT_START_MS = 30_000;
 const RETRY_MS = 60_000;
 
-/** Checks the books at the start and periodically. Stores every result, and offers the newest as `last`. */
+/** Checks the books at the start and periodically. Stores every result; `last` returns the newest. */
 export function createReconciler(deps: {
 	check: () => Promise<Reconciliation>;
 	history: BooksHistory;
 	clock: Clock;
 	log: Log;
-	/** Returns a number from 0 to less than 1. */
 	random?: () => number;
 }) {
 	const { check, history, clock, log, random = Math.random } = deps;
@@ -140,7 +138,7 @@ export function createReconciler(deps: {
 
 	async function lookNow(by: string): Promise<BooksRun> {
 		const result = await check();
-		// Set before the result is stored, so that readiness and metrics have it even if storing fails.
+		// Set before the result is stored, so that readiness and metrics show it even if storing fails.
 		last = { ok: result.ok, atMs: clock.wallMs() };
 		const broken = result.checks.filter(({ ok }) => !ok);
 		if (broken.length > 0) log.error("the books are broken", { broken });
@@ -155,7 +153,7 @@ export function createReconciler(deps: {
 	}
 
 	function run(by: string): Promise<BooksRun> {
-		// The next check has not started, even if the running one is just ending, so it sees the books after this call.
+		// The waiting check has not started, even if the current one is just ending, so it sees all rows until now.
 		if (following !== undefined) return following;
 		if (running === undefined) return start(by);
 		const afterThis = () => {
@@ -176,7 +174,7 @@ export function createReconciler(deps: {
 		look(by, freshMs).then(
 			() => schedule(INTERVAL_MS * (1 + random() * INTERVAL_SPREAD)),
 			(error) => {
-				// A stopping process does not wait for its check, so the check may fail because its connection was closed.
+				// A stopping process closes its connections without waiting for the check, so a failure is expected then.
 				if (stopped) return;
 				log.warn("the books could not be checked", { error });
 				schedule(RETRY_MS);
@@ -191,7 +189,7 @@ export function createReconciler(deps: {
 	return {
 		/** The newest result; undefined before the first check ends. */
 		last: () => last,
-		/** Checks the books as they are after the call. Callers during a check share the next one. */
+		/** Checks the books as they are after the call. Callers that arrive during a check share the next check. */
 		run,
 		stop() {
 			stopped = true;

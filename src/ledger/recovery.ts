@@ -10,32 +10,32 @@ import { LeaseExceeded, type LedgerStore } from "./store.ts";
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
-/** Settlements in memory above which a replay waits for locked rows and settles at once what exceeds a lease. */
+/** Settlements that a replay keeps in memory. Above it, charges that exceed a lease spend available credit at once. */
 const HELD_MAX = 10_000;
-/** After so many refusals a single settlement is set aside, so that the others continue. */
+/** Refusals of a single settlement before it is set aside, so that the others continue. */
 const REFUSED_ALONE_MAX = 3;
-/** With more settlements set aside the replay ends, and the journal is retried: the fault is the database's. */
+/** Settlements set aside before the replay ends and is retried: so many refusals mean a fault of the database. */
 const REFUSED_MAX = 100;
 
-/** Thrown if the database refused some records. Only the journal has them, so it stays and is retried. */
+/** Thrown if the database refused some settlements. Only the journal has them, so it is kept and retried. */
 export class RecordsRefused extends Error {}
 
 export interface HandInDeps {
 	clock: Clock;
 	log: Log;
-	/** True when the process is about to end: the next start continues the replay. */
+	/** True when the process is about to stop: the replay ends and continues at the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/** Called before a long wait for locked rows, perhaps repeatedly. Resolves when the replay may wait. */
+	/** Called before a long wait for locked rows, perhaps repeatedly. Resolves when the replay may start to wait. */
 	stepAside(): Promise<void>;
 	refused: SettledEvent[];
-	/** True once more than `HELD_MAX` settlements had to wait. */
+	/** True once more than `HELD_MAX` settlements are waiting in memory. */
 	isHeldFull?: boolean;
 }
 
 /**
- * Writes a journal to Postgres while reading it, then closes the epoch. Each step may be repeated after a crash. Memory
- * holds one segment, one batch, the requests that were running, and up to `HELD_MAX` settlements that wait.
+ * Writes a journal's settlements to Postgres while reading it, then closes the epoch. Each step may be repeated after a
+ * crash. Memory holds one segment, one batch, the requests that were running, and up to `HELD_MAX` settlements.
  */
 export async function replayJournal(
 	deps: HandInDeps,
@@ -84,14 +84,14 @@ export async function replayJournal(
 }
 
 /**
- * Settles a batch. Returns the settlements that must wait: for a locked row, or for their lease, which may be too small
- * after an unreadable record or a failover that lost a grant.
+ * Settles a batch. Returns the settlements that must wait for a locked row, or because their lease is too small. A
+ * lease is too small after an unreadable record or a failover that lost a grant.
  */
 async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
-	// Removes what is done, so that a retry after a lost connection has less to do.
+	// Shrinks as settlements are stored, so that a retry after a lost connection has less to do.
 	const left = new Set(batch);
 	const waiting = await untilDone(deps, async () => {
 		try {
@@ -109,7 +109,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 			}
 			log.error("a journal's charges exceed its lease; settling them as late", { error });
 			if (deps.isHeldFull) return settleLate(store, [...left]);
-			// They wait for the end, when they may spend the account's available credit.
+			// These settlements wait for the end of the replay, when they may be charged to the account's available credit.
 			return [...left];
 		}
 	});
@@ -119,7 +119,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 	return each;
 }
 
-/** Sets a refused settlement aside: it must not delay other settlements and the return of other accounts' credit. */
+/** Sets a refused settlement aside, so that it delays neither other settlements nor other accounts' credit. */
 function setAside(
 	{ refused, log }: HandInDeps,
 	batch: readonly SettledEvent[],
@@ -143,7 +143,7 @@ async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Prom
 	return still;
 }
 
-/** Closes the leases that no waiting settlement needs, so that their accounts get the credit back. */
+/** Closes the leases that no waiting settlement needs, so that their credit becomes available again. */
 async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
 	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
 	for (;;) {
@@ -154,12 +154,12 @@ async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Pro
 
 type CloseDeps = Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
 
-/** Closes all leases in steps, waiting for locked rows, and ends the epoch. */
+/** Closes all leases in steps, waiting for locked rows, then ends the epoch. */
 export async function closeEpoch(deps: CloseDeps): Promise<void> {
 	while (!(await closeFree(deps))) await sleep(deps.clock, RETRY_MS);
 }
 
-/** Closes leases; false if the remaining rows are locked. */
+/** Closes all leases whose rows are not locked. False if locked ones remain. */
 async function closeFree(deps: CloseDeps): Promise<boolean> {
 	for (;;) {
 		const { closed, done } = await untilDone(deps, () => deps.store.close());
@@ -167,7 +167,7 @@ async function closeFree(deps: CloseDeps): Promise<boolean> {
 	}
 }
 
-/** Repeats until it succeeds or the process is about to end. */
+/** Repeats `step` until it succeeds or the process is about to stop. */
 export async function untilDone<T>(
 	{ clock, log, isStopping }: Pick<HandInDeps, "clock" | "log" | "isStopping">,
 	work: () => Promise<T>,

@@ -5,27 +5,27 @@ const moment = (name: string) => timestamp(name, { withTimezone: true });
 const NOBODY = sql`'00000000-0000-0000-0000-000000000000'`;
 const EVER = sql`'-infinity'`;
 
-/** Progress of deleting old rows; one row. The paper closed-days.md describes the steps. */
+/** Progress of the deletion of old rows; one row. `closed-days.md` describes the steps. */
 export const removal = pgTable("removal", {
 	id: smallint().primaryKey(),
-	/** Requests admitted before this time cannot be settled: their rows may have been deleted. Never decreases. */
+	/** Requests admitted before this time cannot be settled: their rows may be deleted. Never decreases. */
 	usageBefore: moment("usage_before").notNull().default(EVER),
-	/** When `usage_before` was set. The deletion waits until settlements that used the previous value have ended. */
+	/** When `usage_before` was set. The deletion waits until all settlements that read the previous value have ended. */
 	usageSaidAt: moment("usage_said_at").notNull().default(EVER),
-	/** Hourly sums before this time are final, and requests before it may be deleted. */
+	/** Hourly sums before this time no longer change, so requests before it may be deleted. */
 	usageFrozen: moment("usage_frozen").notNull().default(EVER),
-	/** Time and id of the last settled request that the deletion has read. */
+	/** Time and id of the last settled request that the deletion has examined. */
 	usageAt: moment("usage_at").notNull().default(EVER),
 	usageId: uuid("usage_id").notNull().default(NOBODY),
-	/** The last lease operation that the present round has read. */
+	/** Time and id of the last lease operation that the current pass has examined. */
 	opAt: moment("op_at").notNull().default(EVER),
 	opId: uuid("op_id").notNull().default(NOBODY),
 	opRoundAt: moment("op_round_at").notNull().default(EVER),
 });
 
 /**
- * Settlements that arrived after records of their time were deleted. They are not charged, because most of them were
- * recorded before. Repetitions count each time.
+ * Settlements that arrived after the records of their time were deleted. They are not charged, because most of them
+ * were settled before the deletion. Each repetition counts.
  */
 export const refusedSettlement = pgTable(
 	"refused_settlement",

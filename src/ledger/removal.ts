@@ -3,7 +3,7 @@ import { runSteps, type SealDeps, STEP_ROWS } from "./seals.ts";
 
 /**
  * Deletes settled requests of sealed days that ended more than `days` ago; with `archived`, only of archived days.
- * Works in bounded, resumable steps, one process at a time. Returns the number deleted.
+ * Works in bounded, resumable steps, in one process at a time. Returns the number of deleted requests.
  */
 export function removeUsage({ statements, clock }: SealDeps, days: number, archived: boolean): Promise<number> {
 	return runSteps(clock, async () => {
@@ -15,7 +15,7 @@ export function removeUsage({ statements, clock }: SealDeps, days: number, archi
 
 interface RemovedRow {
 	readonly removed: string | null;
-	/** Rows read; if absent, the count is in `removed`. */
+	/** Number of rows examined; if absent, all examined rows were removed. */
 	readonly seen?: string | null;
 }
 
@@ -25,7 +25,7 @@ const removeRows = ({ clock }: SealDeps, step: () => Promise<readonly RemovedRow
 		return { count: Number(row?.removed ?? 0), more: Number(row?.seen ?? row?.removed ?? 0) === STEP_ROWS };
 	});
 
-/** Deletes leases, operations and epochs of ended instances that are no longer needed. Returns the number of rows. */
+/** Deletes leases, lease operations and epochs of ended instances that no check needs. Returns the number of rows. */
 export async function removeLeases(deps: SealDeps, days: number): Promise<number> {
 	const { statements } = deps;
 	const steps: readonly (() => Promise<RemovedRow[]>)[] = [
@@ -38,7 +38,7 @@ export async function removeLeases(deps: SealDeps, days: number): Promise<number
 	return removed;
 }
 
-/** Deletes control entries that all instances have applied. Returns their number. */
+/** Deletes control entries that all instances have applied. Returns the number of entries. */
 export function removeControl(deps: SealDeps, days: number): Promise<number> {
 	return removeRows(
 		deps,
@@ -46,7 +46,7 @@ export function removeControl(deps: SealDeps, days: number): Promise<number> {
 	);
 }
 
-/** Number of settlements that came too late to be charged, in epochs that had one within the last day. */
+/** Number of settlements that came too late to be charged, in epochs that had such a settlement within the last day. */
 export async function countRefusedSettlements(statements: Statements): Promise<number> {
 	const [row] = await statements<{ count: string }>`
 		select coalesce(sum(requests), 0) as count from refused_settlement where at > now() - interval '1 day'`;

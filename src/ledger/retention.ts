@@ -3,20 +3,20 @@ import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { S3Account } from "../files/bucket.ts";
 import type { ArchiveAddress } from "./archive-place.ts";
 
-/** Days for which rows are kept; 0: for ever. README.md gives the reason for each limit. */
+/** Days for which rows are kept; 0: for ever. README.md gives the reason of each minimum. */
 export interface Retention {
 	/** Archive to which sealed days are written before their requests are deleted; null: none. */
 	readonly archive: ArchiveAddress | null;
-	/** Days for settled requests; their hourly sums stay. */
+	/** Days for which settled requests are kept. Their hourly sums are never deleted. */
 	readonly usageDays: number;
 	readonly auditDays: number;
 	readonly refusalDays: number;
 }
 
 const DAYS_MAX = 36_500;
-/** Least days for settled requests: late journals must be charged, and past months verified. */
+/** Least days for settled requests: journals that arrive late must be charged, and past months verified. */
 const USAGE_DAYS_MIN = 35;
-/** Least days for audit entries: they must be available until the year's accounts are closed. */
+/** Least days for audit entries: they must be available until the yearly accounts are closed. */
 const AUDIT_DAYS_MIN = 365;
 const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
 

@@ -6,12 +6,12 @@ import type { LedgerStore, ReturnRequest } from "./store.ts";
 const RETURNS_A_STATEMENT = 1_000;
 const RETRY_MS = 100;
 /**
- * First pause before a return that Postgres refuses is sent again; pauses grow. A failover may have lost the grant, and
- * an operator must repair that.
+ * First pause in milliseconds before a refused return is sent again; each pause is longer than the last. A failover may
+ * have lost the grant, and an operator must repair that.
  */
 const REFUSED_RETRY_MS_MIN = 5_000;
 const REFUSED_RETRY_MS_MAX = 300_000;
-/** First pause in milliseconds before a locked row is tried again. Pauses grow. */
+/** First pause in milliseconds before a return whose row was locked is sent again; pauses grow. */
 const BUSY_RETRY_MS_MIN = 5;
 const BUSY_RETRY_MS_MAX = 250;
 
@@ -20,7 +20,7 @@ interface Outgoing {
 	resolve(arrived: boolean): void;
 }
 
-/** Sends returned credit to Postgres. All returns of one event-loop turn are sent together. */
+/** Sends returned credit to Postgres. All returns of one turn of the event loop are sent in one statement. */
 export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log }) {
 	const { store, clock, log } = deps;
 	let outbox: Outgoing[] = [];
@@ -33,7 +33,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 			void deliver(sent.slice(at, at + RETURNS_A_STATEMENT));
 	}
 
-	/** Sends until all returns have arrived. Those that wait for a locked row are sent again separately. */
+	/** Sends the batch until Postgres has it. Returns that wait for a locked row are sent again separately. */
 	async function deliver(batch: readonly Outgoing[]): Promise<void> {
 		let left = batch;
 		let busyMs = BUSY_RETRY_MS_MIN;
@@ -51,7 +51,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 					log.warn("no answer to returns of credit; retrying", { returns: left.length, error });
 					await sleep(clock, RETRY_MS);
 				} else if (left.length > 1) {
-					// One of the returns makes the statement fail, so each is sent alone.
+					// One return makes the whole statement fail, so each is now sent alone.
 					for (const one of left) void deliver([one]);
 					return;
 				} else {
@@ -65,7 +65,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 	}
 
 	return {
-		/** True when Postgres has the return; false if given up: closing the leases frees the credit. Never rejects. */
+		/** True when Postgres has the return. False if given up: closing the leases returns the credit. Never rejects. */
 		send: (request: ReturnRequest) =>
 			new Promise<boolean>((resolve) => {
 				if (outbox.length === 0) queueMicrotask(emptyOutbox);

@@ -5,9 +5,9 @@ import type { Statements } from "../db/statements.ts";
 import { toView } from "../db/view-of.ts";
 import { displaySumOfColumn, type NanoUsd } from "../money/nano-usd.ts";
 
-/** Rows per statement, which takes some tens of milliseconds. */
+/** Rows per statement; a statement takes some tens of milliseconds. */
 export const STEP_ROWS = 2_000;
-/** Longest time of a call; the next call continues. */
+/** Longest time of a call in milliseconds; the next call continues where it ended. */
 const RUN_MS = 2_000;
 
 export interface SealDeps {
@@ -15,7 +15,7 @@ export interface SealDeps {
 	readonly clock: Clock;
 }
 
-/** Repeats a bounded step until there is no more or the call's time is over. Returns the sum of the counts. */
+/** Repeats a bounded step until nothing is left or the call's time is over. Returns the sum of the steps' counts. */
 export async function runSteps(clock: Clock, step: () => Promise<{ count: number; more: boolean }>): Promise<number> {
 	const untilMs = clock.monotonicMs() + RUN_MS;
 	let sum = 0;
@@ -27,7 +27,7 @@ export async function runSteps(clock: Clock, step: () => Promise<{ count: number
 	return sum;
 }
 
-/** Seals past days in bounded, resumable steps, one process at a time. Returns the number of sealed days. */
+/** Seals past days in bounded, resumable steps, in one process at a time. Returns the number of sealed days. */
 export function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	return runSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "sealed" | "idle" | "busy" }>`
@@ -38,7 +38,7 @@ export function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	});
 }
 
-/** An interruption may leave some leases; the call after the next day seals them. */
+/** Seals leases until none is left. If the process is interrupted, the call after the next day seals the rest. */
 async function sealLeases(statements: Statements): Promise<void> {
 	for (let sealed = STEP_ROWS; sealed === STEP_ROWS; ) {
 		const [row] = await statements<{ sealed: number }>`select books_seal_leases(${STEP_ROWS}::integer) as sealed`;
@@ -47,8 +47,8 @@ async function sealLeases(statements: Statements): Promise<void> {
 }
 
 /**
- * Reads about `rowsMax` rows of sealed days again, from where the last call ended. The next check of the books reports
- * differences. Returns the number of rows.
+ * Verifies about `rowsMax` rows of sealed days, from where the last call ended. The next check of the books reports
+ * differences. Returns the number of verified rows.
  */
 export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
 	let left = rowsMax;
@@ -62,7 +62,7 @@ export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Pr
 }
 
 interface SealedDay {
-	/** Day in UTC: `2026-11-22`. */
+	/** The day in UTC, such as `2026-11-22`. */
 	readonly id: string;
 	readonly requests: number;
 	readonly charged: NanoUsd;
@@ -74,7 +74,7 @@ interface SealedDay {
 	readonly problem: string | null;
 }
 
-/** Newest first. `after` is a day. */
+/** Lists sealed days, newest first. `page.after` is a day. */
 export async function listSeals(statements: Statements, page: Page): Promise<Listed<SealedDay>> {
 	const { shown, asked, after } = pageBounds(page);
 	if (after !== null && !isDay(after))

@@ -14,7 +14,7 @@ export class SettledBatch {
 		return this.#tickets.length;
 	}
 
-	/** When the oldest settlement of the batch was added. */
+	/** Monotonic time at which the oldest settlement of the batch was added. */
 	get sinceMs(): number {
 		return this.#sincesMs.reduce((oldestMs, sinceMs) => Math.min(oldestMs, sinceMs), Number.POSITIVE_INFINITY);
 	}

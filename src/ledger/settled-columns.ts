@@ -1,20 +1,20 @@
 import type { SettledEvent } from "./event.ts";
 import { USAGE_FIELD_NAMES } from "./usage-fields.ts";
 
-/** Settlements in order, in any representation. */
+/** Settlements in order, as objects or as columns. */
 export type Settlements = Iterable<SettledEvent> & { readonly length: number };
 
 /**
- * Arguments of `lease_settle`: one Postgres array literal per field. A field with equal values for all settlements is
- * sent as a single element. JSON would cost Postgres three times as much.
+ * Arguments of `lease_settle`: one Postgres array literal per field. A field whose values are all equal is sent as an
+ * array of one element. JSON would cost Postgres three times as much.
  */
 export type SettledLiterals = Readonly<Record<keyof SettledEvent, string>>;
 
 type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] };
 
 /**
- * Settlements as one array per field. A queue of numbers and shared texts saves the garbage collector from visiting an
- * object per settlement, and a batch is serialized column by column.
+ * Settlements as one array per field. The garbage collector then visits no object per settlement, and a batch is
+ * serialized column by column.
  */
 export class SettledColumns {
 	readonly #columns: Columns;
@@ -62,7 +62,7 @@ export class SettledColumns {
 		return literals as SettledLiterals;
 	}
 
-	/** Values to send: one element if all are equal, which most columns are. That saves two thirds of text and work. */
+	/** Values to send: one element if all are equal, as most columns are. That saves two thirds of text and work. */
 	#sent(name: keyof SettledEvent): readonly unknown[] {
 		const column: readonly unknown[] = this.#columns[name];
 		if (name === "id") return column;
@@ -77,7 +77,7 @@ const NAMES = USAGE_FIELD_NAMES;
 
 const emptyColumns = () => Object.fromEntries(NAMES.map((name) => [name, []])) as unknown as Columns;
 
-/** Compiled from the table of fields: a loop over the names takes 7 to 10 times as long per request. */
+/** Compiled from the table of fields, because a loop over the names takes 7 to 10 times as long per request. */
 const append = new Function(
 	"columns",
 	"event",
@@ -85,18 +85,18 @@ const append = new Function(
 ) as (columns: Columns, event: SettledEvent) => void;
 
 /**
- * Turns a JSON array into a Postgres array by replacing the brackets, unless a text needs a backslash: the runtime
- * writes JSON in one call. A field that a journal of the previous version lacks becomes null.
+ * Turns a JSON array into a Postgres array by replacing the brackets, because the runtime writes JSON in one call;
+ * texts with a backslash are escaped one by one. A field that a journal of the previous version lacks becomes null.
  */
 function arrayLiteral(values: readonly Value[]): string {
 	const json = JSON.stringify(values);
 	return json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
 }
 
-/** Joins inner arrays to texts, because Postgres requires nested arrays of equal length. */
+/** Joins each inner array to one text, because Postgres requires nested arrays of equal length. */
 const budgetsOf = (budgets: readonly string[] | undefined) => (budgets === undefined ? null : arrayLiteral(budgets));
 
-/** Characters that need a backslash in an array literal. */
+/** Characters that need a backslash in a Postgres array literal. */
 const SPECIAL = /["\\]/g;
 
 const element = (value: Value): string =>

@@ -1,7 +1,7 @@
 import type { SettledEvent } from "./event.ts";
 import { type Acknowledge, SettledBatch } from "./settled-batch.ts";
 
-/** Queue of settlements for Postgres, in the batches in which they are sent. */
+/** Queue of settlements for Postgres, divided into the batches in which they are sent. */
 export function createSettledQueue(batchMax: number) {
 	const batches: SettledBatch[] = [];
 	let length = 0;
@@ -20,21 +20,21 @@ export function createSettledQueue(batchMax: number) {
 			last().add(event, acknowledge, ticket, sinceMs);
 			length += 1;
 		},
-		/** Appends the batch as a whole, without filling the last one. */
+		/** Appends the batch unchanged, without moving its settlements into the last batch. */
 		push(batch: SettledBatch) {
 			batches.push(batch);
 			length += batch.length;
 		},
-		/** Adds the settlements to the end, filling the last batch. */
+		/** Adds the batch's settlements at the end, filling the last batch first. */
 		append(batch: SettledBatch) {
 			for (let place = 0; place < batch.length; place++) batch.copy(place, last());
 			length += batch.length;
 		},
 		length: () => length,
 		ids: () => batches.flatMap(({ columns }) => columns.ids()),
-		/** When the oldest was added; infinite if there is none. */
+		/** Monotonic time at which the oldest settlement was added; infinite if the queue is empty. */
 		sinceMs: () => Math.min(...batches.map((batch) => batch.sinceMs)),
-		/** Returns the first `count` settlements for sending. They stay unchanged until `takeBack` or `remove`. */
+		/** Returns the first `count` settlements for sending. They stay in the queue until `remove` or `takeBack`. */
 		lend(count: number) {
 			const [first] = batches;
 			if (first === undefined || first.length <= count) lent = first;
@@ -45,7 +45,7 @@ export function createSettledQueue(batchMax: number) {
 			}
 			return lent;
 		},
-		/** Makes the lent settlements the first batch again. */
+		/** Puts the lent settlements back at the front after a failed flush. */
 		takeBack() {
 			lent = undefined;
 		},

@@ -4,9 +4,9 @@ import type { Settlements } from "./settled-columns.ts";
 import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 export interface SettleResult {
-	/** Indexes of settlements that were not recorded, because they need a locked row. */
+	/** Indexes of settlements that were not recorded, because a row that they need is locked. */
 	readonly held: ReadonlySet<number>;
-	/** Number of settlements that exceeded their leases and were therefore settled like those of an ended epoch. */
+	/** Number of settlements that exceeded their leases and were therefore charged to available credit. */
 	readonly forgotten: number;
 }
 
@@ -14,8 +14,8 @@ export const NONE_HELD: ReadonlySet<number> = new Set();
 
 /**
  * Records settlements and running requests (`openJson`, AdmittedEvents) in Postgres; repeatable. A lease covers its
- * charges unless the database lost a grant in a failover or restore. Settlements that do not fit are settled like those
- * of an ended epoch: from available credit, and the rest is written off.
+ * charges unless the database lost a grant in a failover or restore. Settlements above their lease are charged like
+ * those of an ended epoch: to available credit, and the rest is written off.
  */
 export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<SettleResult> {
 	try {
@@ -54,8 +54,8 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 }
 
 /**
- * Settles events of an ended epoch one by one. Returns those that wait for a locked row. After a failure the caller
- * need not repeat the events in `settled`.
+ * Settles requests of an ended epoch one by one. Returns those that wait for a locked row. `settled` is called for each
+ * stored one, so that a retry after a failure can leave it out.
  */
 export async function settleLate(
 	store: LedgerStore,
@@ -65,7 +65,7 @@ export async function settleLate(
 	const held: SettledEvent[] = [];
 	const accounts = new Set<string>();
 	for (const event of batch) {
-		// Waits once per account for a locked row: a wait per settlement would delay other accounts.
+		// Skips further settlements of an account whose row is locked: a wait for each would delay other accounts.
 		if (accounts.has(event.account)) {
 			held.push(event);
 			continue;

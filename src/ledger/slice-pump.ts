@@ -11,63 +11,63 @@ export interface SlicePumpDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
-	/** Returns free credit that is not promised to a request. */
+	/** Returns the slice's free credit, except the part that is promised to waiting requests. */
 	giveBack(slice: Slice): void;
-	/** Called if a grant's outcome stays unknown. If it was granted, closing the epoch returns the credit. */
+	/** Called if it remains unknown whether a grant was executed. If it was, closing the epoch returns the credit. */
 	onUnknown(budget: string): void;
-	/** Called when the slice has no waiters left. */
+	/** Called when no request waits for the slice any more. */
 	onServed(slice: Slice): void;
 }
 
-/** First grant of a slice, in multiples of the request's need, if the budget has plenty. */
+/** Size of a slice's first grant in multiples of the request's need, if the budget has that much. */
 const GRANT_NEEDS = 32;
-/** Credit that a request for a grant aims at, in multiples of the slice's target. */
+/** Credit in a slice after a grant, in multiples of the slice's target. */
 const ASK_AHEAD = 1.5;
 const DRY_MS = 1_000;
-/** Least milliseconds between two recalls of a budget; requests refused in between share the next recall. */
+/** Least milliseconds between two recalls of a budget. All requests refused in between share the next recall. */
 const RECALL_INTERVAL_MS = 100;
-/** First pause between checks for other instances' answers, which take some round trips. */
+/** First pause in milliseconds between checks whether other instances have answered a recall. */
 const ANSWER_PAUSE_MS_MIN = 5;
 const ANSWER_PAUSE_MS_MAX = 100;
-/** Time for proving a shortage. A request without proof by then gets a 503 with `retry-after` instead of a 402. */
+/** Milliseconds for proving a shortage. A request without proof gets a 503 with `retry-after` instead of a 402. */
 const PROOF_MS_MAX = 2_000;
 /** Largest target of a slice: 2^40 nano-dollars, about $1,100. */
 const TARGET_MAX = 2 ** 40;
 
 /**
- * A recall in progress, which proves that a budget has too little for waiters up to number `upTo`. Credit freed after
- * an instance's answer may be in transit while another instance spends the rest, so all are asked twice. After the
- * first answers (`before`) none keeps idle credit. Credit idle at the second recall has arrived with its answers, or
- * other instances took it since, and Postgres knows that sum. So for one moment a refusal is proved.
+ * A recall that is to prove that a budget has too little for waiters up to number `upTo`. Credit freed after an
+ * instance's answer may be in transit while another spends the rest, so all instances are recalled twice. After the
+ * first answers (`before`) none keeps idle credit. Credit idle at the second recall is then in Postgres, or was granted
+ * to other instances since, which `lent` counts. So at one moment all credit was less than the need.
  */
 interface Search {
 	readonly ticket: number;
 	readonly upTo: number;
-	/** Since when waiters up to `firstUpTo` have waited for a proof. */
+	/** Time since which the waiters up to `firstUpTo` have waited for a proof. */
 	readonly sinceMs: number;
 	readonly firstUpTo: number;
 	readonly before: Look | undefined;
 	pauseMs: number;
 }
 
-/** The budget's `lent` when all instances had answered, and the free, unpromised credit on this instance after that. */
+/** State after the first answers: the budget's `lent`, and the free credit on this instance that is not promised. */
 interface Look {
 	readonly lent: bigint;
 	readonly free: NanoUsd;
 }
 
-/** Gets credit into slices: for waiting requests, and before it is needed. */
+/** Draws credit into slices: for waiting requests, and in advance. */
 export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }) {
 	const { clock, log } = deps;
 	const grants = createGrants(deps);
 	const recaller: Recaller = createRecaller(deps);
 
-	/** Free credit that a slice should have: spending over the horizon, and room for as many requests as ran at once. */
+	/** Free credit that a slice should have: expected spending until the horizon, plus twice the peak of held credit. */
 	function target(slice: Slice): number {
 		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
 	}
 
-	/** Requests a grant. Waiters get it in the moment of its arrival, before a recall can return it. */
+	/** Requests a grant. Waiting requests get the credit at its arrival, before a recall can return it. */
 	async function ask(
 		slice: Slice,
 		want: NanoUsd,
@@ -88,7 +88,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		}
 	}
 
-	/** Adds a grant to the slice. Returns what is left after the waiters were served. */
+	/** Adds a grant to the slice. Returns the free credit that is left after waiting requests were served. */
 	function take(slice: Slice, reply: GrantReply): NanoUsd {
 		slice.free = addUsd(slice.free, reply.amount);
 		if (reply.contested) slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
@@ -97,7 +97,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return ZERO_USD;
 	}
 
-	/** Resumes waiters in order while free credit suffices; returns the rest. */
+	/** Resumes waiting requests in order while free credit suffices; returns what is left. */
 	function wake(slice: Slice): NanoUsd {
 		let left = slice.free;
 		slice.waiters = slice.waiters.filter((waiter) => {
@@ -109,18 +109,18 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return left;
 	}
 
-	/** Serves a slice's waiters by requesting grants for the sum of their needs. Runs once per slice at a time. */
+	/** Requests grants until no request waits for the slice. Runs at most once per slice at a time. */
 	async function serve(slice: Slice): Promise<void> {
 		slice.pumping = true;
 		let search: Search | undefined;
 		try {
 			let left = wake(slice);
 			while (slice.waiters.length > 0) {
-				// A reservation may have used a part since.
+				// New requests may have reserved a part of the free credit during the last step.
 				left = minUsd(left, slice.free);
 				const { want, min } = wishFor(slice, left);
 				const upTo = slice.waitersEver;
-				// Returns that have arrived. If more arrive during the request, a refusal proves nothing.
+				// Number of returns that had arrived. If others arrive during the grant, its refusal proves nothing.
 				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
@@ -129,11 +129,11 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 					continue;
 				}
 				if (asked.reply.amount > 0) {
-					// Credit was granted, so what the other instances hold is no longer known. The recall starts again.
+					// The other instances' credit has changed with this grant, so the proof starts again.
 					search = undefined;
 					continue;
 				}
-				// Leaves out waiters that came during the request, and those that need less than the refused amount.
+				// Leaves out requests that began to wait during the grant, and those that need less than the refused amount.
 				const refused = slice.waiters.filter(({ number, need }) => number <= upTo && need - slice.free >= min);
 				if (refused.length > 0) {
 					await Promise.all(slice.returns);
@@ -153,7 +153,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
 		const needs = slice.waiters.map((waiter) => waiter.need);
 		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
-		// Requests only what the next request needs, because other instances need this budget.
+		// Requests only what the next request needs, because other instances need credit of this budget too.
 		if (isContested(slice, clock.monotonicMs())) return { want: min, min };
 		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
 		const ahead = Math.min(TARGET_MAX, Math.max(target(slice), GRANT_NEEDS * Math.max(...needs)));
@@ -161,8 +161,8 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	/**
-	 * Decides about waiters after Postgres had too little. A shortage is proved only after all instances with credit have
-	 * answered a recall twice. Waiters without a proof in time get a 503.
+	 * Decides about waiting requests after Postgres had too little credit. A shortage is proved only after all instances
+	 * with credit have answered a recall twice. Requests without a proof in time get a 503.
 	 */
 	async function judge(
 		slice: Slice,
@@ -172,7 +172,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	): Promise<Search | undefined> {
 		const available = reply.available ?? ZERO_USD;
 		if (reply.unanswered === 0 && (!search || reply.lent === null)) {
-			// All instances together have too little: the shortage is proved.
+			// Postgres and all instances together have too little, so the shortage is proved.
 			refuse(slice, refused, available);
 			return undefined;
 		}
@@ -195,7 +195,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			return undefined;
 		}
 		if (reply.lent !== null) {
-			// Other instances took credit since, so this check becomes the first of two again.
+			// Other instances drew credit since the first answers, so these answers count as first ones again.
 			await sleepUntilRecall(slice);
 			return { ...search, before: undefined };
 		}
@@ -209,7 +209,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		if (waitMs > 0) await sleep(clock, waitMs);
 	}
 
-	/** Recalls credit from the other instances, first or (`lent`) second. Undefined if Postgres did not answer. */
+	/** Recalls credit from the other instances; with `lent` for the second time. Undefined if Postgres did not answer. */
 	async function recall(
 		slice: Slice,
 		search: Search | undefined,
@@ -228,7 +228,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return { ticket, upTo, sinceMs, firstUpTo, before, pauseMs: ANSWER_PAUSE_MS_MIN };
 	}
 
-	/** True if all credit was less than the need: available, free here, and taken by other instances since. */
+	/** True if the need exceeds all credit: available, free here, and granted to others since the first answers. */
 	function isProven(need: NanoUsd, available: NanoUsd, lent: bigint, before: Look): boolean {
 		const taken = lent - before.lent;
 		return taken >= 0n && BigInt(available) + BigInt(before.free) + taken < BigInt(need);
@@ -267,14 +267,14 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	return {
-		/** Serves the slice's waiters until there are none. Call it only if the slice is not `pumping`. */
+		/** Serves the slice's waiting requests until none waits. Call it only if the slice is not `pumping`. */
 		serve,
 		/** Requests credit in advance if the slice has less than its target. */
 		askAhead(slice: Slice, nowMs: number) {
 			if (slice.pumping || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
 			const wanted = target(slice);
 			if (slice.free >= wanted) return;
-			// Requests more than the target, so that not every request causes a grant.
+			// Requests more than the target, so that one grant serves several requests.
 			void fill(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
 		},
 		stop: grants.stop,

@@ -11,7 +11,7 @@ import { type LedgerStore, NotLive } from "./store.ts";
 export type { Shortage, Slice } from "./slice.ts";
 
 export interface SlicesOptions {
-	/** Milliseconds of spending that a slice should cover, so that a database outage does not stop a busy account. */
+	/** Milliseconds of spending that a slice should cover, so that a busy account continues through a database outage. */
 	horizonMs: number;
 	idleReturnMs?: number | undefined;
 }
@@ -24,22 +24,22 @@ export interface SliceTotals {
 
 export type Slices = ReturnType<typeof createSlices>;
 
-/** Free credit promised to a request, which reserves it in its next step. */
+/** Free credit promised to a request, which reserves it in its next synchronous step. */
 interface Promised {
 	readonly slice: Slice;
 	readonly need: NanoUsd;
-	/** Number of limit lowerings that the instance had applied when it promised. */
+	/** Value of `lowerings` when the credit was promised. */
 	readonly lowering: number;
 }
 
 const WAITERS_MAX = 10_000;
 const IDLE_RETURN_MS = 60_000;
-/** Time that a request waits for a grant before it gets a 503. */
+/** Milliseconds for which a request waits for a grant before it gets a 503. */
 const DRAW_DEADLINE_MS = 5_000;
 const TICK_MS = 1_000;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
-/** Slices that the tick visits before it lets other work run. */
+/** Slices that `tick` updates before it yields to the event loop. */
 const SLICES_A_TURN = 5_000;
 const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 
@@ -65,7 +65,7 @@ export function createSlices(
 	const { idleReturnMs = IDLE_RETURN_MS } = options;
 	let totals: SliceTotals = NO_TOTALS;
 	let lowerings = 0;
-	/** Until then a new slice starts as contested. Infinite once all credit was returned. */
+	/** Until then, a new slice starts as contested. Infinite after admission ended: arriving credit is returned. */
 	let newOnesUntilMs = Number.NEGATIVE_INFINITY;
 	let stopped = false;
 	let cancelTick = clock.after(TICK_MS, tick);
@@ -85,7 +85,7 @@ export function createSlices(
 		if (slice.free > slice.promised) sendBack(slice, subUsd(slice.free, slice.promised), recall);
 	}
 
-	/** Removes the amount from memory first: it cannot be spent whatever happens to the statement. */
+	/** Removes the amount from memory first, so that it cannot be spent even if the statement's outcome is unknown. */
 	function sendBack(slice: Slice, amount: NanoUsd, recall: number | null): void {
 		if (stopped) return;
 		slice.free = subUsd(slice.free, amount);
@@ -134,21 +134,21 @@ export function createSlices(
 		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
 		if (nowMs - slice.lastUsedMs < idleReturnMs) return;
 		if (slice.free > 0) giveBack(slice);
-		// A slice that may hold more than it knows stays, or a recall would be answered as if all were returned.
+		// A slice that may hold more than it counts stays, or a recall would be answered as if all were returned.
 		else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);
 	}
 
-	/** Marks the slice as contested: credit requested in advance would lie idle while other instances need it. */
+	/** Marks the slice as contested, so that it draws no credit in advance while other instances need it. */
 	function contest(slice: Slice): void {
 		slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
 	}
 
-	/** Returns free or arriving credit. Resolves when Postgres has it; true if that answered recall `ticket`. */
+	/** Returns free and arriving credit. Resolves when Postgres has it; true if that also answered recall `ticket`. */
 	async function surrender(slice: Slice, ticket: number): Promise<boolean> {
 		contest(slice);
 		const alone =
 			slice.returns.size === 0 && slice.asking === undefined && slice.free > slice.promised && !slice.mayHoldMore;
-		// Free credit that covers none of the waiters is returned too; they request credit again like other instances.
+		// Free credit that serves no waiting request is returned too; these requests then compete with other instances.
 		giveBack(slice, alone ? ticket : null);
 		if (slice.asking) {
 			await slice.asking;
@@ -158,14 +158,14 @@ export function createSlices(
 		return alone;
 	}
 
-	/** Ends a promise after the request could reserve. A lowered limit has already ended it. */
+	/** Ends a promise once the request could reserve. A lowered limit has ended earlier promises already. */
 	function takeBack({ slice, need, lowering }: Promised): void {
 		if (lowering < slice.lowering) return;
 		slice.promised = subUsd(slice.promised, need);
 		giveBackIfIdle(slice, clock.monotonicMs());
 	}
 
-	/** Draws for one slice. Returns null after adding to `promises`, whose elements the caller must `takeBack`. */
+	/** Draws for one slice. Returns null and adds to `promises`, which the caller must `takeBack`, or the shortage. */
 	async function drawOne(slice: Slice, need: NanoUsd, promises: Promised[]): Promise<Shortage | null> {
 		const promise = (): void => {
 			slice.promised = addUsd(slice.promised, need);
@@ -208,12 +208,12 @@ export function createSlices(
 		get: (budget: string) => slices.get(budget),
 		/** All slices, for reconciliation and tests. */
 		all: () => slices.values(),
-		/** Sums over accounts' slices, as of the last tick. */
+		/** Sums over the slices of accounts, computed by the last tick. */
 		totals: () => totals,
 		/**
-		 * Waits until `need` is free in each budget, in order (inner lists concurrently). Returns null, or the first budget
-		 * with too little. The amount stays promised until the caller's next step. Fault if the database does not answer in
-		 * time.
+		 * Waits until `need` is free in each budget: outer list in order, inner lists concurrently. Returns null, or the
+		 * first budget with too little. The amount stays promised until the caller's next step. Fault if the database does
+		 * not answer in time.
 		 */
 		async draw(budgets: readonly (string | readonly string[])[], need: NanoUsd) {
 			assert(need >= 0, "a need is not negative");
@@ -234,7 +234,7 @@ export function createSlices(
 				clock.after(0, () => promises.forEach(takeBack));
 			}
 		},
-		/** Requests credit before the slice runs out; called after each reservation. */
+		/** Draws credit in advance if the slice runs low; called after each reservation. */
 		topUp(slice: Slice, nowMs: number) {
 			slice.lastUsedMs = nowMs;
 			if (slice.held > slice.heldPeak) slice.heldPeak = slice.held;
@@ -244,10 +244,10 @@ export function createSlices(
 			slice.lastUsedMs = nowMs;
 			giveBackIfIdle(slice, nowMs);
 		},
-		/** Number of limit lowerings that this instance has applied, over all budgets. */
+		/** How often limits of budgets were lowered on this instance. A request stores the number at its admission. */
 		lowerings: () => lowerings,
 		/**
-		 * Releases the unused `rest` of a request; `lowering` is what `lowerings()` returned at its admission. If the
+		 * Releases the unused `rest` of a request; `lowering` is the value of `lowerings()` at its admission. If the
 		 * budget's limit was lowered since, the rest goes back to Postgres.
 		 */
 		leave(slice: Slice, rest: NanoUsd, lowering: number) {
@@ -256,19 +256,19 @@ export function createSlices(
 			if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);
 		},
 		/**
-		 * Answers recall `ticket`: returns all free or arriving credit, now and for some seconds. Resolves when Postgres
-		 * has the credit and the answer; never rejects.
+		 * Answers recall `ticket`: returns all free and arriving credit, and for some seconds also credit that becomes
+		 * free. Resolves when Postgres has the credit and the answer; never rejects.
 		 */
 		async answer(budget: string, ticket: number) {
 			const slice = slices.get(budget);
 			if (slice && (await surrender(slice, ticket))) return;
 			if (slice?.mayHoldMore) return;
-			// Sent after the returns, because the answer states that they have arrived.
+			// The answer is sent after the returns, because it states that they have arrived.
 			await returns.send({ op: newUuid(), budget, amount: ZERO_USD, recall: ticket });
 		},
 		/**
-		 * Applies a changed limit. After a raise, refused requests may be possible. After a lowering, free, promised and
-		 * arriving credit is returned, and later the unspent rest of running requests.
+		 * Applies a changed limit. After a raise, credit may be available again, so advance draws resume. After a lowering,
+		 * free, promised and arriving credit is returned, and later the unspent rest of running requests.
 		 */
 		limitChanged(budget: string, lowered: boolean) {
 			const slice = slices.get(budget);
@@ -282,7 +282,7 @@ export function createSlices(
 			slice.promised = ZERO_USD;
 			giveBack(slice);
 		},
-		/** Returns free credit now and later, as admission ends. True once the first part arrived, false if given up. */
+		/** Returns free credit now and, as admission ends, later. True once the first part arrived; false if given up. */
 		async handBack() {
 			newOnesUntilMs = Number.POSITIVE_INFINITY;
 			const arrived = [...slices.values()].map(async (slice) => {

@@ -4,8 +4,8 @@ import type { Journal } from "./journal.ts";
 import type { Slice, Slices } from "./slices.ts";
 
 /**
- * What to do when Postgres has a settlement, by ticket. One array per field with reused indexes: the holds are released
- * early, and the garbage collector visits no object per settlement. Bounded by the writer's queue.
+ * Settlements that Postgres has not acknowledged, by ticket. One array per field with reused indexes: holds are freed
+ * early, and the garbage collector visits no object per settlement. The writer's queue limit bounds the arrays.
  */
 export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; journal: Pick<Journal, "acknowledge"> }) {
 	const { slices, journal } = deps;
@@ -13,7 +13,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 	const keys: Slice[] = [];
 	const furthers: (readonly Slice[])[] = [];
 	const charges: NanoUsd[] = [];
-	/** Amounts still held because the journal lacks the settlement: a crash would charge by progress. */
+	/** Rests of holds whose settlement the journal lacks; kept, because a replay would charge by progress. */
 	const rests: (NanoUsd | undefined)[] = [];
 	const lowerings: number[] = [];
 	const segments: number[] = [];
@@ -27,7 +27,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 	}
 
 	return {
-		/** Returns a ticket. `journalled`: the journal has the settlement. `posted` is resolved when Postgres has it. */
+		/** Returns a ticket. `journalled`: the journal has the settlement. `posted` resolves when Postgres has it. */
 		add(hold: HoldOf<unknown>, charged: NanoUsd, journalled: boolean, posted: PromiseWithResolvers<void> | undefined) {
 			const ticket = unused.pop() ?? charges.length;
 			accounts[ticket] = hold.account;
@@ -40,7 +40,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 			waiters[ticket] = posted;
 			return ticket;
 		},
-		/** Releases what the settlement held, because Postgres has durably recorded it. The ticket can then be reused. */
+		/** Frees what was kept for the settlement, because Postgres has durably recorded it. The ticket is then reused. */
 		acknowledge(ticket: number) {
 			acknowledgeOn(accounts[ticket] as Slice, ticket);
 			acknowledgeOn(keys[ticket] as Slice, ticket);
@@ -51,10 +51,10 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 			unused.push(ticket);
 			posted?.resolve();
 		},
-		/** Rejects all waiting promises with `why`, because nothing more is sent to Postgres. */
+		/** Rejects all waiting promises with `why`, because no more settlements are sent to Postgres. */
 		giveUp(why: unknown) {
 			for (const posted of waiters.splice(0)) {
-				// Marks the promise as handled, because a client that disconnected does not wait for it.
+				// Avoids an unhandled rejection, because a client that has disconnected does not await the promise.
 				posted?.promise.catch(() => {});
 				posted?.reject(why);
 			}

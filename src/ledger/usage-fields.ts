@@ -1,21 +1,20 @@
 interface UsageField {
-	/** Column of the table `usage_event`. */
 	readonly column: string;
 	/** Type of the column. In events a `bigint` is an amount in nano-dollars, a `timestamptz` Unix milliseconds. */
 	readonly type: "uuid" | "text" | "text[]" | "boolean" | "integer" | "bigint" | "real" | "timestamptz";
-	/** When the value is known: at the admission or at the end. */
+	/** When the value becomes known: at the request's admission or at its end. */
 	readonly known: "admission" | "end";
 	readonly nullable?: true;
-	/** Absent in an event if the column is null. */
+	/** True if an event leaves the field out where the column is null. */
 	readonly optional?: true;
-	/** True for a number of tokens or other units that the request used; 0 if none. */
+	/** True for a number of tokens or other units that the request used; 0 if it used none. */
 	readonly count?: true;
-	/** Part of an archived row and its seal; a new field only with a new format of seals. */
+	/** True if archived rows and their seal contain the field. Adding one needs a new format of seals. */
 	readonly archived?: true;
 }
 
 /**
- * Fields of a settled request. Their order is that of `lease_settle`'s arguments and of archived rows. Events, journal
+ * Fields of a settled request, in the order of `lease_settle`'s arguments and of archived rows. Events, journal
  * records, batches, SQL arguments, the table `usage_event`, the archive and the request log are derived from this
  * table. `src/recipes.md` says how to add a field.
  */
@@ -24,7 +23,7 @@ export const USAGE_FIELDS = {
 	account: { column: "account_id", type: "text", known: "admission", archived: true },
 	key: { column: "key_id", type: "text", known: "admission", archived: true },
 	model: { column: "model", type: "text", known: "admission", archived: true },
-	/** Rate card that prices the request, even if rates change before it ends. */
+	/** Rate card that prices the request, even if the rates change before the request ends. */
 	card: { column: "rate_card_id", type: "text", known: "admission", archived: true },
 	endpoint: { column: "endpoint", type: "text", known: "admission", archived: true },
 	streamed: { column: "streamed", type: "boolean", known: "admission", archived: true },
@@ -32,18 +31,18 @@ export const USAGE_FIELDS = {
 	charged: { column: "charged_nano_usd", type: "bigint", known: "end", archived: true },
 	/** Part of the actual cost that the operator writes off. */
 	off: { column: "written_off_nano_usd", type: "bigint", known: "end", archived: true },
-	/** `exact`: counted by the model server. `estimated`: counted here. `recovered`: from a crashed journal. */
+	/** `exact`: counted by the model server; `estimated`: by the gateway; `recovered`: from a crashed journal. */
 	basis: { column: "basis", type: "text", known: "end", archived: true },
 	ending: { column: "ending", type: "text", known: "end", archived: true },
 	/** HTTP status that the client received or would have received. */
 	status: { column: "status", type: "integer", known: "end", archived: true },
-	/** Includes cached tokens. */
+	/** Prompt tokens, including cached ones. */
 	promptTokens: { column: "prompt_tokens", type: "integer", known: "end", count: true, archived: true },
 	cachedTokens: { column: "cached_tokens", type: "integer", known: "end", count: true, archived: true },
-	/** Includes reasoning tokens. */
+	/** Completion tokens, including reasoning tokens. */
 	completionTokens: { column: "completion_tokens", type: "integer", known: "end", count: true, archived: true },
 	reasoningTokens: { column: "reasoning_tokens", type: "integer", known: "end", count: true, archived: true },
-	/** Audio seconds, images or searches, depending on the endpoint. */
+	/** Number of audio seconds, images or searches, depending on the endpoint. */
 	units: { column: "units", type: "integer", known: "end", count: true, archived: true },
 	/** Alias of the replica that served the request, never its address. */
 	replica: { column: "replica", type: "text", known: "end", nullable: true, archived: true },
@@ -54,7 +53,7 @@ export const USAGE_FIELDS = {
 	first: { column: "first_token_ms", type: "real", known: "end", nullable: true, archived: true },
 	/** Milliseconds from admission to the end. */
 	ms: { column: "duration_ms", type: "real", known: "end", archived: true },
-	/** Budgets of the request besides those of account and key: its project's, and periods of renewing caps. */
+	/** Budgets of the request other than account and key: its project's, and periods of renewing caps. */
 	budgets: { column: "budgets", type: "text[]", known: "admission", optional: true },
 } as const satisfies Record<string, UsageField>;
 

@@ -21,7 +21,7 @@ const BUILDERS = {
 	timestamptz: (column: string) => timestamp(column, { withTimezone: true }),
 };
 
-/** Columns with the default 0, besides the counts. */
+/** Columns with the default 0, in addition to the counts. */
 const ZERO: ReadonlySet<UsageFieldName> = new Set(["off", "ms"]);
 
 function columnOf(name: UsageFieldName) {
@@ -37,31 +37,30 @@ const settled = Object.fromEntries(USAGE_FIELD_NAMES.map((name) => [name, column
 	PgColumnBuilderBase
 >;
 
-/** A settled request; this row decides what it cost. Written once per id. Contains no prompt or answer. */
+/** A settled request and its charge. Written once per id. Contains no prompt or answer. */
 export const usageEvent = pgTable(
 	"usage_event",
 	{
 		...settled,
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** Project of the key at admission; null: none. */
 		projectId: text("project_id"),
 		settledAt: timestamp("settled_at", { withTimezone: true }).notNull().default(sql`books_now()`),
 	},
 	(table) => [
 		index("usage_event_account").on(table.account, table.at),
 		index("usage_event_key").on(table.key, table.at),
-		/** Index for the hourly sums, which read recently settled rows. */
+		/** Index that finds recently settled rows for the hourly sums. */
 		index("usage_event_settled").on(table.settledAt),
-		/** Index for a batch's lines among other requests. */
+		/** Index that finds the requests of a batch. */
 		index("usage_event_batch").on(table.batch, table.at, table.id).where(sql`${table.batch} is not null`),
-		/** Index for a project's requests among those of its account. */
+		/** Index that finds the requests of a project. */
 		index("usage_event_project").on(table.projectId, table.at, table.id).where(sql`${table.projectId} is not null`),
 		check("usage_charged_within_reserved", sql`${table.charged} >= 0 and ${table.reserved} >= ${table.charged}`),
 	],
 );
 
-/** Requests that were running at the last flush, with their reserved amounts; only for display. */
+/** Requests that were running at the last flush, with their reserved amounts; for display and lost journals. */
 export const reservation = pgTable(
 	"reservation",
 	{
@@ -73,7 +72,7 @@ export const reservation = pgTable(
 		model: text().notNull(),
 		reservedNanoUsd: bigint("reserved_nano_usd", { mode: "number" }).notNull(),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
-		/** Project of the key at admission; null: none. The key may be in another project now. */
+		/** Project of the key at the request's admission; null: none. The key may have moved to another project since. */
 		projectId: text("project_id"),
 	},
 	(table) => [

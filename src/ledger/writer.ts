@@ -11,12 +11,12 @@ import { createSettledQueue } from "./settled-queue.ts";
 import { NONE_HELD, type SettleResult, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** A running request. Postgres gets its hold if it is still running at the next flush. */
+/** A running request. Its hold is recorded in Postgres if it still runs at the next flush. */
 export interface OpenRequest {
 	/** JSON of its AdmittedEvent. */
 	json(): string;
 	isOpen(): boolean;
-	/** Called when Postgres has recorded the hold, or the request has ended. */
+	/** Called when Postgres has recorded the hold, or when the request has ended. */
 	readonly acknowledge?: (() => void) | undefined;
 	/** Index in the writer's pool; only the writer sets it. */
 	slot: number;
@@ -24,43 +24,43 @@ export interface OpenRequest {
 
 export interface WriterOptions {
 	flushIntervalMs: number;
-	/** Settlements per usual batch. Building or acknowledging a batch is one uninterrupted step of the event loop. */
+	/** Settlements per batch in normal operation. Building or acknowledging a batch blocks the event loop. */
 	flushAt: number;
 	batchMax: number;
-	/** With more settlements waiting `isFull` is true, and no requests are admitted until Postgres has caught up. */
+	/** Settlements in the queue at which `isFull` is true. Until Postgres catches up, no requests are admitted. */
 	queueMax: number;
 }
 
 export type Writer = ReturnType<typeof createWriter>;
 
-/** After so many refusals a single settlement moves to the end of the queue. */
+/** Refusals of a single settlement before it moves to the end of the queue. */
 const REFUSED_ALONE_MAX = 3;
-/** Pause after a failure before acknowledged settlements are sent again. */
+/** Milliseconds before acknowledged settlements are sent again after a failure. */
 const SEND_AGAIN_MS = 1_000;
-/** Interval at which settlements that wait for a row are retried. */
+/** Milliseconds between retries of settlements that wait for a locked row. */
 const ASIDE_RETRY_MS = 250;
 
-/** Settlements that `sendAgain` sends per batch: each known one costs the database a look-up. */
+/** Settlements per batch of `sendAgain`: each settlement that the database knows costs it a look-up. */
 const AGAIN_BATCH = 500;
 
 const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
 
 /**
- * Writes settlements to Postgres in batches, one after the other. A failed batch is repeated with the same ids, so
+ * Writes settlements to Postgres in batches, one batch at a time. A failed batch is repeated with the same ids, so
  * nothing is lost or counted twice. Settlements that need a locked row are set aside, so that they delay only their
  * account.
  */
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions) {
 	const { store, clock, log } = deps;
-	/** Settlements to send. The batch in transit stays at the front until Postgres has it. */
+	/** Settlements to send. The batch in flight stays at the front until Postgres has it. */
 	const settled = createSettledQueue(options.batchMax);
 	/** Settlements that wait for a locked row. */
 	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
-	/** Requests that started since the last flush. Most end before the next one, and then leave both pools. */
+	/** Requests that started since the last flush. Most end before the next one and leave both pools. */
 	let opened = new SlotPool<OpenRequest>();
-	/** Requests that started before the last flush. Postgres gets a row for each that still runs. */
+	/** Requests that started before the last flush. Each that still runs at the next flush gets a row in Postgres. */
 	let outlived = new SlotPool<OpenRequest>();
 	const batchSize = createBatchSize(options.batchMax);
 	const outage = createOutage(clock, log);
@@ -74,10 +74,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	});
 	const { isStopped } = schedule;
 
-	/** Flushes once. `withOpen`: also records requests that have run for a whole interval. */
+	/** Flushes once. `withOpen`: also records requests that have run for a whole flush interval. */
 	async function flush(withOpen: boolean): Promise<"done" | "more" | "failed"> {
 		const batch = settled.lend(batchSize.now());
-		// A batch may be smaller than usual and leave settlements in the queue.
+		// After failures batches are smaller, so settlements may remain in the queue.
 		const leavesSome = settled.hasMore();
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
@@ -110,7 +110,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		try {
 			held = await send(batch, []);
 		} catch (error) {
-			// Moves them to the main queue, where shrinking batches find the settlement that blocks.
+			// Moves these settlements to the main queue, where batches shrink until the blocking settlement is found.
 			aside.remove();
 			settled.push(batch);
 			noteFailed(0, error);
@@ -118,7 +118,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		}
 		if (isStopped()) return false;
 		aside.remove();
-		// Puts them at the end of the queue: their rows may be free after the other settlements.
+		// Settlements whose rows are still locked go to the end of the queue, so that the others come first.
 		acknowledge(batch, held);
 		return true;
 	}
@@ -177,7 +177,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		return unknown;
 	}
 
-	/** Logs an outage once, at its start. Logs each refusal, because it concerns a single record. */
+	/** Logs a database outage once, at its start. Logs every refusal, because each concerns another settlement. */
 	function noteFailed(settlements: number, error: unknown): void {
 		const away = isDatabaseDown(error);
 		if (away) {
@@ -187,11 +187,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			outage.ended(settled.length());
 			log.warn("the database refused a flush; retrying", { settlements, error });
 		}
-		// A timeout may have two causes: the batch is too large, or it waits for a lock that other settlements do not need.
+		// A timeout may mean a batch that is too large, or a lock that other settlements do not need, so batches shrink.
 		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
 	}
 
-	/** Shrinks batches until the blocking settlement is alone; it then moves to the end of the queue. */
+	/** Halves the batch size after a failure. Once a single settlement fails alone, moves it to the end of the queue. */
 	function giveWay(settlements: number, away: boolean, error: unknown): void {
 		if (!batchSize.failed(settlements, settled.length() > 1)) return;
 		if (!away)
@@ -204,13 +204,13 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	return {
-		/** Adds a settlement. `acknowledge` is called with the ticket when Postgres has it. */
+		/** Adds a settlement. `acknowledge` is called with `ticket` when Postgres has the settlement. */
 		settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number) {
 			settled.add(event, acknowledge, ticket, nowMs);
 			schedule.flushLater();
 			if (settled.length() >= options.flushAt) schedule.flushSoon();
 		},
-		/** Adds a running request. `now`: the next flush records it; otherwise only a flush after a whole interval. */
+		/** Adds a running request. `now`: the next flush records it; otherwise the one after a whole interval. */
 		open(request: OpenRequest, now = false) {
 			request.slot = (now ? outlived : opened).take(request);
 			schedule.flushLater();
@@ -220,9 +220,8 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			if (request.acknowledge !== undefined) return;
 			if (!opened.release(request.slot, request)) outlived.release(request.slot, request);
 		},
-		/** Flushes without waiting for the interval. */
 		hurry: schedule.hurry,
-		/** Resolves when all settlements are in Postgres; rejects if the writer was stopped before. */
+		/** Resolves when all settlements are in Postgres; rejects if the writer is stopped before that. */
 		async drain() {
 			while (settled.length() + aside.length() > 0) {
 				if (isStopped()) throw new Error("the writer was stopped before it was drained");
@@ -233,16 +232,16 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		},
 		isFull: () => settled.length() + aside.length() >= options.queueMax,
 		queued: () => settled.length() + aside.length(),
-		/** Age in ms of the oldest settlement that Postgres lacks; 0 if none. */
+		/** Milliseconds since the oldest settlement that Postgres lacks was added; 0 if none. */
 		oldestAgeMs() {
 			const nowMs = clock.monotonicMs();
 			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
-		/** Ids of the settlements in the queues. */
+		/** Ids of the settlements that wait to be sent. */
 		waiting: (): ReadonlySet<string> => new Set([...settled.ids(), ...aside.ids()]),
 		/**
-		 * Sends acknowledged settlements again after a failover: the new server may lack them. Returns how many it lacked,
-		 * or the number of all if it does not know this epoch.
+		 * Sends acknowledged settlements again after a failover, because the new server may lack them. Returns how many it
+		 * lacked, or the number of all if it does not know this epoch.
 		 */
 		sendAgain,
 		/** Stops without flushing; queued settlements stay in the journal. */
@@ -250,7 +249,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	};
 }
 
-/** Size of batches. Halved by each failure, so that a bad record does not block others long; grows with success. */
+/** Size of batches. A failure halves it, so that a bad record does not block others long; a success doubles it. */
 function createBatchSize(most: number) {
 	let size = most;
 	let failedAlone = 0;
@@ -272,7 +271,7 @@ function createBatchSize(most: number) {
 	};
 }
 
-/** Logs an outage of Postgres once at its start and once at its end. `settlements`: the number that waits. */
+/** Logs an outage of Postgres once at its start and at its end. `settlements`: the number that waits. */
 function createOutage(clock: Clock, log: Log) {
 	let sinceMs: number | undefined;
 	return {

@@ -4,7 +4,7 @@ import { isDecodable } from "../base/environment-reader.ts";
 const PORT_DEFAULT = 5432;
 const KEEPALIVE_S_DEFAULT = 60;
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
-/** Parameters of libpq that are accepted only with these values, which describe what happens anyway. */
+/** Parameters of libpq that are accepted only with these values, because the client always behaves as they say. */
 const FIXED: Readonly<Record<string, string>> = {
 	target_session_attrs: "any read-write primary",
 	channel_binding: "disable prefer",
@@ -36,31 +36,31 @@ export interface Host {
 	readonly port: number;
 }
 
-/** A database address as libpq reads it. Parameters that libpq does not know are settings of the session. */
+/** A database address, parsed as libpq does. Parameters that libpq does not know become settings of the session. */
 export interface Address {
-	/** Hosts, tried in turn. A path is a folder with a socket. */
+	/** Hosts, tried in order. A host that starts with `/` is the folder of a Unix socket. */
 	readonly hosts: readonly Host[];
 	readonly user: string;
 	readonly password: string;
-	/** Name of the database; empty: it is the user's name. */
+	/** Name of the database; empty: the same as the user's name. */
 	readonly database: string;
 	readonly applicationName: string | undefined;
 	readonly sslMode: (typeof SSL_MODES)[number];
-	/** A file, or `system`. */
+	/** Path of a file with root certificates, or `system`. */
 	readonly sslRootCert: string | undefined;
-	/** Longest time to connect, in seconds; undefined: the address names none. */
+	/** Longest time to connect, in seconds; undefined if the address has no `connect_timeout`. */
 	readonly connectS: number | undefined;
-	/** Seconds; 0: off. */
+	/** Seconds without traffic before the first TCP keepalive probe; 0: no probes. */
 	readonly keepAliveS: number;
-	/** Seconds, number and milliseconds; undefined: the operating system decides. */
+	/** TCP options: idle and interval in seconds, count, user timeout in milliseconds; by default the system's values. */
 	readonly keepAlive: Readonly<Partial<Record<NumberName, number>>>;
-	/** Settings in order; the last of equal names counts. */
+	/** Settings of the session in order. If a name occurs twice, the last value counts. */
 	readonly settings: readonly Setting[];
 }
 
 class Problem extends Error {}
 
-/** Says what is wrong with the URL and how to write it; undefined if it is fine. `url` must be parsable. */
+/** Describes an invalid URL and how to correct it; undefined if the URL is valid. `url` must be parsable. */
 export function addressProblem(url: string): string | undefined {
 	try {
 		const { sslRootCert } = parseAddress(url);
@@ -71,12 +71,12 @@ export function addressProblem(url: string): string | undefined {
 	}
 }
 
-/** Parses a URL that `addressProblem` accepts. */
+/** Parses a URL for which `addressProblem` found no problem. */
 export function parseAddress(url: string): Address {
 	const { hostname, port, pathname, hash, username, password, searchParams } = new URL(url);
 	if (!isDecodable(hostname) || !isDecodable(pathname))
 		throw new Problem("has a % in its host or its database that begins no sign: write it as %25");
-	// Settings are appended to the URL; after a fragment they would be lost.
+	// A fragment is refused: settings that are appended to the URL would become part of it.
 	if (hash !== "" || url.endsWith("#")) throw new Problem("has a # in it: write it as %23");
 	const query = new Map(searchParams);
 	const take = (name: string) => {
@@ -137,10 +137,10 @@ function hostsOf(hosts: string, ports: string): readonly Host[] {
 	});
 }
 
-/** As libpq: with a root certificate `require` checks the issuer, and `system` implies `verify-full`. */
+/** Like libpq: with a root certificate, `require` also checks the issuer, and `system` implies `verify-full`. */
 function sslModeOf(mode: string | undefined, rootCert: string | undefined): Address["sslMode"] {
 	const known = SSL_MODES.find((one) => one === mode);
-	// Does not repeat an unknown value: it may be a secret pasted by mistake.
+	// The message does not repeat an unknown value, because it may be a secret pasted by mistake.
 	if (mode !== undefined && known === undefined)
 		throw new Problem(
 			`must have one of ${SSL_MODES.join(", ")} as its sslmode${/^[A-Za-z-]+$/.test(mode) ? `; got "${mode}"` : ""}`,
@@ -151,7 +151,7 @@ function sslModeOf(mode: string | undefined, rootCert: string | undefined): Addr
 	return known === "require" && rootCert !== undefined ? "verify-ca" : (known ?? "disable");
 }
 
-/** Settings written as `-c name=value` or `--name=value`, separated by blanks; a backslash escapes a character. */
+/** Settings from `options`: `-c name=value` or `--name=value`, separated by blanks; a backslash escapes a character. */
 function optionsIn(text: string): readonly Setting[] {
 	const words = (text.match(/(?:\\.|\S)+/gs) ?? []).map((word) => word.replace(/\\(.)/gs, "$1"));
 	const settings: Setting[] = [];

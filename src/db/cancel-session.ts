@@ -1,18 +1,18 @@
 import { Socket } from "node:net";
 import type { Host } from "./address.ts";
 
-/** Code of a cancel request in PostgreSQL's protocol. Needs neither sign-in nor TLS. */
+/** Code of a cancel request in PostgreSQL's protocol. The request needs neither sign-in nor TLS. */
 const CANCEL_CODE = 80_877_102;
 const CANCEL_BYTES = 16;
 const CANCEL_MS_MAX = 1_000;
 
 /**
- * Requests that the server cancel what the session of `query` runs. Otherwise a statement that its client gave up would
- * stay: a commit that waits for a standby has no deadline on the server, and does not notice that its client left.
- * Resolves when the request was received, or could not be sent.
+ * Requests that the server cancel what the session of `query` runs. Without it, a statement would run on after its
+ * client gave up: a commit that waits for a standby has no deadline, and the server does not notice that the client
+ * left. Resolves when the server received the request, or when it could not be sent.
  */
 export function cancelSession({ host, port }: Host, query: object): Promise<void> {
-	// The driver's types lack the key of a query's session.
+	// Read through a cast: the driver's types lack the cancel key of a query's session.
 	const key = (query as { state?: { pid: number | null; secret: number | null } })?.state;
 	if (key === undefined || key.pid === null || key.secret === null) return Promise.resolve();
 	const request = Buffer.alloc(CANCEL_BYTES);

@@ -4,14 +4,14 @@ import type { Log } from "../base/log.ts";
 import { type Connect, type Connection, type ConnectionOptions, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
-/** Most callers that wait for a connection. Each stops waiting before its own deadline. */
+/** Most callers that wait for a connection. Each gives up before its own deadline. */
 const WAITING_MAX = 20_000;
-/** Work is not started if less than this share of its time is left: it would only cost its connection. */
+/** Least share of its time that a statement must have left when it gets a connection; with less it would time out. */
 const BEGUN_SHARE_MIN = 1 / 16;
 
 /**
- * Round trips that a deadline does not count. A connection, its sign-in and checks need up to nine, then the statement
- * two. An unknown round trip time, as at the start, counts as ROUND_TRIP_MS_UNKNOWN.
+ * Round trips that are added to a deadline. A new connection needs up to nine for sign-in and checks, a statement two.
+ * Until the round trip time is measured it counts as ROUND_TRIP_MS_UNKNOWN.
  */
 const ROUND_TRIPS = 12;
 const ROUND_TRIP_MS_UNKNOWN = 500;
@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * Runs one piece of work per connection at a time, so that a statement that waits for a lock or an answer delays no
- * other. A stuck or broken connection is replaced; the others stay.
+ * Runs one caller's work per connection at a time, so that a statement that waits for a lock or an answer delays no
+ * other statement. A stuck or broken connection is replaced alone.
  */
 export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
@@ -35,11 +35,11 @@ export function createConnectionPool(
 ) {
 	const { clock } = deps;
 	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, options));
-	/** Stack with the last used connection on top, so that a quiet service needs few connections. */
+	/** Stack: the last used connection is taken first, so that the others become idle and are closed. */
 	const free: Connection[] = [...connections];
 	const waiting: Waiting[] = [];
 	let ended = false;
-	// Ends work on connections to the former server: its commits do not count any more.
+	// Ends work on connections to the previous database server, because its commits no longer count.
 	options.history?.onMove(() => {
 		if (!ended) for (const connection of connections) connection.renewOld();
 	});
@@ -61,15 +61,15 @@ export function createConnectionPool(
 		} catch (error) {
 			const at = waiting.indexOf(one);
 			if (at >= 0) waiting.splice(at, 1);
-			// The caller gave up at the moment it got a connection.
+			// The caller gave up in the moment in which it got a connection, so the connection goes to the next caller.
 			else void promise.then(release);
 			throw error;
 		}
 	}
 
 	/**
-	 * Serves callers in order until the first has waited half of its time; then serves the newest first. In strict order
-	 * an overload would serve all just before their deadline, and lose their connections.
+	 * Serves callers in order until the first has waited half of its time; then serves the newest first. In strict order,
+	 * an overload would serve every caller just before its deadline: its statement would time out.
 	 */
 	function release(connection: Connection): void {
 		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;
@@ -78,7 +78,7 @@ export function createConnectionPool(
 		else free.push(connection);
 	}
 
-	/** Replaces idle connections too: if one stopped responding, probably all did. */
+	/** Also replaces the idle connections: if one stopped responding, probably all did. */
 	function discard(stuck: Connection): void {
 		stuck.renew();
 		for (const connection of free) connection.renew();
@@ -86,8 +86,8 @@ export function createConnectionPool(
 
 	return {
 		/**
-		 * Runs work on a connection. `DatabaseTimeout` after `dueMs` (monotonic clock) and some round trips; the connection
-		 * is then replaced.
+		 * Runs work on a connection. Rejects with `DatabaseTimeout` after `dueMs` (monotonic clock) and some round trips;
+		 * the connection is then replaced.
 		 */
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>, dueMs: number): Promise<T> {
 			const untilMs = dueMs + roundTripsMs();
@@ -97,7 +97,7 @@ export function createConnectionPool(
 				const answer = connection.run(work);
 				return await withDeadline(clock, answer, leftMs(), () => {
 					answer.catch(() => {
-						// The work of a discarded connection rejects later; the timeout was already reported.
+						// Ignores the later rejection of this work: its caller already got the timeout.
 					});
 					if (!ended) discard(connection);
 					return late();
@@ -106,7 +106,6 @@ export function createConnectionPool(
 				release(connection);
 			}
 		},
-		/** Closes all connections; work that runs on them rejects. */
 		async end() {
 			ended = true;
 			await Promise.all(connections.map((connection) => connection.end()));

@@ -7,18 +7,18 @@ import type { ServerHistory } from "./server-history.ts";
 
 export type Connection = ReturnType<typeof createConnection>;
 
-/** Functions that the driver calls for received rows and a closed connection. */
+/** Callbacks for received rows and for a closed connection. */
 interface ClientHooks {
 	onclose(): void;
 	onnotify?(channel: string, payload: string): void;
 	readonly transform: { row<Row>(row: Row): Row };
 }
 
-/** A client that is being opened. It is ready once its session's settings are made. */
+/** A client with its connection. `ready` resolves once the connection is open and the session's settings are set. */
 export interface OpenClient {
 	readonly ready: Promise<postgres.Sql>;
 	end(how: { timeout: number }): Promise<void>;
-	/** Cancels on the server what the session runs. */
+	/** Requests that the server cancel what this session runs. */
 	cancel(): Promise<void>;
 }
 
@@ -26,33 +26,33 @@ export type Connect = (hooks?: Partial<ClientHooks>, backoff?: ReconnectBackoff)
 
 interface OpenConnection {
 	readonly link: OpenClient;
-	/** Number of rows that the last statement returned. */
+	/** Rows received since the current statement started. */
 	rows: number;
-	/** Monotonic time at which the connection is to be replaced. */
+	/** Monotonic time after which the connection is replaced. */
 	untilMs: number;
-	/** True while the server has not answered a statement. */
+	/** True while a statement has no answer. */
 	isUnanswered: boolean;
 }
 
 export interface ConnectionOptions {
 	/** Milliseconds after which an idle connection is closed. */
 	readonly idleMs?: number | undefined;
-	/** Age at which the connection is replaced; by default random from LIFE_MS_MIN to LIFE_MS_MAX. */
+	/** Age in milliseconds at which the connection is replaced; by default random from LIFE_MS_MIN to LIFE_MS_MAX. */
 	readonly lifeMs?: number | undefined;
-	/** Checks the server of each new connection. */
+	/** Checks the database server of each new connection. */
 	readonly history?: ServerHistory | undefined;
 }
 
-/** Ages at which connections are replaced: server processes grow, and the address may lead to another server. */
+/** Ages in milliseconds at which connections are replaced: server processes grow, and the address may have moved. */
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
-/** SQLSTATE in_failed_sql_transaction: a text of several statements began a transaction and failed. */
+/** SQLSTATE in_failed_sql_transaction: a statement text that contains `begin` has failed. */
 const FAILED_TRANSACTION = "25P02";
-/** SQLSTATE too_many_connections. */
+/** SQLSTATE too_many_connections of the server. */
 const NO_PLACE = "53300";
 
-/** A connection to the database. It is opened on first use, and again after it broke. */
+/** A connection to the database. It is opened at its first use and reopened after it broke. */
 export function createConnection(deps: { log: Log }, connect: Connect, options: ConnectionOptions = {}) {
 	const { idleMs = LIFE_MS_MAX, history } = options;
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
@@ -94,7 +94,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		opening = undefined;
 	}
 
-	/** The open connection. If it is past its life, first tries to open its successor. */
+	/** Returns the open connection. If the connection is too old, first tries to replace it. */
 	async function usable(): Promise<OpenConnection> {
 		if (current !== undefined && current.untilMs > systemClock.monotonicMs()) return current;
 		const opened = open();
@@ -106,7 +106,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		} catch (error) {
 			if (opening === opened) opening = undefined;
 			drop(opened);
-			// A server without a free connection is busy, not another server: running work may continue.
+			// A server without a free connection is busy but has not moved, so the old connection stays in use.
 			if (current === undefined || (error as { code?: unknown }).code !== NO_PLACE) throw error;
 			current.untilMs = untilMs();
 			return current;
@@ -118,7 +118,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 	}
 
 	return {
-		/** Runs one piece of work at a time. */
+		/** Runs the work alone on the connection; the caller must not run two at a time. */
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T> {
 			if (ended) throw connectionEndedError();
 			cancelRest();
@@ -137,9 +137,9 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 				if (current === used && !ended) cancelRest = systemClock.after(idleMs, renew);
 			}
 		},
-		/** Drops the connection and cancels its work; the next call opens another. */
+		/** Drops the connection and cancels its work. The next `run` opens another connection. */
 		renew,
-		/** Like `renew`, but keeps a connection that is being opened: its server is being checked. */
+		/** Like `renew`, but keeps a connection that is being opened, because its server will be checked. */
 		renewOld() {
 			drop(current);
 			current = undefined;
@@ -155,8 +155,8 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 }
 
 /**
- * True if the driver would spoil the next statement. It keeps the server's last error, and the count of rows received
- * before it: so many empty rows would precede the next statement's.
+ * True if the driver would spoil the next statement's result. After a server error it keeps the number of rows received
+ * before, and the next result would start with as many empty rows.
  */
 function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	const isInTransaction = (error as { code?: unknown }).code === FAILED_TRANSACTION;

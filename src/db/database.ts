@@ -9,26 +9,26 @@ export type Database = ReturnType<typeof createDatabase>;
 export interface DatabaseOptions {
 	url: string;
 	applicationName: string;
-	/** Number of connections of `statements`, and of `ledger`. */
+	/** Connections of the client `statements`, and of the client `ledger`. */
 	statementConnectionsMax?: number;
 	statementDeadlineMs?: number;
-	/** Folder that keeps the highest timelines seen; without it they are in memory. */
+	/** Folder with the highest database timelines seen. Without it they are kept only in memory. */
 	dataDir?: string;
 }
 
 /**
- * Life of a `liveness` connection. A session that never ends would hide that the address leads to another server, so
- * this bounds how long the former one is used.
+ * Age in milliseconds at which a `liveness` connection is replaced. A session that never ends would hide that the
+ * address now leads to another server.
  */
 export const LIVENESS_LIFE_MS = 5_000;
-/** One for the heartbeat and one more, so that a hanging query does not delay the next. */
+/** One connection for the heartbeat and one more, so that a hanging query does not delay the next heartbeat. */
 const LIVENESS_CONNECTIONS = 2;
 /** Deadline of the ledger's statements: short, because a request waits only a few seconds for credit. */
 const LEDGER_DEADLINE_MS_MAX = 2_000;
 
 /**
- * Database clients of a gateway. They share no connections, so that none waits for another's statements. Transactions
- * use the console's client (`transactional.ts`).
+ * Database clients of a gateway. They share no connections, so that no client waits for another client's statements.
+ * Transactions use the console's client (`transactional.ts`).
  */
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions) {
 	const { url, applicationName } = options;
@@ -51,13 +51,13 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 
 	return {
 		url,
-		/** Which servers have answered; all clients compare theirs with it. */
+		/** Records which database servers have answered; every client compares its server with this record. */
 		history,
-		/** For heartbeat, control log and fence, on which the right to admit depends. */
+		/** For heartbeat, control log and fence, which decide whether the instance may admit requests. */
 		liveness,
-		/** For credit and keys, which requests need at once. Its statements do not wait for locked rows. */
+		/** For credit and keys, which requests wait for. Its statements never wait for locked rows. */
 		ledger,
-		/** For all other statements. They must be repeatable. */
+		/** For all other statements, which must be repeatable. */
 		statements,
 		listen: listener.listen,
 		async end() {

@@ -1,11 +1,11 @@
-/** Rows deleted by one statement, few enough to lock them only briefly. */
+/** Rows that one statement deletes: few, so that they are locked only briefly. */
 export const BATCH_ROWS = 1_000;
-/** Statements per call; the next call deletes the rest. */
+/** Statements per call; the next call continues. */
 const BATCHES_MAX = 500;
 
 /**
  * Repeats a statement that deletes up to BATCH_ROWS rows until it deletes fewer. Returns the number of deleted rows.
- * With one batch per call the table might grow faster than it shrinks.
+ * Repeats, because with one batch per call the table might grow faster than it shrinks.
  */
 export async function deleteInBatches(deleteBatch: () => Promise<number>): Promise<number> {
 	let removed = 0;

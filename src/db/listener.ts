@@ -13,23 +13,23 @@ interface Channel {
 	readonly heard: () => void;
 }
 
-/** A connection that listens, from its opening until it is discarded. */
+/** A connection that listens, from its opening until it is closed. */
 interface Hearing {
 	readonly link: OpenClient;
 	readonly client: Promise<postgres.Sql>;
-	/** True once the server was checked, see `server-history.ts`. */
+	/** True once the connection's server was checked, see `server-history.ts`. */
 	isChecked: boolean;
 	cancelProbe: () => void;
 }
 
-/** Interval of a test query: without it a dead connection looks like one without notifications. */
+/** Milliseconds between test queries. Without them, a dead connection looks like one without notifications. */
 const PROBE_MS = 500;
-/** Time for the answer to a test query, after which the connection is replaced: within 2 s with PROBE_MS. */
+/** Milliseconds without answer to a test query after which the connection is replaced: with PROBE_MS, within 2 s. */
 const ANSWER_MS_MAX = 1_500;
-/** Time to open a connection, after which another is opened. */
+/** Milliseconds for opening a connection, after which another is opened. */
 const CONNECT_MS_MAX = 5_000;
 
-/** Receives notifications (NOTIFY) on its own connection. */
+/** Receives notifications (NOTIFY) on a connection of its own, which it reopens. */
 export function createListener(
 	deps: { clock: Clock; log: Log },
 	options: { url: string; applicationName: string; history?: ServerHistory | undefined },
@@ -59,7 +59,7 @@ export function createListener(
 				hearing.isChecked = true;
 			},
 			() => {
-				// The error reaches the caller through `subscribe`.
+				// Handled elsewhere: the caller of `subscribe` gets this error too.
 			},
 		);
 		subscribe(hearing, [...channels]).then(
@@ -124,7 +124,7 @@ export function createListener(
 
 	return {
 		/**
-		 * Resolves once channel `name` is subscribed. Calls `onListen` then and after each reconnect: notifications in
+		 * Resolves once channel `name` is subscribed. Calls `onListen` then and after each reconnection: notifications in
 		 * between are lost, so the caller must read what it missed.
 		 */
 		async listen(name: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void> {

@@ -25,16 +25,16 @@ import {
 import { checkOwnSession } from "./pooler.ts";
 import { withRequiredSettings } from "./session-settings.ts";
 
-/** Number of the advisory lock of migrations; arbitrary, but the same in all versions. */
+/** Number of the advisory lock for migrations: arbitrary, but equal in all versions. */
 const ADVISORY_LOCK = 7_305_441_902;
-/** First migration of 0.2's development versions, and the last commit that can upgrade them. */
+/** First migration of 0.2's development versions, followed by the last commit that can upgrade them. */
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
 /**
  * Migrates the schema, each migration in its own transaction. An advisory lock lets instances start together. Keeps
- * migrations of newer versions. Fault `conflict` if a newer one breaks this version, or a new one breaks running
- * versions.
+ * migrations of newer versions. Fault `conflict` if a newer migration breaks this version, or a new one breaks versions
+ * that run.
  */
 export async function migrate(deps: { log: Log }, url: string, list: readonly Migration[] = migrations) {
 	return withClient(url, async (client) => {
@@ -54,7 +54,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 		}
 		if (missing.length > 0)
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
-		// After the migrations, because functions use the tables.
+		// Created after the migrations, because functions use the tables.
 		await createFunctions(client, VERSION);
 		const prepared = await withFunctionSet(client, required);
 		await withClient(prepared, checkMayCall);
@@ -62,7 +62,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 	});
 }
 
-/** Checks, without changes, that a start could migrate the schema. The Fault says what to do. */
+/** Checks, without changing anything, that a start could migrate the schema. Throws a Fault that says what to do. */
 export async function checkMigratable(url: string): Promise<void> {
 	await withClient(url, async (client) => {
 		await removeFromPath(client);
@@ -71,8 +71,8 @@ export async function checkMigratable(url: string): Promise<void> {
 }
 
 /**
- * Finds missing migrations and the schema for tables, and puts it first in the client's search path. Throws a Fault,
- * before any change, if something cannot be created.
+ * Finds missing migrations and the schema for tables, and puts that schema first in the client's search path. Throws a
+ * Fault, before any change, if something cannot be created.
  */
 async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 	const found = await findOwnSchema(client);
@@ -86,7 +86,7 @@ async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 	return { schema, missing };
 }
 
-/** URL for clients if all of this version's migrations and functions exist; undefined if any is missing. */
+/** URL for clients if the database has all migrations and functions of this version; undefined otherwise. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const required = await lookAtWay(client, url);
@@ -103,11 +103,11 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 	});
 }
 
-/** Returns the URL with the required settings. Fault of `checkOwnSession`, before any change. */
+/** Returns the URL with the required settings. Changes nothing. Throws the Fault of `checkOwnSession`. */
 async function lookAtWay(client: postgres.Sql, url: string) {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
-	// After `withRequiredSettings`, which must see the session's own deadlines.
+	// Runs after `withRequiredSettings`, which must see the deadlines that the session has by default.
 	await removeDeadlines(client);
 	return required;
 }
@@ -119,7 +119,7 @@ async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boole
 	return row !== undefined;
 }
 
-/** Creates the tables that record migrations. */
+/** Creates the tables that record which migrations were executed. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		await transaction`
@@ -136,7 +136,7 @@ async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boole
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-/** Fault if the database has the schema of a version that cannot run together with this one. */
+/** Fault if the database's schema is of a version that cannot run together with this one. */
 function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
 	if (known.has(FIRST_OF_0_2))
 		throw new Fault(
@@ -152,7 +152,7 @@ function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migrat
 	);
 }
 
-/** Fault if an instance runs: a breaking migration would change its tables. */
+/** Fault if an instance runs, because a breaking migration would change the tables it uses. */
 async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migration[]): Promise<void> {
 	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance_now') is not null as there`;
 	if (row?.there !== true) return;
@@ -165,6 +165,6 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 			`The migration ${names.join(", ")} breaks the versions before it: stop all instances first (${running.map(({ id }) => id).join(", ")}).`,
 		);
 	}
-	// Drops old functions, because they use tables that have changed.
+	// Drops the functions of old versions, because they use tables that the migration changes.
 	await dropFunctions(client, 1);
 }

@@ -10,10 +10,10 @@ import type { Connect, OpenClient } from "./connection.ts";
 import { connectionEndedError, isServerError, noResponseError, WrongServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
-/** Time in which a closed client may tell the server so. */
+/** Milliseconds in which a closed client may still send its goodbye to the server. */
 const GOODBYE_MS = 1_000;
 const CONNECT_S = 5;
-/** Options of TCP sockets: their level, and their names on Linux and macOS. */
+/** Level of TCP socket options, and their numbers on Linux and macOS. */
 const IPPROTO_TCP = 6;
 const TCP_OPTIONS = {
 	keepalives_interval: { linux: 5, darwin: 0x101 },
@@ -21,7 +21,7 @@ const TCP_OPTIONS = {
 	tcp_user_timeout: { linux: 18, darwin: undefined },
 } as const;
 
-/** A session's settings, made by its first statement: most poolers refuse or ignore them as start-up parameters. */
+/** A session's settings. The first statement sets them, because most poolers refuse or ignore start-up parameters. */
 type Settings = Readonly<Record<string, string | number>>;
 type Ssl = boolean | "require" | "prefer" | object;
 interface Options {
@@ -38,7 +38,7 @@ interface Attempt {
 
 /**
  * Returns a function that opens clients with one connection each. It tries the hosts of `url` in turn, beginning with
- * the one that answered last. If there are several hosts it skips standbys.
+ * the host that answered last. If there are several hosts, it skips standbys.
  */
 export function connectTo(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
 	const address = parseAddress(url);
@@ -81,11 +81,11 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 					if (ended) break;
 				}
 			}
-			// A host that does not answer may be the primary, so its error counts more than that of a standby.
+			// Prefers errors of servers and connections to those of standbys: a host without answer may be the primary.
 			throw errors.find(isServerError) ?? errors.find((error) => !(error instanceof WrongServer)) ?? errors[0];
 		}
 		const ready = open();
-		// Callers that wait get the error; without callers it must not end the process.
+		// Callers that wait get the error; without callers, an unhandled rejection would end the process.
 		ready.catch(() => {});
 		return {
 			ready,
@@ -98,7 +98,7 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 	};
 }
 
-/** Runs `work` with a client of `url`, then closes the client. */
+/** Runs `work` with a client of `url` and closes the client afterwards. */
 export async function withClient<Result>(
 	url: string,
 	work: (client: postgres.Sql) => Promise<Result>,
@@ -112,7 +112,7 @@ export async function withClient<Result>(
 	}
 }
 
-/** Ways to connect to a host: `allow` tries without TLS first. Sockets in a folder never use TLS. */
+/** Ways to connect to a host, in order: `allow` tries without TLS first. Unix sockets never use TLS. */
 function attemptsAt(address: Address, place: Host): readonly Attempt[] {
 	const { sslMode, sslRootCert } = address;
 	if (place.host.startsWith("/") || sslMode === "disable") return [{ place, ssl: () => false }];
@@ -126,20 +126,20 @@ function attemptsAt(address: Address, place: Host): readonly Attempt[] {
 			ssl: () => ({
 				rejectUnauthorized: true,
 				checkServerIdentity: identity,
-				// Read for each connection, because the file may be renewed.
+				// Read again for each connection, because the operator may have renewed the file.
 				...(sslRootCert === undefined || sslRootCert === "system" ? {} : { ca: readFileSync(sslRootCert) }),
 			}),
 		},
 	];
 }
 
-/** First statement of a connection. `set_config` parses lists as it parses start-up parameters. */
+/** First statement of a connection: sets all settings. `set_config` parses lists as start-up parameters are parsed. */
 function greetingOf(settings: readonly (readonly [string, string | number])[], isOneOfMany: boolean): string {
 	const set = settings.map(([name, value]) => `set_config(${literal(name)}, ${literal(String(value))}, false)`);
 	return `select ${[...set, isOneOfMany ? "pg_is_in_recovery() as standby" : "1"].join(", ")}`;
 }
 
-/** A literal that means the same for any `standard_conforming_strings`. */
+/** A literal that means the same with any value of `standard_conforming_strings`. */
 const literal = (text: string) => `E'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: Address): void {
@@ -154,12 +154,12 @@ function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: Address): void
 }
 
 /**
- * The driver with one connection in its life, our own sockets, and none of its own parsing of URLs: it cuts IPv6
- * addresses, knows no socket folders, and shows parts of a password with a comma. Its own reconnects have no pause after
- * a socket closed without an error, and connect even for a client that ended.
+ * The driver with exactly one connection in its life, our own sockets, and our own parsing of URLs. The driver's parser
+ * cuts IPv6 addresses, does not know socket folders, and shows parts of a password that contains a comma. Its
+ * reconnects have no pause after a socket closed without an error, and connect even for a client that ended.
  *
- * The client ends with its connection: a second session would lack the locks and settings of the first, and a
- * statement between a socket's error and close would never be answered.
+ * The client ends with its connection: a second session would lack the locks and settings of the first, and a statement
+ * between a socket's error and close would never be answered.
  */
 function newClient(
 	address: Address,
@@ -176,7 +176,7 @@ function newClient(
 		...(address.user === "" ? {} : { user: address.user }),
 		...(address.password === "" ? {} : { pass: address.password }),
 		...(address.database === "" ? {} : { database: address.database }),
-		// The driver's types lack the list form of `host`. As a text it would be cut at each colon and comma.
+		// A list, which the driver's types lack: as a text the host would be cut at each colon and comma.
 		...(isFolder ? { path: `${host}/.s.PGSQL.${port}` } : { host: [host], port: [port] }),
 		connect_timeout: connectS,
 		max: 1,
@@ -184,7 +184,7 @@ function newClient(
 		idle_timeout: 0,
 		max_lifetime: null,
 		keep_alive: 0,
-		// Disables the driver's own query for array types: if interrupted, its unhandled rejection ends the process.
+		// Disables the driver's query for array types: if it is interrupted, an unhandled rejection ends the process.
 		fetch_types: false,
 		onclose: closed,
 		async socket() {
@@ -194,10 +194,10 @@ function newClient(
 			backoff.made();
 			const made = new Socket();
 			socket = made;
-			// Ends the client before the driver reports the error: until then it would accept statements.
+			// Ends the client before the driver reports the error: until then the client would accept statements.
 			made.once("error", closed);
 			if (!isFolder) made.once("connect", () => setTcpOptions(made, address));
-			// In a later tick, after the driver has added its listener for socket errors.
+			// Connects in a later tick, after the driver has added its listener for socket errors.
 			setImmediate(() => {
 				if (ended) made.destroy();
 				else if (isFolder) made.connect({ path: `${host}/.s.PGSQL.${port}` });
@@ -213,11 +213,11 @@ function newClient(
 	}
 	const end = client.end;
 	client.end = async (how) => {
-		// With a timeout the client may still connect and finish its work.
+		// With a timeout, the client may still connect to finish its work.
 		if (how?.timeout === 0) ended = true;
 		await end(how);
 		ended = true;
-		// Destroys the socket of a server that does not respond: the driver waits for its close.
+		// Destroys the socket of a server that does not respond, because the driver would wait for its close.
 		setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
 	};
 	return client;

@@ -8,27 +8,27 @@ export class DatabaseBusy extends Error {
 	override readonly name = "DatabaseBusy" as const;
 }
 
-/** The answer does not match the statement, which may or may not have taken effect. */
+/** The reply lacks the expected row. The statement may or may not have taken effect. */
 export class AnswerLost extends Error {
 	override readonly name = "AnswerLost" as const;
 }
 
-/** The address leads to a superseded server, or to a standby. Nothing was sent to it. */
+/** The address leads to a superseded server or to a standby. The statement was not sent. */
 export class WrongServer extends Error {
 	override readonly name = "WrongServer" as const;
 }
 
-/** Error for a connection that was accepted but not answered. */
+/** Creates the error for a connection that was accepted but not answered. */
 export function noResponseError(): Error {
 	const message =
 		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";
 	return Object.assign(new Error(message), { code: "SILENT" });
 }
 
-/** Depth to which causes of an error are searched: the query builder wraps the driver's errors. */
+/** Levels of `cause` that are searched: the query builder wraps the driver's errors. */
 const CAUSES_MAX = 5;
 
-/** Codes of the driver and the system: the connection could not be opened, or it broke. */
+/** Error codes of the driver and the system for a connection that could not be opened, or that broke. */
 const CONNECTION_CODES: ReadonlySet<string> = new Set([
 	"CONNECTION_CLOSED",
 	"CONNECTION_ENDED",
@@ -47,7 +47,7 @@ const CONNECTION_CODES: ReadonlySet<string> = new Set([
 	"EAI_AGAIN",
 ]);
 
-/** Those of CONNECTION_CODES that only an established connection can have. */
+/** Those of CONNECTION_CODES that only a connection that was open can have. */
 const CUT_CODES: ReadonlySet<unknown> = new Set([
 	"CONNECTION_CLOSED",
 	"CONNECTION_DESTROYED",
@@ -57,15 +57,15 @@ const CUT_CODES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * SQLSTATE codes (PostgreSQL, appendix A) that do not concern the statement:
+ * SQLSTATE codes (PostgreSQL, appendix A) of failures that are not the statement's fault:
  * - 08: connection; 53: resources; 58: system error of the server.
  * - 57P01 to 57P05: the server starts, stops or closes connections.
- * - 25006: a read-only standby, as during a switch-over.
- * - 26000, 42P05: prepared statements missing or another session's, since a pooler shares sessions.
+ * - 25006: the server is a read-only standby, as during a switch-over.
+ * - 26000, 42P05: prepared statements are missing or another session's, because a pooler shares sessions.
  */
 const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006|26000|42P05)$/;
 
-/** Whether an error means that the database is unavailable for now, not that it refused the statement. */
+/** True if the error means that the database is unavailable for now; false if the database refused the statement. */
 export function isDatabaseDown(error: unknown): boolean {
 	return hasCause(error, (cause) => {
 		const isUnanswered = [DatabaseTimeout, DatabaseBusy, AnswerLost, WrongServer].some((kind) => cause instanceof kind);
@@ -83,17 +83,17 @@ export function isServerError(error: unknown): boolean {
 	return hasCause(error, (cause) => "severity" in cause);
 }
 
-/** True if an established connection broke, so that the statement may have taken effect. */
+/** True if an open connection broke, so that the statement may have taken effect. */
 export function isConnectionCut(error: unknown): boolean {
 	return CUT_CODES.has((error as { code?: unknown }).code);
 }
 
-/** Error of a client that was used after its end. */
+/** Creates the error for a client that is used after its end. */
 export function connectionEndedError(): Error {
 	return Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
 }
 
-/** True if the server ends the connection with this error: its severity is FATAL. */
+/** True if the server closes the connection after this error: its severity is FATAL. */
 function endsConnection(error: Error): boolean {
 	const { code, severity } = error as { code?: unknown; severity?: unknown };
 	return severity === "FATAL" || severity === "PANIC" || (typeof code === "string" && CONNECTION_CODES.has(code));
@@ -109,7 +109,7 @@ export function hasCause(error: unknown, is: (cause: Error) => boolean): boolean
 	return false;
 }
 
-/** The row of a statement that always returns one. Without a row its outcome is unknown: `AnswerLost`. */
+/** The row of a statement that always returns one. Throws `AnswerLost` without a row: the outcome is unknown. */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
 	const [row] = rows;
 	if (rows.length !== 1 || row === undefined)

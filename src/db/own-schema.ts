@@ -5,14 +5,14 @@ import { formatSearchPath, quoteName, searchPathNames, setSearchPath } from "./s
 
 interface Place {
 	readonly database: string;
-	/** Role that signed in. Its settings apply even after `set role`. */
+	/** Role with which the session signed in. The settings of this role apply even after `set role`. */
 	readonly role: string;
 	readonly readOnly: string;
 	readonly standby: boolean;
 	readonly encoding: string;
 }
 
-/** Checks that this session may write. The Fault says what to do. */
+/** Checks that this session may write. Throws a Fault that says what to do. */
 export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 	const { database, role, standby, readOnly, encoding } = await look(client);
 	if (standby) throw refused("The database is a standby, which takes no writes: point DATABASE_URL at the primary.");
@@ -25,7 +25,7 @@ export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 
 /**
  * Schema in the search path that has this service's tables; undefined if none. Fault if this role may not use it:
- * otherwise a second set of tables would be created in another schema (`"$user"`).
+ * otherwise a second set of tables would be created in the role's own schema (`"$user"`).
  */
 export async function findOwnSchema(client: postgres.Sql): Promise<string | undefined> {
 	const [found] = await client<
@@ -53,8 +53,8 @@ export async function findOwnSchema(client: postgres.Sql): Promise<string | unde
 }
 
 /**
- * Schema for new tables: the first in the path that is neither a system schema nor temporary. Fault if this service's
- * tables are in a schema outside the path: the database may be a restored backup that lacks the role's settings.
+ * Schema for new tables: the first in the search path that is neither a system schema nor temporary. Fault if this
+ * service's tables are in a schema outside the path: a restored backup may lack the role's settings.
  */
 export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	const [first] = await client<{ schema: string; elsewhere: string | null }[]>`
@@ -76,12 +76,12 @@ export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	return first.schema;
 }
 
-/** Condition that tables are this service's: other programs may use the same names. */
+/** SQL condition that a table belongs to this service: other programs may use the same table names. */
 function isOurs(client: postgres.Sql) {
 	return client`(select count(*) from pg_attribute where attrelid = c.oid and attname in ('name', 'applied_at', 'breaking')) = 3`;
 }
 
-/** Puts this schema first in the path, so that tables of other schemas do not hide its own. */
+/** Puts this schema first in the search path, so that tables of other schemas do not hide the service's tables. */
 export async function putSchemaFirst(client: postgres.Sql, schema: string): Promise<void> {
 	const others = (await searchPathNames(client)).filter((name) => name !== schema);
 	await setSearchPath(client, formatSearchPath([schema, ...others]));
@@ -97,14 +97,14 @@ async function look(client: postgres.Sql): Promise<Place> {
 
 const refused = (message: string) => new Fault("service_unavailable", message);
 
-/** Removes the role's deadlines, which are meant for queries: a migration may take long. */
+/** Removes the role's deadlines, which are meant for short queries: a migration may take long. */
 export async function removeDeadlines(client: postgres.Sql): Promise<void> {
 	await client`
 		select set_config(name, '0', false) from pg_settings
 		where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`;
 }
 
-/** Checks that this role may create tables in the schema. Does not check who owns existing tables. */
+/** Checks that this role may create tables in the schema. It need not own the existing tables. */
 export async function checkMayMakeTables(client: postgres.Sql, schema: string): Promise<void> {
 	const [row] = await client<{ mayMake: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'CREATE') as "mayMake", current_user as role from pg_namespace where nspname = ${schema}`;

@@ -15,7 +15,7 @@ export interface Listed<Row> {
 const ROWS_DEFAULT = 50;
 const ROWS_MAX = 1000;
 
-/** Number of rows to query: one more than shown, to know whether another page follows. Fault invalid_request. */
+/** `asked`: rows to query, one more than `shown`, to know whether another page follows. Fault invalid_request. */
 export function pageBounds(page: Page): { shown: number; asked: number; after: string | null } {
 	const shown = page.limit ?? ROWS_DEFAULT;
 	if (!Number.isInteger(shown) || shown < 1 || shown > ROWS_MAX) {
@@ -35,7 +35,7 @@ export function toPage<Row>(rows: readonly Row[], shown: number, cursorOf: (row:
 	return { items, next: rows.length > shown && last !== undefined ? cursorOf(last) : null };
 }
 
-/** The page of a list whose rows `read` returns. Fault invalid_request if `limit` is out of range. */
+/** A page of a list whose rows `read` returns. Fault invalid_request if `limit` is out of range. */
 export async function pageFrom<Row>(
 	page: Page,
 	read: (page: { asked: number; after: string | null }) => Promise<readonly Row[]>,

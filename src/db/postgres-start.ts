@@ -10,7 +10,7 @@ import { changeOwner, type ServerOwner } from "./server-owner.ts";
 
 export interface PostgresHome {
 	readonly dataDir: string;
-	/** Folder owned by the server's user. */
+	/** Folder of the cluster and its files, owned by the server's user. */
 	readonly folder: string;
 	readonly cluster: string;
 	readonly owner: ServerOwner | undefined;
@@ -21,12 +21,12 @@ export interface PostgresHome {
 export const POSTGRES_USER = "tollgate";
 export const START_DEADLINE_MS = 60_000;
 const POLL_MS = 25;
-/** Pause before a server that ended at once is restarted: its port or its shared memory may not be free yet. */
+/** Milliseconds before a server that ended at once is restarted: its port or shared memory may still be in use. */
 const RESTART_WAIT_MS = 500;
 const STARTS_MAX = 20;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Creates the cluster in a temporary folder and moves it: a crash leaves no part. Fault service_unavailable. */
+/** Creates the cluster in a temporary folder and moves it, so a crash leaves no part. Fault service_unavailable. */
 export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
 	for (const name of fs.readdirSync(home.folder)) {
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
@@ -45,7 +45,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
-		// A server with fsync off (tests) needs no sync of its first files either.
+		// If the server runs without fsync (in tests), its first files need no sync either.
 		...(home.settings.fsync === "off" ? ["--no-sync"] : []),
 	];
 	try {
@@ -65,9 +65,9 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 }
 
 /**
- * Returns when a server is ready: waits for one that is stopping, and restarts one that ends at once. Call it only with
- * the start lock. With `port`, tries only that port. `isGivenUp` ends the wait while no server is being started. Fault
- * service_unavailable after the deadline.
+ * Returns when a server is ready: waits for one that is stopping, and restarts one that ends at once. The caller must
+ * hold the start lock. With `port`, tries only that port. `isGivenUp` ends the wait while no server is being started.
+ * Fault service_unavailable after the deadline.
  */
 export async function startUnlessRunning(
 	log: Log,
@@ -123,7 +123,7 @@ function notStarted(what: string, said: string): Fault {
 
 interface Attempt {
 	readonly child: ChildProcess;
-	/** True when the process has ended or could not be started. */
+	/** True when the process has ended, or could not be started. */
 	over: boolean;
 }
 
@@ -132,15 +132,15 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
-		// Makes the server ready only after recovery from an archive: before it would be read-only and incomplete.
+		// A server that recovers from an archive becomes ready only afterwards; before, it is read-only and incomplete.
 		hot_standby: "off",
-		// Clients get their statements' errors. The log would keep the statements' values for ever.
+		// Clients get the errors of their statements; the log would keep the statements' values for ever.
 		log_min_messages: "log",
 		log_error_verbosity: "terse",
 		...home.settings,
 	};
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-	// PostgreSQL uses the last -D. The first one tells people, and `findPostmaster`, which server this is.
+	// PostgreSQL uses the last -D. The first one shows people and `findPostmaster` which server this is.
 	const directory = ["-D", home.cluster, "-D", relativePath(home.cluster)];
 	const logFd = openLog(join(home.dataDir, "postgres.log"));
 	// Detached, so that Ctrl-C reaches only this process, which drains before it stops the database.
@@ -163,7 +163,7 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 	return attempt;
 }
 
-/** Opens the log file. If it is large, renames it and starts another; keeps one old file. */
+/** Opens the log file. If the file is large, renames it and starts a new one; keeps one old file. */
 function openLog(path: string): number {
 	if (fs.existsSync(path) && fs.statSync(path).size > LOG_BYTES_MAX) fs.renameSync(path, `${path}.1`);
 	return fs.openSync(path, "a", 0o600);
@@ -176,7 +176,7 @@ function freePort(): number {
 	return port;
 }
 
-/** Known problems with their remedies, by the text of an error. */
+/** Remedies of known problems, by a pattern for the error's text. */
 const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	[
 		/could not look up effective user ID/,
@@ -194,11 +194,11 @@ const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	],
 ];
 
-/** Why the server did not start, from its output. */
+/** Why the server did not start, according to its output. */
 export interface StartProblem {
-	/** Undefined if the cause is unknown. */
+	/** What the operator can do; undefined if the cause is unknown. */
 	readonly remedy: string | undefined;
-	/** First fatal line of the output. */
+	/** First line of the output that reports a fatal error. */
 	readonly line: string;
 }
 

@@ -2,18 +2,17 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSy
 import { join } from "node:path";
 import { isProcessAlive } from "../base/process-alive.ts";
 
-/** A running PostgreSQL server, as described by `postmaster.pid` and the system. */
+/** A running PostgreSQL server, as `postmaster.pid` and the operating system describe it. */
 export interface Postmaster {
 	readonly pid: number;
 	readonly port: number;
-	/** False while the server starts or stops. */
+	/** False while the server is starting or stopping. */
 	readonly ready: boolean;
 }
 
 /**
  * The server that runs on this data directory; undefined if none. A pid file can outlive its server, and another
- * process may have its pid. So only a process with this directory in its command line counts; a zombie has no command
- * line.
+ * process may get its pid. So only a process with this directory in its command line counts; a zombie has none.
  */
 export function findPostmaster(cluster: string): Postmaster | undefined {
 	const file = readPidFile(cluster);
@@ -22,8 +21,8 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 
 /**
  * Removes a pid file whose pid belongs to another process, because PostgreSQL would not start. If no process has the
- * pid, PostgreSQL decides itself; it also looks for surviving children, which may still confirm statements. The file of
- * a killed server that its parent has not reaped is recognized by the process's state; it stays while children live.
+ * pid, PostgreSQL decides itself; it also looks for surviving child processes, which may still confirm statements. A
+ * killed server that its parent has not reaped is recognized by its process state; its file stays while children live.
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
@@ -40,9 +39,9 @@ function isUnreaped(pid: number): boolean {
 	}
 }
 
-/** True if a process's working directory is this one, as that of all of a server's processes. Sees only this user's. */
+/** True if any process works in this directory, as all processes of a server do. Sees only this user's processes. */
 function hasSurvivors(cluster: string): boolean {
-	// Without /proc they are assumed to live.
+	// Without /proc, child processes are assumed to live.
 	if (!existsSync("/proc/self/cwd")) return true;
 	return readdirSync("/proc").some((name) => /^\d+$/.test(name) && worksIn(cluster, name));
 }
@@ -59,7 +58,7 @@ export function isServerRunning({ pid }: Postmaster, cluster: string): boolean {
 	return servesCluster(pid, cluster);
 }
 
-/** Lines: pid, data directory, start time, port, socket directory, address, shared memory, state. */
+/** Reads the file's lines: pid, data directory, start, port, socket directory, address, shared memory, state. */
 function readPidFile(cluster: string): Postmaster | undefined {
 	let text: string;
 	try {
@@ -76,7 +75,7 @@ function readPidFile(cluster: string): Postmaster | undefined {
 
 function servesCluster(pid: number, cluster: string): boolean {
 	if (!existsSync("/proc/self/cmdline")) {
-		// `ps` separates arguments by spaces, and the path may contain spaces.
+		// Searches the text: `ps` separates arguments by spaces, and the path may contain spaces too.
 		return listed(pid, "command").includes(` -D ${cluster} -`);
 	}
 	const args = commandLine(pid);
@@ -89,7 +88,6 @@ function listed(pid: number, what: string): string {
 	return Bun.spawnSync(["ps", "-ww", "-o", `${what}=`, "-p", String(pid)]).stdout.toString();
 }
 
-/** Command line of a process; empty if there is no such process. */
 function commandLine(pid: number): string[] {
 	try {
 		return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");

@@ -2,12 +2,12 @@ export type ReconnectBackoff = ReturnType<typeof createReconnectBackoff>;
 
 const RECONNECT_S_MIN = 0.05;
 const RECONNECT_S_MAX = 0.5;
-/** Attempts that are further apart count as unrelated. */
+/** Milliseconds between two attempts after which they count as unrelated. */
 const CALM_MS = 1_000;
 
 /**
- * Seconds before the next attempt to connect. The driver's own pauses grow to 20 s, in which an instance would not
- * notice that the database is back.
+ * Seconds before the next attempt to connect. The driver's pauses grow to 20 s, in which an instance would not notice
+ * that the database is back.
  */
 export function reconnectDelayS(failuresInRow: number): number {
 	const mostS = Math.min(RECONNECT_S_MAX, RECONNECT_S_MIN * 2 ** failuresInRow);
@@ -15,8 +15,8 @@ export function reconnectDelayS(failuresInRow: number): number {
 }
 
 /**
- * Pauses between a client's connections, however the previous one ended. The driver itself does not pause after a
- * connection that closed without an error, as a proxy without a server closes it.
+ * Pauses between a client's connections, however the previous one ended. The driver does not pause after a connection
+ * that closed without an error, as proxies do if they have no server.
  */
 export function createReconnectBackoff(monotonicMs: () => number) {
 	let madeMs = Number.NEGATIVE_INFINITY;
@@ -25,7 +25,7 @@ export function createReconnectBackoff(monotonicMs: () => number) {
 	return {
 		/** Milliseconds until the next connection may be opened. */
 		pauseMs: () => (isCalm() ? 0 : Math.max(0, madeMs + reconnectDelayS(inRow) * 1_000 - monotonicMs())),
-		/** Call it when a connection opens. Callers that stop waiting thus do not lengthen the next pause. */
+		/** Records that a connection opens. Attempts whose caller stopped waiting before do not lengthen the next pause. */
 		made() {
 			inRow = isCalm() ? 0 : inRow + 1;
 			madeMs = monotonicMs();

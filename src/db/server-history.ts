@@ -5,7 +5,7 @@ import { WrongServer } from "./outage.ts";
 
 export type ServerHistory = ReturnType<typeof createServerHistory>;
 
-/** File with the highest timelines. An operator removes it to accept a server with a lower one. */
+/** File with the highest timelines seen. An operator deletes it to accept a server with a lower timeline. */
 const TIMELINES_NAME = "database-timelines.json";
 
 /** Highest timeline seen, by system identifier. */
@@ -14,16 +14,16 @@ type Timelines = Readonly<Record<string, number>>;
 interface Place {
 	/** System identifier of the database cluster; `?`: unknown. */
 	readonly system: string;
-	/** Timeline; `-`: a standby; `@` and a time: start of a server whose timeline cannot be read. */
+	/** Timeline; `-`: the server is a standby; `@` and a time: its start, because its timeline cannot be read. */
 	readonly timeline: string;
 	/** Position to which the write-ahead log was flushed, in bytes. */
 	readonly position: bigint;
 }
 
 /**
- * Remembers the servers that answered this process. A server with another identifier or timeline, or a lower position
- * than before, has another history and may lack commits. A lower timeline is refused. `dataDir` keeps the highest
- * timelines for all processes; without it they are in memory.
+ * Remembers the database servers that answered this process. A server with another identifier or timeline, or a lower
+ * position than before, has another history and may lack commits. A server with a lower timeline is refused. `dataDir`
+ * keeps the highest timelines for all processes; without it they are in memory.
  */
 export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	const path = dataDir === undefined ? undefined : join(dataDir, TIMELINES_NAME);
@@ -63,7 +63,7 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 			writeFileSync(`${to}.new`, JSON.stringify(inMemory), { mode: 0o600 });
 			renameSync(`${to}.new`, to);
 		} catch (error) {
-			// Commands may run without DATA_DIR.
+			// A missing folder is no error, because commands may run without DATA_DIR.
 			if ((error as NodeJS.ErrnoException).code !== "ENOENT")
 				log.warn("the database's timeline could not be stored", { path: to, error });
 		}
@@ -87,13 +87,13 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	}
 
 	const history = {
-		/** Name of the present history. It changes when a server with another history has answered. */
+		/** Label of the current history. It changes when a server with another history has answered. */
 		label: () => (present === undefined ? "" : setbacks === 0 ? nameOf(present) : `${nameOf(present)} -${setbacks}`),
 		setbacks: () => setbacks,
 		/**
-		 * Call it before a statement that returns `server_place()`, and call its result with the returned value. Answers
-		 * may overtake each other, so each is compared with what was known at its request. False if the history changed in
-		 * between: the answer may be the former server's. Throws WrongServer.
+		 * Call it before a statement that returns `server_place()`, and call its result with that value. Answers may arrive
+		 * out of order, so each is compared with what was known when it was requested. False if the history changed in
+		 * between, because the previous server may have answered. Throws WrongServer.
 		 */
 		look() {
 			const before = { moves, present };
@@ -103,19 +103,19 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 				return true;
 			};
 		},
-		/** Checks the server of a new connection. Throws WrongServer. */
+		/** Checks which server a new connection has reached. Throws WrongServer. */
 		async check(query: (text: string) => PromiseLike<readonly { readonly place?: unknown }[]>): Promise<void> {
 			for (;;) {
 				const look = history.look();
 				const sentMs = performance.now();
 				const [row] = await query("select server_place() as place");
 				const tookMs = performance.now() - sentMs;
-				// Rises slowly, because a busy server also answers late.
+				// The estimate at most doubles per connection, because a busy server also answers late.
 				roundTripMs = Math.min(tookMs, 2 * (roundTripMs ?? tookMs));
 				if (look(String(row?.place))) return;
 			}
 		},
-		/** Round trip to the server, measured on each new connection; undefined before the first. */
+		/** Milliseconds of a round trip to the server, measured on each new connection; undefined before the first. */
 		roundTripMs: () => roundTripMs,
 		onMove: (listener: () => void) => void listeners.add(listener),
 	};

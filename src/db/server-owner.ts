@@ -10,7 +10,7 @@ export interface ServerOwner {
 
 /**
  * User that runs the server, because PostgreSQL refuses to run as root: the cluster's owner, else `postgres`, else the
- * system's user without rights. Undefined if this process is not root. Fault service_unavailable without such a user.
+ * system's unprivileged user. Undefined if this process is not root. Fault service_unavailable without such a user.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;
@@ -34,7 +34,7 @@ function systemUsers(): ServerOwner[] {
 	});
 }
 
-/** Gives a folder that root created or restored to the server's user. Changes symbolic links themselves. */
+/** Gives a folder that root created or restored to the server's user. Symbolic links are changed, not their targets. */
 export function changeOwner(owner: ServerOwner | undefined, path: string): void {
 	if (owner === undefined) return;
 	const found = fs.lstatSync(path);

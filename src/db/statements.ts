@@ -5,16 +5,15 @@ import { createConnectionPool } from "./connection-pool.ts";
 import { connectTo } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
 
-/** A value in a statement; bytes become `bytea`. */
+/** A parameter of a statement. Bytes become `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
 
 /**
- * Client for single repeatable statements, each with a deadline. It has no `begin`: BEGIN without a connection of its
- * own would put other callers' statements into the transaction.
+ * Client for single repeatable statements, each with a deadline. It has no `begin`: callers share connections, so other
+ * callers' statements would run in the transaction.
  */
 export interface Statements {
 	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
-	/** Closes all connections; running statements reject. */
 	end(): Promise<void>;
 }
 
@@ -24,24 +23,24 @@ export interface StatementsOptions extends Pick<ConnectionOptions, "history" | "
 	/** Milliseconds after which a statement fails and its connection is replaced. */
 	statementDeadlineMs: number;
 	/**
-	 * Longest wait for a lock. The server then cancels the statement, and the client repeats it until its deadline. So a
-	 * locked row occupies a connection for at most this time.
+	 * Longest wait for a lock in milliseconds. The server then cancels the statement, and the client repeats it until its
+	 * deadline. So a locked row occupies a connection for at most this time.
 	 */
 	lockTimeoutMs?: number;
 	applicationName: string;
 }
 
 const LOCK_TIMEOUT_MS = 500;
-/** Pause between two attempts at a lock; other statements use the connection in it. */
+/** Milliseconds between two attempts at a locked row, in which other statements use the connection. */
 const LOCK_PAUSE_MS = 50;
-/** The server ends a statement after this time, or after twice its deadline if that is longer. */
+/** The server ends a statement after this time in milliseconds, or after twice its deadline if that is longer. */
 const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
-/** SQLSTATE lock_not_available; the functions in `db/functions` raise it too for a locked row. */
+/** SQLSTATE lock_not_available, which the functions in `db/functions` also raise for a locked row. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * Runs one statement at a time per connection: one that waits for a lock or an answer delays no other, and a stuck
- * connection is replaced alone.
+ * Runs one statement at a time per connection: a statement that waits for a lock or an answer delays no other, and a
+ * stuck connection is replaced alone.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;

@@ -7,7 +7,7 @@ import { createConnectionPool } from "./connection-pool.ts";
 import { inTransaction } from "./in-transaction.ts";
 import { connectTo } from "./new-client.ts";
 
-/** Drizzle client whose statements and transactions have deadlines; they fail with `DatabaseTimeout`. */
+/** Drizzle client whose statements and transactions have deadlines, after which they fail with `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
 
 export interface TransactionalOptions extends Pick<ConnectionOptions, "history"> {
@@ -15,18 +15,18 @@ export interface TransactionalOptions extends Pick<ConnectionOptions, "history">
 	readonly applicationName: string;
 	readonly connectionsMax?: number;
 	readonly statementDeadlineMs: number;
-	/** Milliseconds from `begin` to the end of `commit`, with the wait for a connection. */
+	/** Milliseconds from `begin` to the end of `commit`, including the wait for a connection. */
 	readonly transactionDeadlineMs: number;
 }
 
 const CONNECTIONS_MAX = 4;
 const IDLE_MS = 60_000;
-/** Time after which the server ends a transaction that its client left open. */
+/** Milliseconds after which the server ends a transaction whose client sends nothing. */
 const IDLE_IN_TRANSACTION_MS = 30_000;
 
 /**
- * Client for transactions and the console. After the deadline a statement fails with unknown effect and its connection
- * is replaced, since a half-open connection neither answers nor fails. The server ends the statement at twice the
+ * Client for transactions and the console. After its deadline, a statement fails with unknown effect and its connection
+ * is replaced, because a half-open connection neither answers nor fails. The server ends the statement at twice the
  * deadline.
  */
 export function createTransactional(deps: { clock: Clock; log: Log }, options: TransactionalOptions) {
@@ -34,13 +34,13 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 		application_name: options.applicationName,
 		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
 		statement_timeout: 2 * options.statementDeadlineMs,
-		// Lets a transaction append its control entries at commit, see `control_append`.
+		// Makes `control_append` append a transaction's control entries at commit.
 		"tollgate.control_at_commit": "on",
 	});
 	const connectTyped: Connect = (...how) => {
 		const { ready, ...link } = connect(...how);
 		const typed = ready.then((client) => {
-			// Called only because Drizzle sets type parsers on each client that it gets.
+			// Called for its side effect only: Drizzle sets type parsers on each client that it gets.
 			drizzle(client);
 			return client;
 		});
@@ -57,9 +57,9 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 	}
 
 	// The part of the driver's interface that Drizzle uses. A query is sent in a later step of the event loop, so that
-	// `values` can still change its form.
+	// `values` can still change its result format.
 	const guard = {
-		// Drizzle sets type parsers here. They have no effect, because each connection has its own.
+		// Drizzle sets type parsers here, without effect, because each connection has its own.
 		options: { parsers: {}, serializers: {} },
 		unsafe(text: string, parameters?: never[], how?: postgres.UnsafeQueryOptions) {
 			let isValues = false;

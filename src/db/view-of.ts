@@ -10,12 +10,12 @@ export type RowView<Table extends { readonly $inferSelect: object }, Amount = nu
 
 /**
  * Converts a row: names to camel case, times to Unix milliseconds (`created_at` as `createdAtMs`), amounts
- * (`…_nano_usd`) to numbers. Amounts above 2^53 are rounded: use `nanoUsd` before moving money by one.
+ * (`…_nano_usd`) to numbers. Amounts above 2^53 are rounded, so use `nanoUsd` before a calculation that moves money.
  */
 export function toView<View>(row: object): View {
 	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
 		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-		// Needed because Drizzle returns times as texts.
+		// Times are recognized by the column's name, because Drizzle returns them as texts.
 		if (/(^|_)at$/.test(column))
 			return [`${name}Ms`, value === null ? null : new Date(value as Date | string).getTime()];
 		if (value instanceof Date) return [name, value.getTime()];

@@ -1,7 +1,7 @@
--- Finds events of which an account wants notices. Each event is announced once, however many consoles check.
+-- Finds events for which an account wants notices. Each event creates its notices once, however many consoles check.
 
--- Inserts the notices of an event: for the webhook if the account subscribed to the type, and mails to members with one
--- of p_roles if it did or p_mailed is true.
+-- Inserts the notices of an event: one for the webhook if the account subscribed to the type, and mails to the members
+-- with a role of p_roles if it subscribed or p_mailed is true.
 create or replace function alert_notice(p_account text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean) returns void
 language plpgsql as $$
 declare
@@ -16,7 +16,8 @@ begin
         and (p_mailed or exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type));
 end $$;
 
--- As alert_notice, but once per p_mark. Accounts without a subscription get mails only if p_mailed is true.
+-- Like alert_notice, but at most once per account and p_mark. Without a subscription only mails are sent, and only if
+-- p_mailed is true.
 create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean default false)
 returns void language plpgsql as $$
 begin
@@ -29,11 +30,11 @@ begin
   end if;
 end $$;
 
--- Checks changed accounts, reading up to p_limit rows of alert_touched; mails go to members with one of p_roles.
--- Returns the number of rows; 0 if another console is checking.
--- - Notices commit together with the deletion of the rows, so a console that dies leaves all work to the next check.
--- - A locked row belongs to a running transaction; the next check reads it.
--- - Up to 500 further rows of a checked account are deleted too, so that a busy account does not fill the limit.
+-- Checks accounts that changed, reading up to p_limit rows of alert_touched. Mails go to members with a role of
+-- p_roles. Returns the number of deleted rows; 0 if another console is checking.
+-- - Notices commit together with the deletion of the rows, so a console that dies leaves its work to the next check.
+-- - Locked rows belong to running transactions; the next check reads them.
+-- - Up to 500 other rows of a checked account are deleted too, so that a busy account does not use up the limit.
 create or replace function alerts_look(p_limit integer, p_roles jsonb) returns integer
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -72,8 +73,8 @@ begin
   return v_seen;
 end $$;
 
--- Credit below the account's threshold. The console that clears `armed` creates the notices; credit above the threshold
--- sets it again.
+-- Notice of credit below the account's threshold. The console that clears `armed` creates the notices; credit above the
+-- threshold sets `armed` again.
 create or replace function alert_credit(p_account text, p_roles jsonb) returns void
 language plpgsql as $$
 declare
@@ -93,8 +94,8 @@ begin
   end if;
 end $$;
 
--- Caps of the 1,000 most recently used keys with usage in the last hour. A notice at 80 % and one at 100 %, once per
--- cap and period.
+-- Notices of key caps: one at 80 % and one at 100 %, once per cap and period. Checks the 1,000 most recently used keys
+-- with usage in the last hour.
 create or replace function alert_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'key.cap_reached', jsonb_build_object(
@@ -107,12 +108,12 @@ language sql as $$
       order by a.last_used_at desc limit 1000
     ) a join api_key k on k.id = a.id join budget b on b.id = cap_budget(k)
   ) x join lateral (
-    -- Only the highest threshold: at 100 % there is no notice for 80 %.
+    -- Notifies only of the highest threshold reached: at 100 % there is no notice for 80 %.
     select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
   ) p on p.percent is not null
 $$;
 
--- Caps of projects, of which an account has at most 1,000; otherwise as alert_caps.
+-- Notices of project caps, like alert_caps. Checks all projects of the account, which are at most 1,000.
 create or replace function alert_project_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'project.cap_reached', jsonb_build_object(
@@ -127,8 +128,8 @@ language sql as $$
   ) p on p.percent is not null
 $$;
 
--- Top-ups confirmed within a day and since the account subscribed. Reads ledger entries of today: a transfer may have
--- been created long before.
+-- Notices of top-ups that were confirmed within a day and since the account subscribed. Reads today's ledger entries,
+-- because a bank transfer may have been created long before its confirmation.
 create or replace function alert_top_ups(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'topup:' || t.id, 'top_up.confirmed',
@@ -139,9 +140,9 @@ language sql as $$
     and t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
 $$;
 
--- Spending of the current hour, compared with the same hour of the week in the last four weeks. Unusual: more than
--- three times the highest of them, and at least USD 5 more. At most once a day (UTC), and not in an account's first
--- week. Row comparisons follow an index; comparing the hour alone would read all accounts.
+-- Notice of unusual spending in the current hour, compared with the same hour of the week in the last four weeks.
+-- Unusual: more than three times the highest of these hours, and at least USD 5 more. At most once a day (UTC), and not
+-- in an account's first week. Row comparisons follow an index; comparing the hour alone would read all accounts.
 create or replace function alert_unusual(p_account text, p_roles jsonb) returns void
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -165,7 +166,7 @@ begin
   end if;
 end $$;
 
--- Keys of subscribed accounts that expire within a week; at most p_limit keys without a notice so far.
+-- Notices of keys that expire within a week, for subscribed accounts; at most p_limit keys that have no notice yet.
 create or replace function alerts_expiring(p_limit integer, p_roles jsonb) returns integer
 language sql as $$
   with found as materialized (
@@ -180,8 +181,8 @@ language sql as $$
     'expires_at', to_char(f.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), p_roles)::text)::integer from found f
 $$;
 
--- Retirement of a model on p_on: notices for accounts that used the model in the last 30 days, subscribed or not, once
--- per p_days. Handles p_limit accounts after p_after; returns the last account's id, null at the end.
+-- Notices of a model's retirement on p_on to accounts that used the model in the last 30 days, subscribed or not; once
+-- per p_days. Handles p_limit accounts after p_after; returns the id of the last account, null at the end.
 create or replace function alerts_retiring(p_model text, p_on date, p_days integer, p_after text, p_limit integer, p_roles jsonb) returns text
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -203,7 +204,7 @@ begin
   return case when v_seen = p_limit then v_account end;
 end $$;
 
--- The account's subscribed events with some added and others removed; the same value if nothing differs.
+-- Returns the account's subscribed events with p_added and without p_removed; the same value if nothing changes.
 create or replace function alert_events(p_events jsonb, p_added jsonb, p_removed jsonb) returns jsonb
 language sql immutable as $$
   select case when x.events @> p_events and p_events @> x.events then p_events else x.events end from (

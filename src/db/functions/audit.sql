@@ -1,5 +1,5 @@
--- Writes audit entries in the statement that performs the actions, so that a crash leaves both or neither. p_acts:
--- entries as `auditNote` in `ops/audit.ts` builds them; null: none. p_more: details that only the statement knows.
+-- Writes audit entries in the same statement as the actions, so that a crash leaves both or neither. p_acts: entries as
+-- built by `auditNote` in `ops/audit.ts`; null: none. p_more: details that are known only in the statement.
 create or replace function audit_note(p_acts jsonb, p_subject text, p_account text, p_more jsonb default '{}') returns void
 language sql as $$
   insert into audit_event (id, actor, action, subject, account_id, ip, detail)
@@ -7,8 +7,8 @@ language sql as $$
     from jsonb_array_elements(p_acts) a
 $$;
 
--- True if the operator opened the read-only view of the account within the last hour. The audit log decides, so that
--- each view has its entry.
+-- True if the operator opened the read-only view of the account within the last hour. Reads the audit log, so that
+-- every view is sure to have an audit entry.
 create or replace function audit_viewing(p_operator text, p_account text) returns boolean
 language sql stable as $$
   select exists (select 1 from audit_event e where e.subject = p_account and e.actor = p_operator and e.action = 'account.view'

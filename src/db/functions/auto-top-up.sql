@@ -1,11 +1,13 @@
--- Automatic top-ups: when an attempt starts, and what its outcome causes. Lock order: top-up, attempt, the account's
--- auto_top_up. The function that starts an attempt locks only the last and waits for no lock.
+-- Automatic top-ups: when a payment attempt starts, and what its outcome causes. Lock order: top_up,
+-- auto_top_up_attempt, auto_top_up. The function that starts an attempt locks only the account's auto_top_up row and
+-- waits for no other lock.
 
--- Reads up to p_limit change rows of accounts, and marks accounts below their threshold for a check.
--- - Change rows are deleted in the same transaction, so a crash loses nothing.
--- - The cost depends neither on the number of accounts nor on an account's change rows.
--- - Accounts that cannot buy now keep the time of their next check.
--- Returns the number of change rows; 0 while another console does this, because two could deadlock.
+-- Reads up to p_limit rows of auto_top_up_touched, and schedules a check of accounts whose credit is below their
+-- threshold.
+-- - The rows are deleted in the same transaction, so a crash loses nothing.
+-- - The cost depends neither on the number of accounts nor on the number of an account's rows.
+-- - A check that is already scheduled keeps its time.
+-- Returns the number of rows; 0 while another console does this, because two could deadlock.
 create or replace function auto_top_up_sort(p_limit integer) returns integer
 language plpgsql set enable_seqscan = off set enable_mergejoin = off set enable_hashjoin = off as $$
 declare
@@ -14,7 +16,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('automatic top-ups', 0)) then
     return 0;
   end if;
-  -- A check is never planned further ahead, so the clock was set back since.
+  -- Checks are never scheduled that far ahead, so the database's clock was set back since: check now.
   update auto_top_up s set look_at = now() where s.state = 'on' and s.look_at > now() + interval '25 hours';
   update auto_top_up_attempt t set look_at = now()
     where t.state in ('begun', 'sent', 'unknown', 'needs_authentication') and t.look_at > now() + interval '2 hours';
@@ -30,14 +32,14 @@ begin
   return v_seen;
 end $$;
 
--- Calendar month of a time in a time zone: 2027-01.
+-- Calendar month of a time in a time zone, such as 2027-01.
 create or replace function auto_top_up_month(p_at timestamptz, p_zone text) returns text
 language sql stable as $$
   select to_char(p_at at time zone p_zone, 'YYYY-MM')
 $$;
 
--- Amount that the account bought or is buying in the present month. Each attempt stores its month, because a changed
--- time zone could move it to another one. Reads attempts since the last day of the previous month.
+-- Amount that the account bought or is buying in the current month. Each attempt stores its month, because a changed
+-- time zone could move it to another month. Reads attempts from two days before the month.
 create or replace function auto_top_up_bought(p_account text, p_zone text) returns numeric
 language sql stable as $$
   select coalesce(sum(m.amount_nano_usd), 0) from auto_top_up_attempt m
@@ -46,9 +48,9 @@ language sql stable as $$
       and m.month = auto_top_up_month(now(), p_zone)
 $$;
 
--- Starts an attempt if the credit is below the threshold and nothing forbids it. Locks the account's settings, so that
--- only one console starts one. Credit and open attempts are read in one snapshot, so that a payment that is being
--- credited counts once. Returns true if an attempt started.
+-- Starts a payment attempt if the credit is below the threshold and nothing forbids it. Locks the account's settings,
+-- so that only one console starts an attempt. Reads credit and open attempts in one snapshot, so that a payment that is
+-- being credited counts once. Returns true if an attempt started.
 create or replace function auto_top_up_begin(p_account text, p_attempt text, p_top_up text, p_reference text) returns boolean
 language plpgsql as $$
 declare
@@ -74,7 +76,7 @@ begin
     return false;
   end if;
   if v_bought + s.amount_nano_usd > s.month_most_nano_usd then
-    -- The next check is at most a day away, because the account's time zone or the clock may change.
+    -- Schedules the next check within a day, because the account's time zone or the clock may change.
     update auto_top_up t set look_at = least(now() + interval '1 day',
         (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone)
       where t.account_id = p_account;
@@ -92,11 +94,11 @@ begin
   return true;
 end $$;
 
--- Ends an open attempt that charged nothing, or marks that its owner must act. Further attempts wait until a member
--- acted, and members get notices of the reason.
+-- Ends an open attempt that charged nothing, or marks it as needing its owner's authentication. No attempt starts until
+-- a member has acted, and members get notices of the reason.
 -- - If the attempt never reached Stripe (ended), nothing is known about the card, so the account is checked again.
 -- - The top-up is rejected unless the owner may still pay it.
--- - False if the attempt is no longer open; a payment made in between stays.
+-- - False if the attempt is no longer open, such as after a payment, which stays.
 create or replace function auto_top_up_stop(p_attempt text, p_state text, p_reason text) returns boolean
 language plpgsql as $$
 declare
@@ -122,8 +124,8 @@ begin
   return true;
 end $$;
 
--- Alarms the operators and creates notices for the account's members about an old open attempt. It stays open, because
--- the card may still be charged; the alarm ends with it.
+-- Raises an alarm for the operators and creates notices for the account's members about an attempt that has been open
+-- for too long. The attempt stays open, because the card may still be charged; the alarm ends with it.
 create or replace function auto_top_up_undecided(p_attempt text, p_reason text) returns void
 language plpgsql as $$
 declare
@@ -141,7 +143,7 @@ begin
   end if;
 end $$;
 
--- Stops automatic top-ups of the account and creates notices with the reason for its members.
+-- Stops the account's automatic top-ups and schedules notices of the reason for its members.
 create or replace function auto_top_up_halt(p_account text, p_state text, p_reason text) returns void
 language sql as $$
   update auto_top_up s set state = p_state, reason = p_reason, changed_at = clock_timestamp(), look_at = null,
@@ -149,8 +151,8 @@ language sql as $$
     where s.account_id = p_account and s.state = 'on'
 $$;
 
--- Handles an attempt for which the owner had to act, after its top-up was decided. If it was paid, automatic top-ups
--- continue; otherwise the attempt ends.
+-- Handles an attempt that needed its owner, after its top-up was confirmed or rejected. If it was paid, automatic
+-- top-ups continue; otherwise the attempt ends.
 create or replace function auto_top_up_decided(p_attempt text) returns void
 language plpgsql as $$
 declare
@@ -170,8 +172,8 @@ begin
   insert into auto_top_up_touched (account_id) values (t.account_id);
 end $$;
 
--- Creates notices for accounts whose automatic top-ups stopped: mails to members with one of p_roles, and the webhook
--- if subscribed. Clears the pending notice in the same transaction.
+-- Creates notices for accounts whose automatic top-ups stopped: mails to members with a role of p_roles, and for the
+-- webhook if subscribed. Clears the pending notice in the same transaction.
 create or replace function auto_top_up_tell(p_roles jsonb, p_limit integer) returns integer
 language plpgsql as $$
 declare

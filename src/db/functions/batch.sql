@@ -1,12 +1,12 @@
--- Managed batches. Each run of a batch has a number (`run`); statements of earlier runs have no effect. Lock order: the
--- batch, then its lines by number.
+-- Managed batches. A run is the work of one instance on a batch and has a number; statements of earlier runs have no
+-- effect. Lock order: the batch, then its lines by number.
 
 create or replace function unix_ms(p_time timestamptz) returns bigint
 language sql immutable as $$
   select floor(extract(epoch from p_time) * 1000)::bigint
 $$;
 
--- A batch as JSON for `batches.ts`.
+-- A batch as JSON, as `batches.ts` reads it.
 create or replace function batch_fields(b batch) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', b.id, 'accountId', b.account_id, 'keyId', b.key_id, 'endpoint', b.endpoint,
@@ -22,9 +22,9 @@ language sql stable as $$
     'cancellingAtMs', unix_ms(b.cancelling_at), 'cancelledAtMs', unix_ms(b.cancelled_at))
 $$;
 
--- Creates a batch; null if the account has p_open_max open ones. Called again with the same id or the client's
--- idempotency key it returns the existing batch. Its time window counts by the database's clock: gateways' clocks may
--- differ by a day.
+-- Creates a batch; null if the account has p_open_max open batches. Returns the existing batch if the id or the
+-- client's idempotency key (p_key) was used before. The batch's time window counts by the database's clock, because
+-- gateways' clocks may differ by a day.
 create or replace function batch_create(p_id text, p_account text, p_key text, p_endpoint text, p_input text, p_window text,
   p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_window_ms double precision,
   p_open_max integer) returns jsonb
@@ -32,7 +32,7 @@ language plpgsql as $$
 declare
   b batch;
 begin
-  -- One call per account at a time, so that two do not both find room.
+  -- Allows one call per account at a time, so that two calls do not both take the last place.
   perform pg_advisory_xact_lock(hashtextextended('batch ' || p_account, 0));
   select * into b from batch where id = p_id or (key_id = p_key and idempotency_key = p_idempotency);
   if found then
@@ -49,9 +49,9 @@ begin
   return batch_fields(b);
 end $$;
 
--- Claims lines for this run before they are sent. p_lines: [{line, id, was}]; `was` is the request for which this run
--- claimed the line before. Returns the lines to send. A line that another request has claimed is left out; a repeated
--- claim is granted again. Returns none if the batch is ending or in another run.
+-- Claims lines for this run before their requests are sent. p_lines: [{line, id, was}]; `id` is the new request, `was`
+-- the one for which this run claimed the line before. Returns the lines to send; a repeated call returns them again.
+-- Leaves out lines that another request has claimed. Returns none if the batch is ending or in another run.
 create or replace function batch_claim(p_id text, p_run integer, p_lines json) returns setof integer
 language plpgsql as $$
 begin
@@ -76,7 +76,7 @@ begin
     select a.line from again a union all select f.line from fresh f;
 end $$;
 
--- Records, before a part of the output is stored, which lines' outcomes it contains, and which lines are freed.
+-- Records, before a part of the output is stored, which lines' outcomes the part contains and which lines are freed.
 -- p_lines: [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}]. False if
 -- the batch is in another run. Repeatable.
 create or replace function batch_outcomes(p_id text, p_run integer, p_lines json) returns boolean
@@ -94,13 +94,13 @@ begin
   on conflict (batch_id, line) do update set request_id = excluded.request_id, state = excluded.state, part = excluded.part,
     prompt_tokens = excluded.prompt_tokens, cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,
     reasoning_tokens = excluded.reasoning_tokens, charged_nano_usd = excluded.charged_nano_usd
-    -- A line stays claimed if another request has claimed it since.
+    -- Does not free a line that another request has claimed since.
     where excluded.state <> 'free' or (l.state = 'claimed' and l.request_id = excluded.request_id);
   return true;
 end $$;
 
--- Frees lines whose requests were interrupted with an earlier run, before this run claims others. p_lines: [{line,
--- id}]. Records each request as lost, so that its charge is refunded once it is settled. False if the batch is in
+-- Frees lines whose requests an earlier run did not finish, before this run claims lines. p_lines: [{line, id}].
+-- Records each request as lost, so that its charge is refunded once the request is settled. False if the batch is in
 -- another run. Repeatable.
 create or replace function batch_reopen(p_id text, p_run integer, p_lines json) returns boolean
 language plpgsql as $$
@@ -123,8 +123,8 @@ begin
   return true;
 end $$;
 
--- Refunds the charge of a request in batch_lost_request and deletes that row, so it is refunded once. Returns the
--- charge; null if the request is not settled yet, or has no such row.
+-- Refunds the charge of a lost request and deletes its row in batch_lost_request, so that it is refunded once. Returns
+-- the charge; null if the request is not settled yet or has no such row.
 create or replace function batch_credit_lost(p_request uuid, p_entry_id text) returns bigint
 language plpgsql as $$
 declare

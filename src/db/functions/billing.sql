@@ -3,7 +3,7 @@
 create or replace function topup_expect(p_id text, p_account text, p_amount bigint, p_method text, p_reference text, p_most integer) returns boolean
 language plpgsql as $$
 begin
-  -- One call per account at a time, so that two do not both find room.
+  -- Allows one call per account at a time, so that two calls do not both take the last place.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -19,8 +19,8 @@ begin
 end $$;
 
 -- Confirms a pending top-up: its state, the credit and the account's access change in one transaction. Returns the
--- number of the last control entry; null if it was confirmed before. TG002: no such top-up. TG004: it was rejected,
--- refunded or disputed, or the credit would exceed the limit of ledger_book.
+-- number of the last control entry; null if the top-up was confirmed before. TG002: no such top-up. TG004: it was
+-- rejected, refunded or disputed, or the credit would exceed the limit of ledger_book.
 create or replace function topup_confirm(p_id text, p_actor text, p_entry_id text) returns bigint
 language plpgsql as $$
 declare
@@ -45,18 +45,18 @@ begin
   return control_append('account', t.account_id, account_fields(a));
 end $$;
 
--- Promotional credit (table promotion). An account's spending uses it before paid credit, whatever its requests; so the
--- rows have the account's spending at each grant and each return, and the use follows from the spending. Callers of the
--- changing functions hold the budget's row.
+-- Promotional credit (table promotion). An account's spending uses promotional credit before paid credit, whichever
+-- requests spend it. So each row stores the account's spending at a grant or return, and how much is used follows from
+-- the spending. Callers of the functions that add rows must hold the budget's row lock.
 
--- Promotional credit used when the account's spending was p_spent.
+-- Promotional credit that was used when the account's spending was p_spent.
 create or replace function promotion_used(p_account text, p_spent numeric) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce((select p.used_nano_usd + least(p.rest_nano_usd, p_spent - p.spent_nano_usd) from promotion p
     where p.account_id = p_account and p.spent_nano_usd <= p_spent order by p.spent_nano_usd desc, p.seq desc limit 1), 0)
 $$;
 
--- Unspent parts of the account's grants at its present spending p_spent. Grants that end earlier are used first.
+-- Unspent parts of the account's grants at its current spending p_spent. Grants that end earlier are used first.
 create or replace function promotion_left(p_account text, p_spent numeric) returns table (seq bigint, last_day date, left_nano_usd bigint)
 language sql stable set enable_seqscan = off as $$
   select g.seq, g.last_day, (g.left_nano_usd - least(g.left_nano_usd, greatest(0, u.since - g.earlier)))::bigint
@@ -69,7 +69,7 @@ language sql stable set enable_seqscan = off as $$
   ) g
 $$;
 
--- Adds a row: a grant of p_amount, or the return of -p_amount of grant p_grant.
+-- Adds a row: a grant of p_amount, or with a negative p_amount a return from the grant p_grant.
 create or replace function promotion_add(p_account text, p_spent numeric, p_adjustment text, p_amount bigint, p_last_day date, p_grant bigint)
 returns void
 language plpgsql as $$
@@ -83,8 +83,8 @@ begin
       + coalesce((select sum(p.left_nano_usd) from promotion p where p.account_id = p_account), 0);
 end $$;
 
--- Gives promotional credit; a negative amount takes it back from the newest grant that has as much left. Returns and
--- raises as ledger_book; TG004: no grant has as much.
+-- Gives promotional credit. A negative amount takes it back from the newest grant with enough unspent credit; TG004 if
+-- there is none. Returns and raises as ledger_book does.
 create or replace function promotion_give(p_entry text, p_account text, p_amount bigint, p_source_ref text, p_actor text, p_note text,
   p_adjustment text, p_last_day date) returns bigint
 language plpgsql as $$
@@ -107,8 +107,9 @@ begin
   return v_seq;
 end $$;
 
--- Takes back the unspent part of an ended grant, as far as no instance holds it. What is held is recalled and left to
--- later calls, so running requests keep it. Returns the amount. A locked account is left to the next call.
+-- Takes back the unspent part of an expired grant, except credit that instances hold. Credit that is held is recalled
+-- and left to later calls, so running requests keep it. Returns the amount. Skips an account whose row is locked; the
+-- next call handles it.
 create or replace function promotion_end(p_grant bigint, p_adjustment text, p_entry text) returns bigint
 language plpgsql as $$
 declare

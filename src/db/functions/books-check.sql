@@ -1,5 +1,5 @@
--- Checks the books: the sums of sealed days plus the rows after them. Reads in the snapshot of the calling statement
--- (the function is stable), so that running traffic does not disturb it.
+-- Checks the books: the sums of sealed days plus all rows after them. Reads in the snapshot of the calling statement
+-- (the function is stable), so that running traffic does not disturb the check.
 create or replace function books_check() returns table (name text, broken bigint, example text)
 language plpgsql stable as $$
 declare
@@ -114,11 +114,11 @@ begin
   ) n(name) left join found f on f.check_name = n.name group by n.name order by n.name;
 end $$;
 
--- Reads up to p_limit rows of sealed days again, oldest day first, then the budgets; then a new round starts. A
--- difference from the seal is stored in the day's row until the rows agree. For a day whose requests were removed only
--- ledger entries are read; books_check covers its sums.
+-- Verifies up to p_limit rows of sealed days against their seals, oldest day first, then the budgets; after that a new
+-- pass starts. A difference is stored in the day's row until the rows match again. For a day whose requests were
+-- deleted, only ledger entries are read; books_check covers its sums.
 -- - `more`: call again now.
--- - `rest`: the round is complete; the next starts an hour after this one started.
+-- - `rest`: the pass is complete; the next pass starts an hour after this one started.
 -- - `busy`: another call runs.
 create or replace function books_verify(p_limit integer, out state text, out seen bigint)
 language plpgsql set enable_seqscan = off as $$
@@ -130,7 +130,7 @@ declare
   v_end timestamptz;
 begin
   seen := 0;
-  -- Keeps the day's requests from being removed while they are read.
+  -- Prevents the deletion of the day's requests while they are read.
   perform pg_advisory_xact_lock_shared(hashtextextended('usage is read again', 0));
   delete from seal_round x where x.started_at < clock_timestamp() - interval '1 hour' and not exists (select 1 from sealed_day y where y.day >= x.day)
     and not exists (select 1 from sealed_budget b where b.budget_id > x.budget_id);
@@ -171,7 +171,8 @@ begin
     charged_nano_usd = 0, written_off_nano_usd = 0, usage_hash = ''::bytea where x.id = 1;
 end $$;
 
--- Compares up to p_limit sealed budgets with their entries and leases, from where the round is. Returns their number.
+-- Compares up to p_limit sealed budgets with their entries and leases, continuing the current pass. Returns the number
+-- of budgets.
 create or replace function books_verify_budgets(p_limit integer) returns bigint
 language sql set enable_seqscan = off as $$
   with page as materialized (
@@ -194,7 +195,7 @@ language sql set enable_seqscan = off as $$
   select count(*) from page
 $$;
 
--- How a day's rows differ from its seal; null if they agree.
+-- Describes how a day's rows differ from its seal; null if they match.
 create or replace function books_problem(d sealed_day, p_start timestamptz, p_rows bigint, p_charged bigint, p_written_off bigint, p_hash bytea)
 returns text
 language plpgsql set enable_seqscan = off as $$
@@ -208,7 +209,7 @@ begin
   return books_entries_problem(d, p_start);
 end $$;
 
--- As books_problem, but only for the day's ledger entries.
+-- Like books_problem, but checks only the day's ledger entries.
 create or replace function books_entries_problem(d sealed_day, p_start timestamptz) returns text
 language plpgsql set enable_seqscan = off as $$
 declare

@@ -1,9 +1,9 @@
--- Past days of the ledger: summed, hashed, sealed and read again. A call reads up to its limit of rows, except for
--- ledger entries of a day. Calls are repeatable and exclude each other by the row of `seal_cursor` or `seal_round`.
--- enable_seqscan = off: these tables grow for ever, and only a part of each is read.
+-- Past days of the ledger are summed, hashed, sealed and later verified. A call reads up to its limit of rows, except
+-- that it reads all ledger entries of a day. Calls are repeatable and exclude each other by the row of `seal_cursor` or
+-- `seal_round`. enable_seqscan = off: these tables grow for ever, and each call reads only a part.
 
--- True if no row can get a time before p_end any more: p_end is an hour ago, and every transaction that started before
--- it has ended.
+-- True if no new row can get a time before p_end: p_end is at least p_margin ago, and every transaction that started
+-- before p_end has ended.
 create or replace function books_closed(p_end timestamptz, p_margin interval default '1 hour') returns boolean
 language sql as $$
   select clock_timestamp() > p_end + p_margin and not exists (
@@ -14,7 +14,8 @@ create or replace function books_link(p_state bytea, p_start bytea, p_row text) 
 language sql immutable as $$
   select sha256(coalesce(p_state, p_start) || convert_to(p_row, 'UTF8'))
 $$;
--- Hash chain: SHA-256 of the previous hash and a row, row by row, so that batch sizes do not matter. Null without rows.
+-- Hash chain: SHA-256 of the previous hash and a row, row by row, so that the result does not depend on batch sizes.
+-- Null without rows.
 create or replace aggregate books_chain(bytea, text) (sfunc = books_link, stype = bytea);
 
 create or replace function books_micros(p_at timestamptz) returns bigint
@@ -22,7 +23,7 @@ language sql immutable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- A row as the text that is hashed; archive-columns.ts in src/ledger builds the same text from files.
+-- A row as the text that is hashed. `archive-columns.ts` in src/ledger builds the same text from archive files.
 create or replace function books_usage_row(e usage_event) returns text
 language sql stable as $$
   select json_build_array(e.request_id, e.account_id, e.key_id, e.instance_id, e.epoch, e.model, e.rate_card_id, e.endpoint, e.streamed,
@@ -36,9 +37,9 @@ language sql stable as $$
   select json_build_array(e.id, e.account_id, e.kind, e.amount_nano_usd, e.source_ref, e.actor, e.note, books_micros(e.created_at))::text
 $$;
 
--- Settled requests after (p_at, p_id) and before p_end, in order, up to p_limit. Returns the last one's position, the
--- number read, the number that count, their sums, and the hash chain continued from p_hash. Without requests the
--- position is (p_at, p_id).
+-- Settled requests after (p_at, p_id) and before p_end, in order, at most p_limit. Returns the position of the last
+-- request, the number read, the number that count, their sums, and the hash chain continued from p_hash. Without
+-- requests, the position is (p_at, p_id).
 create or replace function books_usage(p_at timestamptz, p_id uuid, p_end timestamptz, p_limit integer, p_hash bytea,
   out at timestamptz, out id uuid, out seen bigint, out counted bigint, out charged bigint, out written_off bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -49,8 +50,8 @@ language sql stable set enable_seqscan = off as $$
   ), last as (
     select r.settled_at, r.request_id from rows r order by r.settled_at desc, r.request_id desc limit 1
   ), sums as (
-    -- A request recorded as lost has neither rate card nor charge. It does not count, because a settlement may still
-    -- replace it.
+    -- A request that was recorded as lost has neither rate card nor charge. It does not count, because a late
+    -- settlement may replace it.
     select count(*) as n, coalesce(sum(r.charged_nano_usd), 0) as charged, coalesce(sum(r.written_off_nano_usd), 0) as off,
       books_chain(p_hash, books_usage_row(r.e) order by r.settled_at, r.request_id) as hash
     from rows r where r.rate_card_id <> ''
@@ -59,7 +60,7 @@ language sql stable set enable_seqscan = off as $$
     (select count(*) from rows), s.n, s.charged::bigint, s.off::bigint, coalesce(s.hash, p_hash) from sums s
 $$;
 
--- Sums of the ledger entries from p_from to p_end, and their hash chain.
+-- Sums of the ledger entries from p_from until p_end, and their hash chain.
 create or replace function books_entries(p_from timestamptz, p_end timestamptz, out counted bigint, out top_ups bigint, out refunds bigint,
   out adjustments bigint, out disputes bigint, out credit_notes bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -72,7 +73,7 @@ language sql stable set enable_seqscan = off as $$
   from ledger_entry e where e.created_at >= p_from and e.created_at < p_end
 $$;
 
--- The text whose SHA-256 is the day's seal.
+-- The text whose SHA-256 hash is the day's seal.
 create or replace function books_sealed(d sealed_day, p_former bytea) returns text
 language sql stable as $$
   select json_build_array('tollgate day 1', d.day, d.usage_rows, d.charged_nano_usd, d.written_off_nano_usd,
@@ -86,10 +87,10 @@ language sql stable as $$
   select sha256(convert_to(books_sealed(d, p_former), 'UTF8'))
 $$;
 
--- Adds up to p_limit rows to the seals.
+-- Adds up to p_limit rows to the sums of the next day, and seals the day when it is complete.
 -- - `more`: call again now.
 -- - `sealed`: a day was sealed.
--- - `idle`: no further day can be sealed yet.
+-- - `idle`: no other day can be sealed yet.
 -- - `busy`: another call runs.
 create or replace function books_seal(p_limit integer, out state text, out day date)
 language plpgsql set enable_seqscan = off as $$
@@ -149,7 +150,7 @@ begin
   state := 'sealed';
 end $$;
 
--- Starts sealing with the day of the oldest row, once that day can get no more rows. False if there is no row.
+-- Starts sealing with the day of the oldest row, once that day can get no new rows. False if there are no rows.
 create or replace function books_begin() returns boolean
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -166,7 +167,7 @@ begin
   return true;
 end $$;
 
--- Adds up to p_limit lease operations before p_end to the day's sums. Returns their number.
+-- Adds up to p_limit lease operations before p_end to the day's sums. Returns the number of operations.
 create or replace function books_operations(p_end timestamptz, p_limit integer) returns integer
 language sql set enable_seqscan = off as $$
   with rows as materialized (
@@ -188,7 +189,7 @@ language sql set enable_seqscan = off as $$
   select count(*)::integer from rows
 $$;
 
--- Seals up to p_limit leases of ended epochs whose rows are all in sealed days. Returns their number.
+-- Seals up to p_limit leases of ended epochs whose rows are all in sealed days. Returns the number of leases.
 create or replace function books_seal_leases(p_limit integer) returns integer
 language sql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
   with found as materialized (

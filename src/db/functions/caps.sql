@@ -1,15 +1,15 @@
--- Caps that renew. Each period has a budget, `<owner>:<period>:<first day>`, created by its first grant. A reservation
--- is settled on the budget it came from, however late. The owner's own budget then has no limit and counts total
--- spending. src/ledger/caps.md describes the change of periods.
+-- Caps that renew. Each period has its own budget, `<owner>:<period>:<first day>`, which the period's first grant
+-- creates. A request is settled on the budget that it reserved from, however late. The budget with the owner's id then
+-- has no limit and counts total spending. src/ledger/caps.md describes the change of periods.
 
--- First day of the period that contains a time, in the account's time zone; weeks start on Monday.
+-- First day of the period that contains a time, in the account's time zone. Weeks start on Monday.
 create or replace function cap_day(p_account text, p_period text, p_at timestamptz) returns date
 language sql stable set enable_seqscan = off as $$
   select date_trunc(p_period, p_at at time zone a.time_zone)::date from account a where a.id = p_account
 $$;
 
--- True if credit of the period may be granted: from a minute before its start, since an instance's clock may be ahead,
--- until an hour after its end, for requests admitted in it.
+-- True if credit of the period may be granted: from a minute before its start, because an instance's clock may be
+-- ahead, until an hour after its end, for requests that were admitted in it.
 create or replace function cap_is_timely(p_account text, p_period text, p_start date) returns boolean
 language sql stable as $$
   select p_start <= cap_day(p_account, p_period, clock_timestamp() + interval '1 minute')
@@ -17,6 +17,7 @@ language sql stable as $$
 $$;
 
 -- Creates a period's budget without waiting for locks.
+-- - `opened`: the budget exists now.
 -- - `busy`: another transaction has locked the owner's row, as every change of the cap does.
 -- - `untimely`: the cap has no such period now.
 -- - `unknown`: there is no such owner.
@@ -45,29 +46,30 @@ begin
       or v_start <> date_trunc(v_period, v_start)::date then
     return 'untimely';
   end if;
-  -- A concurrent call may have created the budget.
+  -- Does nothing if a concurrent call has created the budget.
   insert into budget (id, kind, account_id, limit_nano_usd, owner_id, period, period_start)
     values (p_budget, k.kind, k.account_id, k.cap_nano_usd, v_owner, v_period, v_start) on conflict do nothing;
   return 'opened';
 end $$;
 
--- Budget with the key's present cap: the key's own, or that of the present period, which may not exist yet.
+-- Id of the budget with the key's current cap: of the key itself, or of the current period, whose budget may not exist
+-- yet.
 create or replace function cap_budget(k api_key) returns text
 language sql stable as $$
   select case when k.cap_period = 'lifetime' then k.id
     else k.id || ':' || k.cap_period || ':' || cap_day(k.account_id, k.cap_period, clock_timestamp()) end
 $$;
 
--- As cap_budget of a key, for a project.
+-- Id of the budget with the project's current cap, as for a key.
 create or replace function cap_budget(p project) returns text
 language sql stable as $$
   select case when p.cap_period = 'lifetime' then p.id
     else p.id || ':' || p.cap_period || ':' || cap_day(p.account_id, p.cap_period, clock_timestamp()) end
 $$;
 
--- Adjusts the owner's budgets (the lifetime one, and those of periods that have not ended) to a cap that the control
--- entry p_seq changed; the owner's row is locked. If a lifetime cap becomes periodic it stays in force until all
--- instances have applied the change. Returns the number of the last control entry; null for none.
+-- Adjusts the owner's budgets (the lifetime budget, and those of periods that have not ended) after the control entry
+-- p_seq changed the cap. The caller has locked the owner's row. If a lifetime cap becomes periodic, it stays in force
+-- until all instances have applied the change. Returns the number of the last control entry; null for none.
 create or replace function cap_change(p_owner text, p_account text, p_former text, p_period text, p_cap bigint, p_seq bigint) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare

@@ -1,5 +1,5 @@
--- Files of accounts. Parts are recorded one after the other and counted in the rows that limit space. Lock order: the
--- file, the account's space, the space of all accounts (with the empty id).
+-- Files of accounts. A file's parts are recorded in order, and their bytes are counted in the rows of file_space. Lock
+-- order: the file, the account's space, the space of all accounts (whose account id is empty).
 
 -- A file as JSON for `file-books.ts`. Times are Unix milliseconds.
 create or replace function file_fields(f stored_file) returns jsonb
@@ -9,13 +9,13 @@ language sql stable as $$
     'expiresAtMs', floor(extract(epoch from f.expires_at) * 1000)::bigint)
 $$;
 
--- True if files of this purpose are limited. A batch's output is never refused, since it exists nowhere else; it still
--- counts towards the account's space.
+-- True if space limits apply to files of this purpose. A batch's output is never refused, because it exists nowhere
+-- else; it still counts towards the account's space.
 create or replace function file_is_bounded(p_purpose text) returns boolean
 language sql immutable as $$ select p_purpose <> 'batch_output' $$;
 
--- Creates an empty file; false if the account has too many. Called again it finds the file. It expires by this server's
--- clock: gateways' clocks may differ by a day.
+-- Creates an empty file; false if the account has too many. A repeated call finds the file. The file expires by this
+-- server's clock, because gateways' clocks may differ by a day.
 create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
   p_lifetime_ms double precision, p_files_max integer) returns boolean
 language plpgsql as $$
@@ -36,12 +36,13 @@ begin
   return true;
 end $$;
 
--- Makes a blob the next part. Returns:
--- - 'sealed': done, now or before.
--- - 'taken': another writer was first, or the number is not the next.
+-- Appends a blob as the next part of a file. Returns:
+-- - 'sealed': the part was recorded, now or by an earlier call.
+-- - 'taken': another writer recorded this part, or the number is not the next.
 -- - 'gone': the file is no longer being written.
--- - 'account_full', 'full': no space. An account with bytes of a thousandth of the whole space or more may hold at
---   most half of what is free, so that few accounts leave room for the next.
+-- - 'account_full': the account has reached its limit.
+-- - 'full': no space is left for all accounts, or for this one: an account with more than 1/1024 of all space may hold
+--   at most half of the free space, so that few accounts cannot fill it.
 create or replace function file_seal(p_id text, p_number integer, p_bytes integer, p_blob text, p_account_bytes_max bigint, p_all_bytes_max bigint)
 returns text
 language plpgsql as $$
@@ -79,7 +80,7 @@ begin
   return 'sealed';
 end $$;
 
--- Deletes a file's row, after its blobs. False if there was none.
+-- Deletes the row of a file whose blobs were deleted before. False if there was none.
 create or replace function file_forget(p_id text) returns boolean
 language plpgsql as $$
 declare

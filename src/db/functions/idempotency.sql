@@ -1,6 +1,6 @@
 -- Idempotency keys of all instances. Lock order: the requested claim, the account's space, older claims.
 
--- Cost of a claim's attempts; null if none was admitted.
+-- Total charge of a claim's attempts; null if none was admitted.
 create or replace function idempotency_charged(p_request uuid) returns bigint
 language sql stable set enable_seqscan = off as $$
   select sum(e.charged_nano_usd)::bigint
@@ -9,13 +9,13 @@ $$;
 
 -- Claims an idempotency key for a request, or returns the state of the existing claim:
 -- - new: the caller may proceed.
--- - running: another request uses it.
--- - mismatch: it belongs to a different request.
+-- - running: another request uses the key.
+-- - mismatch: the key belongs to a different request.
 -- - answered: with the encrypted answer.
--- - unkept, lost: it was charged; its answer was not kept, or lost with its instance.
--- If the claim's instance has left, the ledger decides: a request without a record was never sent, and its claim is
--- taken over. A claim expires by both the database's clock and the caller's (p_now_ms), and not while its request may
--- run on a live instance. Repeatable.
+-- - unkept, lost: the request was charged, and its answer was not kept, or was lost with its instance.
+-- If the claim's instance has left, the ledger decides: a request without a record was never sent, so the caller takes
+-- over its claim. A claim expires by both the database's clock and the caller's (p_now_ms), and not while its request
+-- may run on a live instance. Repeatable.
 create or replace function idempotency_claim(p_id text, p_account text, p_proof text, p_request uuid, p_instance text, p_epoch integer, p_keep_s integer,
   p_now_ms double precision)
 returns table (outcome text, request uuid, charged bigint, sealed bytea)
@@ -69,7 +69,7 @@ begin
       return;
     end if;
   end if;
-  -- Frees the space of the expired claim's answer.
+  -- Subtracts the expired claim's answer from the account's used space.
   update idempotency_space s set bytes = s.bytes - c.bytes where s.account_id = c.account_id and c.bytes > 0;
   update idempotency_claim k set account_id = p_account, proof = p_proof, request_id = p_request, instance_id = p_instance, epoch = p_epoch,
     state = 'running', answer = null, bytes = 0, claimed_at = clock_timestamp(), expires_at = v_until
@@ -78,7 +78,8 @@ begin
   return next;
 end $$;
 
--- Stores a request's encrypted answer, or null if it is not kept. Deletes the account's oldest answers to make room.
+-- Stores a request's encrypted answer, or null to record that it is not kept. Deletes the account's oldest answers to
+-- make room.
 create or replace function idempotency_keep(p_id text, p_request uuid, p_answer bytea, p_account_max bigint, p_total_max bigint) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -116,15 +117,15 @@ begin
     where k.id = p_id;
 end $$;
 
--- True if a claim has expired by p_now and its request cannot be running any more.
+-- True if a claim has expired by p_now and its request can no longer be running.
 create or replace function idempotency_is_over(k idempotency_claim, p_now timestamptz) returns boolean
 language sql stable as $$
   select k.expires_at < p_now and (k.state <> 'running' or not exists (
     select 1 from instance_now n where n.id = k.instance_id and n.epoch = k.epoch and n.state in ('joining', 'live', 'silent')))
 $$;
 
--- Deletes claims older than a day by both the database's clock and the caller's: up to p_rows for each of up to p_rows
--- accounts. Returns their number.
+-- Deletes claims that are a day old by both the database's clock and the caller's: up to p_rows for each of up to
+-- p_rows accounts. Returns the number of claims.
 create or replace function idempotency_forget(p_rows integer, p_now_ms double precision) returns integer
 language plpgsql as $$
 declare

@@ -1,7 +1,7 @@
 -- Keys and accounts. Changes that instances must apply are appended to the control log in the same statement. Lock
 -- order: top-up, account, key, project, budget, control log.
 
--- A key as instances keep it in memory. Times are Unix milliseconds; models null: all.
+-- A key as JSON, as instances keep it in memory. Times are Unix milliseconds. models null: the key may use all.
 create or replace function key_fields(k api_key) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
@@ -11,28 +11,27 @@ language sql stable as $$
     'readsOnly', k.reads_only, 'projectId', k.project_id)
 $$;
 
--- An account as instances keep it in memory.
+-- An account as JSON, as instances keep it in memory.
 create or replace function account_fields(a account) returns jsonb
 language sql stable as $$
   select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null,
     'timeZone', a.time_zone, 'tags', a.tags, 'tokensPerMinute', a.tokens_per_minute)
 $$;
 
--- Entity tag of a key's changeable fields. Spending and last use are not part of it.
+-- Entity tag of a key's changeable fields. Spending and the time of last use do not change it.
 create or replace function key_etag(k api_key) returns text
 language sql stable as $$
   select md5(key_fields(k)::text)
 $$;
 
--- Entity tag of an account's changeable fields.
 create or replace function account_etag(a account) returns text
 language sql stable as $$
   select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
 $$;
 
--- Changes the fields in p_patch: name, state, timeZone, tags, tokensPerMinute. p_match: entity tags of which one must be
--- present; null: any. Returns the control entry's number, also if the state stays the same; null if only the name
--- changed. TG002: no such account. TG005: p_match differs.
+-- Changes the fields of an account that are in p_patch: name, state, timeZone, tags, tokensPerMinute. p_match: entity
+-- tags, one of which must be the current one; null: any. Returns the control entry's number, also if the state stays
+-- the same; null if only the name changed. TG002: no such account. TG005: p_match differs.
 create or replace function account_update(p_id text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -58,20 +57,22 @@ begin
       tokens_per_minute = case when p_patch ? 'tokensPerMinute' then (p_patch ->> 'tokensPerMinute')::integer else tokens_per_minute end
     where id = p_id returning * into a;
   if p_patch ->> 'state' = 'suspended' then
-    -- A suspension by an operator stays: winning a dispute that had suspended the account does not end it.
+    -- A suspension by an operator must outlast disputes: clears the mark by which winning a dispute would end the
+    -- suspension.
     update stripe_dispute d set suspended = false from top_up t join stripe_payment p on p.top_up_id = t.id
       where t.account_id = p_id and d.payment_id = p.id and d.suspended;
   end if;
   return case when p_patch - 'name' <> '{}' then control_append('account', p_id, account_fields(a)) end;
 end $$;
 
--- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax,
--- tokensPerMinute, projectId. Returns the number of the last control entry.
--- - p_account: the key must be that account's; null: any.
--- - p_match: entity tags of which one must be present; null: any.
+-- Changes the fields of a key that are in p_patch: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute,
+-- concurrencyMax, tokensPerMinute, projectId. Returns the number of the last control entry.
+-- - p_account: account that the key must belong to; null: any.
+-- - p_match: entity tags, one of which must be the current one; null: any.
 -- - p_most: limit as in `key_room`, if an expired key becomes usable again.
 -- - TG002: no such key or project.
--- - TG004: it is revoked, or read-only with a cap given; the project is archived; the account has p_most usable keys.
+-- - TG004: the key is revoked, or read-only with a cap given; the project is archived; or the account has p_most usable
+--   keys.
 -- - TG005: p_match differs.
 create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb, p_most integer default null) returns bigint
 language plpgsql as $$
@@ -82,7 +83,7 @@ declare
   v_seq bigint;
 begin
   if p_most is not null and p_patch ? 'expiresAtMs' then
-    -- Locks the account first, as every function does; a key never changes its account.
+    -- Locks the account before the key, as every function does. A key never changes its account.
     perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   end if;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
@@ -122,7 +123,7 @@ begin
 end $$;
 
 -- Checks that an account may have another usable key; p_most is the limit (null: none). Locks the account until commit,
--- so that concurrent calls count each other's keys. An existing key passes, so that a repeated call is not refused.
+-- so that concurrent calls count each other's keys. A key that exists passes, so that a repeated call is not refused.
 -- Expired keys do not count. Returns true; TG004 at the limit.
 create or replace function key_room(p_account text, p_id text, p_most integer) returns boolean
 language plpgsql as $$
@@ -139,7 +140,7 @@ begin
   return true;
 end $$;
 
--- As key_room, for management keys, whose limit is for the whole service.
+-- Like key_room, for management keys, whose limit applies to the whole service.
 create or replace function management_key_room(p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -151,9 +152,10 @@ begin
   return true;
 end $$;
 
--- Creates a replacement with the same settings. The old key ends after p_grace_ms; 0: at once. Returns the replacement
--- and the number of the last control entry. Repeated within an hour with the same digest it only appends another entry
--- to wait for. TG002: no such key. TG004: it is not usable, or the account has p_most usable keys.
+-- Creates a replacement of a key with the same settings. The old key ends after p_grace_ms; 0: at once. Returns the
+-- replacement and the number of the last control entry. A repetition with the same digest within an hour only appends
+-- another control entry, for which the caller can wait. TG002: no such key. TG004: the key is not usable, or the
+-- account has p_most usable keys.
 create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision, p_most integer default null)
 returns table (id text, seq bigint)
 language plpgsql as $$
@@ -163,7 +165,7 @@ declare
   n api_key;
   v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
 begin
-  -- Locks the account before the key, as every function does; a key never changes its account.
+  -- Locks the account before the key, as every function does. A key never changes its account.
   perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then

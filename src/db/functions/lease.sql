@@ -1,20 +1,22 @@
--- Slices of budgets: granted, recalled, returned, closed. Each function is called as an autocommit statement and is
+-- Leases of budgets: granted, recalled, returned, closed. Each function is called as an autocommit statement and is
 -- repeatable. enable_seqscan = off: plans are kept from the first calls, when tables are empty.
 --
--- No function waits for a row, because a batch has many accounts and a locked row must not delay the others. Rows that
--- cannot be locked are returned as busy, and the instance sends them again. So there is no order of row locks.
+-- No function waits for a row lock, because a batch has many accounts and a locked row must not delay the others. Rows
+-- that cannot be locked are returned as busy, and the instance sends them again. So row locks need no order.
 --
--- Statements that must not run while an epoch is being closed hold that epoch's lock `money` in shared mode; closing
--- takes it exclusively. A holder then reads the state in a separate statement; closing cannot change it until commit.
+-- Statements that must not run while an epoch is being closed hold that epoch's advisory lock `money` in shared mode;
+-- closing takes it exclusively. A holder reads the epoch's state in a separate statement after the lock; closing cannot
+-- change the state until commit.
 
--- Total spending of a budget: that of leases that may still change, plus the sum of all others.
+-- Total spending of a budget: that of unsealed leases, plus the sum of all sealed ones.
 create or replace function budget_spent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = p_budget and not l.sealed), 0)
     + coalesce((select b.spent_nano_usd from sealed_budget b where b.budget_id = p_budget), 0)
 $$;
 
--- Credit of a budget that dead instances hold, with their running requests, until their journals are replayed.
+-- Credit of a budget that dead instances hold until their journals are replayed, including that of their running
+-- requests.
 create or replace function budget_absent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0)
@@ -23,21 +25,21 @@ language sql stable set enable_seqscan = off as $$
       and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false)
 $$;
 
--- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one per budget.
--- - A grant is the fair part of `want`: half of what is available, divided by the live instances. It is at least `min`
---   if that is available, else nothing.
--- - While other instances lack the budget too, it is `min`.
+-- Grants credit to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one per budget.
+-- - A grant is the fair part of `want`: half of the available credit divided by the live instances, but at least `min`.
+--   If less than `min` is available, nothing is granted.
+-- - While other instances need the budget too, a grant is `min`.
 -- - An unknown budget has nothing available.
 -- - The first grant creates the budget of a cap's period.
 -- - again: an earlier attempt may still arrive, so a refusal is recorded, which prevents its grant.
 -- - ticket: the recall whose answers count.
 -- Returns per request:
--- - amount: granted.
--- - available: available now; null: no limit.
--- - unanswered: number of instances that hold some and have not answered the recall, if what they hold would suffice.
--- - lent: once all have answered, the sum granted to leases less the limit; the caller compares it between two calls.
--- - contested: others lack the budget too.
--- - busy: its row is locked; nothing was done.
+-- - amount: granted credit.
+-- - available: credit available now; null: no limit.
+-- - unanswered: number of instances that have not answered the recall, if their credit would suffice.
+-- - lent: once all have answered, the sum of grants minus the limit; the caller compares it between two calls.
+-- - contested: other instances need the budget too.
+-- - busy: the budget's row is locked; nothing was done.
 -- - untimely: by the database's clock the period has ended, has not started, or is not the cap's; nothing was done.
 create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
 returns table (op uuid, amount bigint, available bigint, unanswered integer, lent numeric, contested boolean, busy boolean, untimely boolean)
@@ -82,13 +84,14 @@ begin
         continue;
       end if;
     end if;
-    -- A crashed instance counts until another one has waited for its lease by its own clock: the database's clock may
-    -- have been set forward.
+    -- A crashed instance counts as live until another instance has waited for its lease by its own clock, because the
+    -- database's clock may have been set forward.
     if b.lift_seq is not null and not exists (select 1 from instance_now i where i.state = 'live' and i.applied_seq < b.lift_seq) then
       update budget g set limit_nano_usd = null, lift_seq = null where g.id = r.budget;
       b.cap := null;
     end if;
-    -- Only grants, returns and late settlements add or open a row of this lease, and each locks the budget's row.
+    -- Safe without a lock on the lease: only grants, returns and late settlements add or open its row, and each locks
+    -- the budget's row.
     select x.state into l from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch for no key update skip locked;
     if not found and exists (select 1 from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch) then
       busy := true;
@@ -109,7 +112,7 @@ begin
         v_amount := least(case when contested then r.min else r.want end, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
         if v_amount > b.cap - b.drawn or v_amount < r.min then
           v_amount := 0;
-          -- The budget's limit is about to be lifted. When the instance repeats the request there is none.
+          -- The budget's limit is about to be removed. The instance repeats the request, and then there is no limit.
           busy := b.lift_seq is not null and not r.again;
         end if;
       end if;
@@ -118,8 +121,8 @@ begin
           values (r.op, r.budget, p_instance, p_epoch, 'grant', v_amount);
       end if;
       if v_amount > 0 then
-        -- An instance that had nothing and gets only what its requests need keeps nothing idle, so it counts as having
-        -- answered the recall.
+        -- An instance that had no credit and gets only what its requests need keeps no idle credit, so it counts as
+        -- having answered the recall.
         insert into lease as x (budget_id, instance_id, epoch, granted_nano_usd, recalled)
           values (r.budget, p_instance, p_epoch, v_amount, coalesce(v_ticket, 0))
           on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = x.granted_nano_usd + excluded.granted_nano_usd,
@@ -129,23 +132,26 @@ begin
       end if;
     end if;
     amount := v_amount;
-    -- At most the largest exact number: a larger one would make the response fail for all budgets.
+    -- At most the largest integer that JSON numbers represent exactly: a larger one would make the response fail for
+    -- all budgets.
     available := case when b.cap is null then null else least(9007199254740991, greatest(0, b.cap - b.drawn)) end;
     if amount = 0 and b.cap is not null then
-      -- The most that would be available if all credit were idle. The locked budget's row prevents grants and returns.
+      -- Sum of the credit that other instances hold, which would be available if it were idle. The lock on the budget's
+      -- row prevents grants and returns.
       select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),
           count(*) filter (where x.recalled < coalesce(r.ticket, 9223372036854775807))
         into v_elsewhere, unanswered
         from lease x join instance_now i on i.id = x.instance_id and i.epoch = x.epoch
-          -- Credit of leases that are being closed comes back. So does that of an epoch whose instance has a newer one,
-          -- which replays the journal.
+          -- Credit of leases that are being closed comes back. So does credit of an epoch whose instance has a newer
+          -- epoch, which replays the journal.
           and (i.state in ('live', 'closing') or exists (
             select 1 from instance_now n where n.id = i.id and n.epoch > i.epoch and n.state in ('live', 'silent')))
         where x.budget_id = r.budget and x.state = 'open' and (x.instance_id, x.epoch) <> (p_instance, p_epoch);
       if available + v_elsewhere < r.min then
         unanswered := 0;
       elsif unanswered = 0 then
-        -- Sealed leases ended an hour ago or earlier and are not needed. The sum falls when a lease leaves it.
+        -- Unsealed leases suffice, because sealed ones ended at least an hour ago. The sum falls when a lease is
+        -- sealed; the caller then has no proof and repeats the recall.
         select sum(x.granted_nano_usd) - b.cap into lent from lease x where x.budget_id = r.budget and not x.sealed;
       end if;
     end if;
@@ -154,8 +160,8 @@ begin
 end $$;
 
 -- Returns credit of leases. p_requests: [{op, budget, amount, recall}]; the instance has already removed the amounts
--- from memory. recall: number of the newest recall that this answers, with amount 0 if nothing is returned. Returns the
--- ops that were not executed because a row is locked.
+-- from its memory. recall: number of the newest recall that this return answers; amount 0 only answers. Returns the ops
+-- that were not executed because a row is locked.
 create or replace function lease_return(p_instance text, p_epoch integer, p_requests json) returns setof uuid
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -201,7 +207,8 @@ begin
   end loop;
 end $$;
 
--- Recalls idle credit of these budgets from all other instances. Returns the number with which they answer.
+-- Recalls idle credit of these budgets from all other instances. Returns the recall's number, which their answers
+-- state.
 create or replace function lease_recall(p_instance text, p_epoch integer, p_budgets json) returns bigint
 language plpgsql as $$
 declare
@@ -210,7 +217,7 @@ begin
   insert into recall (budget_id, ticket, instance_id, epoch)
     select x.budget, v_ticket, p_instance, p_epoch
       from (select distinct e.budget from json_array_elements_text(p_budgets) as e(budget)) x;
-  -- Deletes recalls that are so old that no request waits for their answers.
+  -- Deletes recalls whose requests have stopped waiting for answers.
   delete from recall r using (
       select o.budget_id, o.ticket from recall o where o.at < clock_timestamp() - interval '1 minute' limit 1000 for update skip locked
     ) old where r.budget_id = old.budget_id and r.ticket = old.ticket;
@@ -218,7 +225,7 @@ begin
   return v_ticket;
 end $$;
 
--- Recalls of other instances that this epoch has not answered.
+-- Lists recalls of other instances that this epoch has not answered.
 create or replace function lease_recalled(p_instance text, p_epoch integer) returns table (budget text, ticket bigint)
 language sql set enable_seqscan = off as $$
   select r.budget_id, max(r.ticket) from recall r
@@ -227,12 +234,12 @@ language sql set enable_seqscan = off as $$
     group by 1
 $$;
 
--- Closes up to p_limit leases of an instance that will settle no more; unspent credit becomes available. From the first
--- call on, the epoch gets no grants, and later settlements are late ones. Returns the number closed and whether all
--- are. Locked rows are left for the next call.
--- - p_journal_lost: the operator attests that the journal is lost; requests known only as reservations are recorded as
---   crashed, without charge or rate card, by which a late settlement recognizes them.
--- - p_keep: budgets whose leases stay open for a late settlement.
+-- Closes up to p_limit leases of an instance that will settle nothing more; unspent credit becomes available. From the
+-- first call on, the epoch gets no grants, and its later settlements are late ones. Returns the number of closed leases
+-- and whether all are closed. Leases with locked rows are left to the next call.
+-- - p_journal_lost: the operator attests that the journal is lost. Requests that are known only as reservations are
+--   recorded as crashed, without charge or rate card, so that a late settlement recognizes them.
+-- - p_keep: budgets whose leases stay open for late settlements.
 create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer, p_keep json default '[]')
 returns table (closed integer, done boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$

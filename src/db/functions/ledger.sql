@@ -1,34 +1,34 @@
 -- Spending and payments. Each function is called as an autocommit statement and is repeatable. enable_seqscan = off:
--- plans are kept from the first calls, when tables are empty. Settlements wait for no row (lease.sql): a batch leaves
--- out those with a locked row, and a late settlement is refused. A booking waits for its account's row, at most the
--- client's lock_timeout.
+-- plans are kept from the first calls, when tables are empty. Settlements wait for no row lock (lease.sql): a batch
+-- leaves out settlements with a locked row, and a late settlement is refused. A booking waits for its account's row, at
+-- most the client's lock_timeout.
 
--- The value of a column with a single element, which stands for all settlements; else null.
+-- The single element of a column, which stands for all settlements of the batch; null if there are several elements.
 create or replace function of_all(p_column anyarray) returns anyelement
 language sql immutable as $$
   select case when cardinality(p_column) = 1 then p_column[1] end
 $$;
 
--- A column with one element per settlement; repeats a single element.
+-- A column with one element per settlement; repeats a single element p_many times.
 create or replace function for_all(p_column anyarray, p_many integer) returns anyarray
 language sql immutable as $$
   select case when cardinality(p_column) = 1 then array_fill(p_column[1], array[p_many]) else p_column end
 $$;
 
--- Records settled requests and open ones; only new settlements count. Each column is an array, in which a single value
--- stands for all (settled-columns.ts). p_budgets: array literals, or null.
+-- Records settled requests and running ones. Repeated settlements change nothing. Each column is an array, in which a
+-- single element stands for all settlements (settled-columns.ts). p_budgets: array literals, or null.
 --
--- Requests admitted before removal.sql's moment are left out and counted. An epoch that started after that moment had a
+-- Requests admitted before removal.usage_before are left out and counted. An epoch that started after that time had a
 -- wrong clock, so its requests count as admitted at its start.
 --
 -- Returns:
 -- - late: the leases are being closed and nothing was recorded; send each settlement to ledger_settle_late.
 -- - fresh: number of new settlements.
--- - busy: budgets and requests with a locked row; their settlements were left out, all others recorded.
+-- - busy: budgets and requests with a locked row; their settlements were left out, all others were recorded.
 --
--- Arrays are unnested side by side in a select list; in a from clause each would be stored first, and a JSON record
--- costs three times as much. Rows are looked up one by one, by key or ctid: the planner cannot estimate the sets and
--- would join each row with all.
+-- Arrays are unnested in the select list; in the from clause each would be stored first, and JSON records cost three
+-- times as much. Rows are looked up one by one, by key or ctid, because the planner cannot estimate the sets and would
+-- join each row with all.
 create or replace function lease_settle(p_instance text, p_epoch integer, p_id uuid[], p_account text[], p_key text[], p_model text[],
   p_card text[], p_endpoint text[], p_streamed boolean[], p_reserved bigint[], p_charged bigint[], p_off bigint[], p_basis text[],
   p_ending text[], p_status integer[], p_prompt_tokens integer[], p_cached_tokens integer[], p_completion_tokens integer[],
@@ -48,14 +48,14 @@ declare
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
   v_began timestamptz;
   v_many integer := cardinality(p_id);
-  -- Values that all settlements have in common; null if they differ.
+  -- Values that are equal for all settlements; null if they differ.
   v_model text; v_card text; v_endpoint text; v_streamed boolean; v_reserved bigint; v_batch text; v_off bigint; v_basis text;
   v_ending text; v_status integer; v_prompt_tokens integer; v_cached_tokens integer; v_completion_tokens integer;
   v_reasoning_tokens integer; v_units integer; v_replica text; v_first real; v_ms real;
 begin
   late := false; fresh := 0; busy := '[]';
-  -- A repeated flush may come while its first attempt still runs. The lock makes it wait: otherwise it would record
-  -- requests as running that the first one settles.
+  -- A repeated flush may arrive while its first attempt still runs. The lock makes the repetition wait; otherwise it
+  -- would record requests as running that the first attempt settles.
   perform pg_advisory_xact_lock(hashtextextended('flush ' || p_instance || ' ' || p_epoch, 0));
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state not in ('closing', 'left')) then
@@ -93,7 +93,7 @@ begin
         select 1 from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and k.locked is null limit 1
       ) there
   ), running as materialized (
-    -- Most of these requests were never recorded as running, because they ended before a flush.
+    -- Looks up each reservation separately: most of these requests have none, because they ended before a flush.
     select x.id from x cross join lateral (select 1 from reservation r where r.request_id = x.id limit 1) there
       where exists (select 1 from reservation)
   ), shown as materialized (
@@ -110,8 +110,8 @@ begin
       from unnest(p_id, p_account, p_key, p_budgets, p_at) with ordinality x(id, account, key, budgets, at, place)
       where (array[x.account, x.key, x.id::text] || x.budgets::text[]) && v_busy or to_timestamp(x.at / 1000.0) < v_before;
   end if;
-  -- Inserts without looking for known requests: a look would cost a fifth of the time and hardly ever find one. A
-  -- unique violation removes the known ones and repeats the insert.
+  -- Inserts without first looking for known requests, because a look-up would take a fifth of the time and hardly ever
+  -- find one. After a unique violation, removes the known requests and repeats the insert.
   loop
     begin
       insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -189,10 +189,10 @@ begin
 end $$;
 
 -- Records a settlement of an instance whose leases are closed or being closed.
--- - It first spends what the epoch's own leases still have, then available credit.
--- - The rest is the operator's write-off, so no budget exceeds its limit and no usage is refused.
+-- - The settlement first spends what the epoch's own leases have left, then available credit.
+-- - The rest is written off, so no budget exceeds its limit and no usage is refused.
 -- - Usage of accounts and keys that a restored database does not have is written off too.
--- - Requests admitted before removal.sql's moment are counted and not charged.
+-- - Requests admitted before removal.usage_before are counted and not charged.
 -- - Raises lock_not_available if a row is locked: the client retries.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns bigint
 language plpgsql set enable_seqscan = off as $$
@@ -223,7 +223,8 @@ begin
   perform 1 from lease l where l.budget_id = any (v_budgets) and l.instance_id = p_instance and l.epoch = p_epoch for update nowait;
   perform 1 from usage_event e where e.request_id = x.id for update nowait;
   perform 1 from reservation r where r.request_id = x.id for update nowait;
-  -- An operator declared that this request would not be settled (lease_close), which was wrong: its record is replaced.
+  -- An operator had declared this request lost (lease_close), but it has a settlement after all: its record is
+  -- replaced.
   if exists (select 1 from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0) then
     perform usage_take_back(x.id);
     delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
@@ -231,7 +232,7 @@ begin
   if exists (select 1 from usage_event e where e.request_id = x.id) then
     return null;
   end if;
-  -- If the epoch is not being closed, its instance may still spend the rest of its leases.
+  -- If the epoch is not being closed, its instance may still spend the credit left in its leases.
   v_closing := exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state = 'closing');
   select case when count(*) = cardinality(v_budgets)
       then least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd)
@@ -246,11 +247,11 @@ begin
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x."promptTokens", x."cachedTokens",
       x."completionTokens", x."reasoningTokens", x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), v_admitted, x.first, x.ms);
-  -- Creates the epoch's row again if it was removed, so that the lease is sealed and removed later.
+  -- Creates the epoch's row again if it was deleted, so that the lease is later sealed and deleted with it.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()
       where not exists (select 1 from instance_beat b where b.id = p_instance and b.epoch = p_epoch) on conflict do nothing;
-  -- Grants the lease what it lacks and spends all at once, so that `settled` stays the sum of its requests.
+  -- Grants the lease what it lacks and spends all of that at once, so that `settled` stays the sum of its requests.
   for part in select g.id, case when v_closing and l.state = 'open'
         then least(v_fit, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd) else 0 end as own
       from budget g left join lease l on l.budget_id = g.id and l.instance_id = p_instance and l.epoch = p_epoch
@@ -272,9 +273,9 @@ begin
   return x.off + x.charged - v_fit;
 end $$;
 
--- Changes an account's credit. p_forced: takes more than is available, as for a dispute; the next top-up pays that
--- first. Returns the control entry's number; null if the reference was booked before. TG003: too little credit. TG004:
--- unspent credit would exceed the largest exact number; the total over the years has no limit.
+-- Changes an account's credit. p_forced: takes more than is available, as for a dispute; the next top-up covers the
+-- shortage first. Returns the control entry's number; null if the reference was booked before. TG003: too little
+-- credit. TG004: unspent credit would exceed the largest exact number; total spending over the years has no limit.
 create or replace function ledger_book(p_id text, p_account text, p_kind text, p_amount bigint, p_source_ref text, p_actor text, p_note text, p_forced boolean)
 returns bigint
 language plpgsql as $$

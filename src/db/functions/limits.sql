@@ -1,17 +1,17 @@
--- Shares of keys' limits. Each instance admits within its share, so that all instances stay within the limit. Lock
--- order: the keys' advisory locks in the order of their hashes.
+-- Parts of keys' limits that instances hold (shares). Each instance admits within its share, so that all instances
+-- together stay within the limit. Lock order: the keys' advisory locks in the order of their hashes.
 
--- Records the shares that an instance has, and grants what it needs if free. p_asks: [{key, kind, limit, have, need,
--- seq}]. `have`: share in memory; `need`: share wanted, up to `have` for none. p_former: earlier epochs of this
--- process, whose shares are its own. Returns the share and what is free; if the need is not covered, other instances
--- are notified to return unused parts.
--- - An ended epoch gets nothing: its process may have repeated the request under its next epoch.
--- - Left out: requests of such an epoch for more than recorded, requests older than a recorded one, and those whose row
---   is locked, since waiting would delay the whole statement.
--- - A lost instance keeps its share of requests or tokens a minute for two minutes, in which they count; its share of
---   concurrent requests is free at once.
--- - Lost means that another instance has waited out its lease by its own clock, or that the lease ends further in the
---   future than any lease can.
+-- Records the shares that an instance has, and enlarges them if the limit has room. p_asks: [{key, kind, limit, have,
+-- need, seq}]. `have`: share in the instance's memory; `need`: share wanted, or at most `have` to request nothing.
+-- p_former: earlier epochs of this process, whose shares now belong to this one. Returns the new share and what is
+-- free; if it is less than needed, other instances are notified to return unused parts.
+-- - An ended epoch gets nothing, because its process may have repeated the request under its next epoch.
+-- - Skipped: requests of an ended epoch for more than was recorded, requests older than a recorded one, and those whose
+--   row is locked, because waiting would delay the whole statement.
+-- - A lost instance keeps its share of requests or tokens a minute for two minutes, as long as its requests count; its
+--   share of concurrent requests is free at once.
+-- - An instance is lost if another instance has waited for its lease by its own clock, or if its lease ends further in
+--   the future than any lease can.
 create or replace function limit_hold(p_instance text, p_epoch integer, p_former integer[], p_asks json)
 returns table (key text, kind text, share integer, free integer)
 language plpgsql set enable_seqscan = off as $$
@@ -53,7 +53,8 @@ begin
     share := r.have;
     if r.need > r.have then
       if v_rest >= r.need then
-        -- As with credit, an instance gets at most half of the rest, divided by the number of instances that may ask.
+        -- Like a grant of credit, a new share is at most half of the free limit divided by the number of instances that
+        -- may request it.
         share := case when v_live = 1 then v_rest
           else least(v_rest, greatest(r.need, r.have + (v_rest - r.have + 2 * v_live - 1) / (2 * v_live))) end;
       else
@@ -62,7 +63,7 @@ begin
     end if;
     delete from key_share s where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance
       and s.epoch = any (p_former);
-    -- A row with an empty share stays, because it has the number of the last request.
+    -- A row with an empty share is kept, because it stores the number (seq) of the last request.
     insert into key_share as s (key_id, kind, instance_id, epoch, amount, seq) values (r.key, r.kind, p_instance, p_epoch, share, r.seq)
       on conflict on constraint key_share_key_id_kind_instance_id_epoch_pk do update set amount = excluded.amount, seq = excluded.seq, at = clock_timestamp();
     key := r.key;

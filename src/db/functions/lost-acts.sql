@@ -1,7 +1,7 @@
--- Changes that a server lacks after a failover, but that instances know from the former server's control log. Lock
--- order as in keys.sql.
+-- Changes that a database server lost in a failover, but that instances know from the previous server's control log.
+-- Lock order as in keys.sql.
 
--- The fields in which p_known is stricter than p_now, with the values of p_known.
+-- Returns the fields in which the key or project p_known is stricter than p_now, with the values of p_known.
 create or replace function limited_closer(p_now jsonb, p_known jsonb) returns jsonb
 language plpgsql immutable as $$
 declare
@@ -22,8 +22,8 @@ begin
   return v_patch;
 end $$;
 
--- Repeats a revocation that this server lacks. Returns `redone`; `lost` if a difference remains; null if the state is the
--- same. p_newer: a later change of the subject exists here, so only a revocation is repeated.
+-- Repeats a revocation that this server lacks. Returns `redone`; `lost` if a difference remains; null if nothing
+-- differs. p_newer: this server has a later change of the subject, so only a revocation is repeated.
 create or replace function act_redo(p_kind text, p_subject text, p_known jsonb, p_newer boolean) returns text
 language plpgsql as $$
 declare
@@ -51,7 +51,7 @@ begin
       return 'redone';
     end if;
   else
-    -- A booking. The budget of a cap follows from its key or project.
+    -- An entry about a booking, which cannot be repeated. Cap budgets need nothing: their key or project restores them.
     return case when exists (select 1 from account a where a.id = p_subject) then 'lost' end;
   end if;
   if v_now is null then
@@ -72,8 +72,9 @@ begin
   return case when v_now <> p_known then 'lost' when v_redone then 'redone' end;
 end $$;
 
--- Records an entry of a former server's log, and repeats it if it revoked a right. Returns the outcome; null if nothing
--- was missing, or another instance was first. This log may contain the entry although the caller's copy does not.
+-- Records an entry of the previous server's log, and repeats it if it revoked a right. Returns the outcome; null if
+-- nothing was missing, or if another instance recorded it before. This log may contain the entry even if the caller's
+-- copy of the log does not.
 create or replace function act_lost(p_seq bigint, p_at_micros bigint, p_kind text, p_subject text, p_payload jsonb) returns text
 language plpgsql as $$
 declare

@@ -1,7 +1,7 @@
--- Things of which a person may have a limited number. Each function locks the owner's row first, so that concurrent
--- calls count each other's.
+-- Objects of which a person may have a limited number. Each function locks the owner's row first, so that concurrent
+-- calls count each other's objects.
 
--- Stores a passkey. False if the person has p_most or the passkey exists; then nothing is stored.
+-- Stores a passkey. False, and nothing is stored, if the person already has p_most passkeys or the passkey exists.
 create or replace function passkey_add(p_id text, p_user text, p_name text, p_public_key text, p_counter bigint, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -13,7 +13,7 @@ begin
   return found;
 end $$;
 
--- True if the account has fewer than p_most open invitations. This address's are not counted, because the new one
+-- True if the account has fewer than p_most open invitations. Invitations to p_email do not count, because the new one
 -- replaces them.
 create or replace function invitation_room(p_account text, p_email text, p_most integer) returns boolean
 language plpgsql as $$
@@ -22,15 +22,15 @@ begin
   return (select count(*) from invitation i where i.account_id = p_account and i.email <> p_email) < p_most;
 end $$;
 
--- Makes a person an operator. Deletes earlier sessions first, in the same statement, so that none gets the role. ready:
--- the person can sign in already. Otherwise a stranger may have signed up with the address: that password is deleted,
--- and the token of p_identifier lets the person set a new one, once. p_acts: see audit_note.
+-- Makes a person an operator. Deletes earlier sessions in the same statement, so that none of them gets the role.
+-- ready: the person can already sign in. Otherwise a stranger may have signed up with the address: that password is
+-- deleted, and the token of p_identifier lets the person set a new one, once. p_acts: see audit_note.
 create or replace function operator_create(p_id text, p_name text, p_email text, p_token_id text, p_identifier text, p_hours integer,
   p_acts jsonb, out made_id text, out ready boolean)
 language plpgsql as $$
 begin
   insert into console_user (id, name, email, email_verified) values (p_id, p_name, p_email, true) on conflict (email) do nothing;
-  -- Locks the row: a concurrent sign-in waits for it, or its session is found below.
+  -- Locks the person's row: a concurrent sign-in waits for the lock, or its session is deleted below.
   select u.id into made_id from console_user u where u.email = p_email for update;
   ready := exists (select 1 from console_user u join auth_account a on a.user_id = u.id and a.provider_id = 'credential'
     where u.id = made_id and u.email_verified);
@@ -46,10 +46,9 @@ begin
   perform audit_note(p_acts, made_id, null);
 end $$;
 
--- Resets a password with the token of p_identifier, from a mailed link; all or nothing. Old sessions and passkeys end
--- when the new password is set: first the passkeys, then the sessions, so that none starts with a passkey in between.
--- Null if the link is unknown or expired by p_at (milliseconds, of the clock that dated the link); then nothing is
--- done.
+-- Resets a password with the token of p_identifier, from a mailed link; all or nothing. Ends old passkeys, then old
+-- sessions, so that no session starts with a passkey in between. Null, and nothing is done, if the link is unknown or
+-- expired by p_at (milliseconds, of the clock that dated the link).
 create or replace function password_reset(p_identifier text, p_credential_id text, p_password text, p_at double precision) returns text
 language plpgsql as $$
 declare

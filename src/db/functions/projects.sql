@@ -1,7 +1,8 @@
--- Projects, a budget between account and keys. Changes that instances must apply are appended to the control log in the
--- same statement. Lock order: top-up, account, key, project, budget, control log.
+-- Projects: groups of keys whose common budget is between the account's and the key's. Changes that instances must
+-- apply are appended to the control log in the same statement. Lock order: top-up, account, key, project, budget,
+-- control log.
 
--- A project as instances keep it in memory; models null: all.
+-- A project as JSON, as instances keep it in memory. models null: all.
 create or replace function project_fields(p project) returns jsonb
 language sql stable as $$
   select jsonb_build_object('name', p.name, 'state', p.state, 'capNanoUsd', p.cap_nano_usd, 'capPeriod', p.cap_period,
@@ -9,26 +10,25 @@ language sql stable as $$
     'requestsPerMinute', p.requests_per_minute, 'concurrencyMax', p.concurrency_max, 'tokensPerMinute', p.tokens_per_minute)
 $$;
 
--- Entity tag of a project's changeable fields.
 create or replace function project_etag(p project) returns text
 language sql stable as $$
   select md5(p.id || project_fields(p)::text)
 $$;
 
--- The project among a request's further budgets; null if none.
+-- Id of the project in a request's list of budgets; null if the request has none.
 create or replace function budgets_project(p_budgets text[]) returns text
 language sql immutable as $$
   select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
 $$;
 
--- Creates a project and its budget; false if the id exists. TG002: no such account. TG004: the account has p_most
--- projects.
+-- Creates a project and its budget; false if the id exists. TG002: no such account. TG004: the account already has
+-- p_most projects.
 create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns boolean
 language plpgsql as $$
 declare
   p project;
 begin
-  -- One call per account at a time, so that two do not both find room.
+  -- Allows one call per account at a time, so that two calls do not both take the last place.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -48,8 +48,8 @@ begin
   return p.id is not null;
 end $$;
 
--- Checks and locks the project of a key until commit, so that it is not archived in between; nothing for null. TG002:
--- the account has no such project. TG004: it is archived.
+-- Checks the project for a key and locks it until commit, so that it is not archived before. Does nothing for null.
+-- TG002: the account has no such project. TG004: the project is archived.
 create or replace function project_for_key(p_id text, p_account text) returns text
 language plpgsql as $$
 declare
@@ -68,10 +68,11 @@ begin
   return p_id;
 end $$;
 
--- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax,
--- tokensPerMinute; state: archived, for good. Returns the number of the last control entry. Archiving again appends another entry to wait for.
--- - p_account: the project must be that account's; null: any.
--- - p_match: entity tags of which one must be present; null: any.
+-- Changes the fields of a project that are in p_patch: name, capNanoUsd, capPeriod, models, requestsPerMinute,
+-- concurrencyMax, tokensPerMinute; state archived, which is final. Returns the number of the last control entry.
+-- Archiving again appends another control entry, for which the caller can wait.
+-- - p_account: account that the project must belong to; null: any.
+-- - p_match: entity tags, one of which must be the current one; null: any.
 -- - TG002: no such project. TG004: it is archived. TG005: p_match differs.
 create or replace function project_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
@@ -109,7 +110,7 @@ begin
   return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- True if a key is this person's: members of a project have its keys, other keys belong to their creator.
+-- True if the key belongs to this person: a project's keys to all members of the project, other keys to their creator.
 create or replace function key_is_of(k api_key, p_user text) returns boolean
 language sql stable set enable_seqscan = off as $$
   select case when k.project_id is null then k.made_by is not distinct from p_user

@@ -1,11 +1,11 @@
 -- Deletes old rows on which no other row depends: settled requests of sealed days, lease operations, leases, epochs,
--- control entries. A call reads up to its limit of rows, is repeatable and continues where the previous one ended.
--- src/ledger/closed-days.md says why each deletion is safe. enable_seqscan = off: the tables are long, and only a part
--- is read.
+-- control entries. A call reads up to its limit of rows, is repeatable, and continues where the previous call ended.
+-- src/ledger/closed-days.md says why each deletion is safe. enable_seqscan = off: the tables are long, and each call
+-- reads only a part.
 
 -- Time before which settled requests may be deleted: the end of the last day that is sealed and older than p_days.
--- Stops before the first day that was sealed within a week (time to notice a wrong clock), differs from its seal, or is
--- not in the archive.
+-- Stops before the first day that was sealed less than a week ago (time to notice a wrong clock), differs from its
+-- seal, or is not in the archive.
 create or replace function removal_until(p_from timestamptz, p_days integer, p_archived boolean) returns timestamptz
 language sql stable set enable_seqscan = off as $$
   select coalesce((
@@ -16,12 +16,12 @@ language sql stable set enable_seqscan = off as $$
     ), (select s.day from seal_cursor s where s.id = 1), '-infinity')::timestamp at time zone 'UTC'
 $$;
 
--- One step of deleting settled requests recorded and admitted more than p_days ago. Steps, each committed before the
--- next:
--- - A time is recorded; requests admitted before it can no longer be settled.
--- - All transactions that started before that have ended.
--- - The hourly sums contain all of those requests, and are kept.
--- - Rows are deleted, up to p_limit read per call.
+-- Does one step of deleting settled requests that were recorded and admitted more than p_days ago. The steps, each
+-- committed before the next:
+-- - Record a time; requests admitted before it can no longer be settled.
+-- - Wait until all transactions that started before that record have ended.
+-- - Check that the hourly sums contain all these requests; the sums are kept.
+-- - Delete rows, reading up to p_limit per call.
 -- Returns `more`: call again now; `idle`: nothing to do now; `busy`: another call runs.
 create or replace function removal_usage(p_days integer, p_archived boolean, p_limit integer, out state text, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
@@ -38,7 +38,7 @@ begin
   end if;
   state := 'idle';
   if r.usage_frozen < r.usage_before then
-    -- If the sums must be rebuilt, that comes first, because a rebuild needs all rows.
+    -- If the hourly sums must be rebuilt, waits for that, because a rebuild needs all rows.
     if books_closed(r.usage_said_at) and pg_try_advisory_xact_lock(hashtextextended('usage is read again', 0))
         and exists (select 1 from usage_cursor c where c.horizon <= pg_current_xact_id()::text::bigint) and usage_fold() is not null then
       update removal set usage_frozen = usage_before, usage_at = '-infinity', usage_id = '00000000-0000-0000-0000-000000000000' where id = 1;
@@ -50,8 +50,8 @@ begin
         where e.settled_at >= r.usage_at and (e.settled_at, e.request_id) > (r.usage_at, r.usage_id) and e.settled_at < r.usage_frozen
         order by e.settled_at, e.request_id limit p_limit
     ), gone as (
-      -- A clock that was ahead gave the request a late time. It could be settled again until then, so it is deleted
-      -- after that.
+      -- Deletes only requests that can no longer be settled again. A clock that was ahead may have given a request a
+      -- later admission time; it is deleted after that time.
       delete from usage_event e using page p where e.request_id = p.request_id and p.admitted_at < r.usage_frozen returning 1
     ), moved as (
       update removal x set usage_at = last.settled_at, usage_id = last.request_id
@@ -70,9 +70,9 @@ begin
   end if;
 end $$;
 
--- Reads p_limit lease operations of sealed days, more than p_days old, and deletes those of ended epochs, which are
--- never repeated. Others stay, so the reading starts again a day after each round. Returns the number read; null if
--- another call runs.
+-- Reads p_limit lease operations of sealed days that are more than p_days old, and deletes those of ended epochs, which
+-- never repeat them. The others stay, so a new pass over all operations starts a day after each pass. Returns the
+-- number read; null if another call runs.
 create or replace function removal_operations(p_days integer, p_limit integer, out seen bigint, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -107,7 +107,7 @@ begin
   end if;
 end $$;
 
--- Deletes up to p_limit sealed leases of epochs that ended more than p_days ago; sealed_budget has their sums.
+-- Deletes up to p_limit sealed leases of epochs that ended more than p_days ago; sealed_budget keeps their sums.
 create or replace function removal_leases(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -133,7 +133,7 @@ begin
 end $$;
 
 -- Deletes the rows of up to p_limit epochs that ended more than p_days ago and have no lease. An instance's newest
--- epoch stays, since the next number follows from it. Returns their number.
+-- epoch stays, because the next epoch's number follows from it. Returns the number of epochs.
 create or replace function removal_epochs(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -146,8 +146,8 @@ begin
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and l.sealed)
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and not l.sealed)
       limit p_limit loop
-    -- A late settlement takes the same lock, shared, and creates a lease. A statement of its own after the lock sees
-    -- it.
+    -- A late settlement takes the same lock in shared mode and creates a lease. A separate statement after the lock
+    -- sees that lease.
     if pg_try_advisory_xact_lock(hashtextextended('money ' || e.id || ' ' || e.epoch, 0)) then
       delete from instance_beat b where b.id = e.id and b.epoch = e.epoch
         and not exists (select 1 from lease l where l.instance_id = e.id and l.epoch = e.epoch and l.sealed)
@@ -158,9 +158,9 @@ begin
   return v_removed;
 end $$;
 
--- Deletes up to p_limit of the oldest control entries: p_days old, and applied by every epoch whose lease runs. The
--- newest entry stays, since the next number follows from it. An instance that was away longer finds an entry missing
--- and starts a new epoch. Returns their number.
+-- Deletes up to p_limit of the oldest control entries: older than p_days, and applied by every epoch whose lease runs.
+-- The newest entry stays, because the next number follows from it. An instance that was away for longer notices the
+-- missing entry and starts a new epoch. Returns the number of entries.
 create or replace function removal_control(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -176,7 +176,7 @@ begin
     select l.seq, l.at from control_log l order by l.seq limit p_limit
   ), gone as (
     delete from control_log l where l.seq in (select p.seq from page p) and l.seq < v_keep
-      -- Deletes without gaps, even if the clock was set back.
+      -- Deletes a gapless range of numbers, even if the clock was set back.
       and l.seq < coalesce((select min(p.seq) from page p where p.at >= clock_timestamp() - make_interval(days => p_days)), v_keep)
       returning 1
   )
@@ -184,8 +184,8 @@ begin
   return v_removed;
 end $$;
 
--- Start of an epoch if it is at least a week after p_before; else null. Then no request of the epoch was admitted
--- before p_before: the week covers leaps of the database's clock, and the instance's clock is not used. Also null for
+-- Start of an epoch if that is at least a week after p_before, else null. Then no request of the epoch was admitted
+-- before p_before: the week covers jumps of the database's clock, and the instance's clock is not used. Also null for
 -- an epoch whose row a late settlement created again (ttl_ms 0).
 create or replace function removal_began_after(p_instance text, p_epoch integer, p_before timestamptz) returns timestamptz
 language sql stable as $$
@@ -193,7 +193,8 @@ language sql stable as $$
     where i.id = p_instance and i.epoch = p_epoch and i.ttl_ms > 0 and i.started_at - interval '7 days' >= p_before
 $$;
 
--- Counts settlements that are refused because records of their time were deleted, except those whose rows still exist.
+-- Counts settlements that are refused because records of their time were deleted. Leaves out settlements whose rows
+-- still exist.
 create or replace function removal_refused(p_instance text, p_epoch integer, p_id uuid[], p_charged bigint[], p_at double precision[],
   p_before timestamptz) returns void
 language sql set enable_seqscan = off as $$

@@ -1,24 +1,24 @@
--- Hourly sums of usage, which all pages read.
+-- Hourly sums of usage, from which all pages read.
 
 create or replace function usage_class(p_ending text) returns text
 language sql immutable as $$
   select case p_ending when 'finished' then 'ok' when 'client_left' then 'left' else 'failed' end
 $$;
 
--- Start of the hour of the sums, or of the day (UTC) if that is more than p_days ago.
+-- Start of the hour of a sum; if that is more than p_days ago, start of its day (UTC).
 create or replace function usage_bucket(p_at timestamptz, p_days integer) returns timestamptz
 language sql stable as $$
   select date_trunc(case when p_at < date_trunc('day', now() - make_interval(days => p_days), 'UTC') then 'day' else 'hour' end, p_at, 'UTC')
 $$;
 
--- Adds usage rows committed since the last call to the sums, each row once. Returns their number; null if another
--- instance does this, or if transactions from before the clock was set back still run.
+-- Adds usage rows committed since the last call to the hourly sums, each row once. Returns the number of rows; null if
+-- another instance does this, or if transactions from before the clock was set back still run.
 --
--- settled_at cannot tell which rows were counted: it is the start of a transaction whose rows appear at commit. So
--- transaction numbers decide: all below the snapshot's xmin have ended and are visible. Rows older than a minute are
--- visible, since every writer is a statement that the server ends after half of that. Exception: a commit waiting for a
--- standby or disk, during which the time of the sums does not advance. After the clock was set back, new rows have past
--- times, but transaction numbers above all that existed at the last call (newest).
+-- settled_at cannot tell which rows were counted, because it is the start of a transaction whose rows appear at commit.
+-- So transaction numbers decide: all below the snapshot's xmin have ended and are visible. Rows older than a minute are
+-- visible too, because every writer is a statement that the server ends after half a minute. Exception: a commit that
+-- waits for a standby or disk; until it ends, the time of the sums (folded_at) does not advance. After the clock was
+-- set back, new rows have past times, but transaction numbers above all that existed at the last call (newest).
 create or replace function usage_fold() returns bigint
 language plpgsql as $$
 declare
@@ -38,8 +38,8 @@ begin
     return null;
   end if;
   if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
-    -- The first call, or a database restored where transaction numbers start again. Removed requests exist only in the
-    -- sums (removal.sql).
+    -- Rebuilds the sums: at the first call, or after a restore, where transaction numbers start again. Sums of deleted
+    -- requests stay, because they exist nowhere else (removal.sql).
     v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
     delete from usage_hour h where h.hour >= v_frozen;
     delete from usage_project_hour h where h.hour >= v_frozen;
@@ -51,13 +51,14 @@ begin
     v_floor := c.folded_at - interval '1 minute';
   end if;
   v_from := v_floor;
-  -- Read before the rows: transactions that end in between are visible then.
+  -- Read before the rows, so that transactions that end in between are visible to the query of the rows.
   select min(a.xact_start) into v_oldest from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.relation = 'usage_event'::regclass and l.mode = 'RowExclusiveLock'
       and l.database = (select d.oid from pg_database d where d.datname = current_database());
   v_at := least(clock_timestamp(), v_oldest + interval '1 minute');
   if clock_timestamp() < c.folded_at - interval '30 seconds' then
-    -- The clock was set back since the last call. Rows that were counted by their age must first be below the horizon.
+    -- The clock was set back since the last call. Rows that were counted by their age must have numbers below the
+    -- horizon before sums can continue.
     if pg_snapshot_xmin(pg_current_snapshot())::text::bigint < c.newest then
       return null;
     end if;
@@ -74,7 +75,7 @@ begin
       (e.settled_at < v_at - interval '1 minute' or x.xid < s.horizon)
         and (v_floor = '-infinity' or x.xid >= case when e.settled_at < v_floor then greatest(c.newest, c.horizon) else c.horizon end) as counts
     from seen s cross join usage_event e cross join lateral (
-      -- Full transaction number of the row: the one near the horizon that ends in these 32 bits.
+      -- The row's full transaction number: the number closest to the horizon that ends in the row's 32 bits.
       select s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
     ) x where e.settled_at >= v_from and e.admitted_at >= v_frozen
   ), hours as materialized (
@@ -129,7 +130,7 @@ begin
     select usage_bucket(f.admitted_at, 2), f.model, t.kind, floor(20 * log(greatest(t.size, 0.001)))::smallint, count(*)
     from fresh f cross join lateral (values
       ('first_token', f.first_token_ms::double precision),
-      -- Tokens per second after the first token.
+      -- Output speed: tokens per second after the first token.
       ('rate', case when f.completion_tokens >= 16 and f.duration_ms > f.first_token_ms
         then 1000.0 * (f.completion_tokens - 1) / (f.duration_ms - f.first_token_ms)::double precision end)
     ) as t(kind, size)
@@ -143,8 +144,9 @@ begin
     select f.key_id, max(f.admitted_at) as at, count(*) filter (where f.counts) as added
     from fresh f group by 1
   ) k;
-  -- Last, because the statements above may wait for locked rows of the sums: a lock on a key's row during that wait
-  -- would delay its revocation. Keys with a locked row are left to the next call, which reads the last minute again.
+  -- Runs last, because the statements above may wait for locked rows of the sums: a lock on a key's row during that
+  -- wait would delay the key's revocation. Keys with a locked row are left to the next call, which reads the last
+  -- minute again.
   update api_key k set last_used_at = x.at from (
     select a.id, u.at from unnest(v_keys, v_used) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
@@ -152,8 +154,8 @@ begin
   return v_rows;
 end $$;
 
--- Subtracts a request without cost and usage from the sums, before it is deleted. Decides as usage_fold whether it was
--- counted. Raises lock_not_available while usage_fold runs: the client retries.
+-- Subtracts a request without cost and usage from the sums before it is deleted, if usage_fold has counted it. Raises
+-- lock_not_available while usage_fold runs: the client retries.
 create or replace function usage_take_back(p_id uuid) returns void
 language plpgsql as $$
 declare
@@ -178,8 +180,8 @@ begin
       and x.hour in (date_trunc('hour', e.admitted_at, 'UTC'), date_trunc('day', e.admitted_at, 'UTC')));
 end $$;
 
--- Sums hours of the service's sums that are old enough (40 days, speeds 2) into the first hour of their day, and deletes
--- speeds after 400 days. Works on three days at a time, since older ones are done. Does nothing while a fold runs.
+-- Sums old hours of the service's sums into the first hour of their day: usage after 40 days, speeds after 2. Deletes
+-- speeds after 400 days. Reads only three days, because older ones are done. Does nothing while usage_fold runs.
 create or replace function usage_roll() returns void
 language plpgsql as $$
 declare
@@ -221,8 +223,9 @@ begin
   delete from model_speed m where m.hour < now() - interval '400 days';
 end $$;
 
--- Adds the time since the last sample, at most two minutes, to the load and cost of each replica, and keeps the cost of
--- tokens for later folds. Several consoles may sample: each adds only the time that no other has added, one at a time.
+-- Adds the time since the last sample, at most two minutes, to the load and cost of each replica, and stores the cost
+-- of tokens for later calls of usage_fold. Several consoles may sample: one at a time, and each adds only the time that
+-- no other console has added.
 create or replace function service_sample(p_replicas text, p_costs text) returns void
 language plpgsql as $$
 begin
@@ -243,9 +246,9 @@ begin
       place_seconds = h.place_seconds + excluded.place_seconds, cost_nano_usd = h.cost_nano_usd + excluded.cost_nano_usd, sampled_at = excluded.sampled_at;
 end $$;
 
--- An account's hours. p_told: split by project ('' for none), of one project, or of all (null). Usage without a project
--- is the whole hour minus the projects' rows, which appear as negative rows. So only sums of all rows are meaningful,
--- and a group whose requests sum to zero is empty.
+-- An account's hourly sums. p_told: split by project ('' for none), of one project, or of all (null). Usage without a
+-- project has no rows: it is the hour's total minus the projects' rows, which are returned as negative rows. So only
+-- sums over all rows are meaningful, and a group whose requests sum to zero is empty.
 create or replace function usage_split(p_account text, p_from timestamptz, p_to timestamptz, p_told boolean, p_project text)
 returns table (hour timestamptz, project_id text, key_id text, model text, class text, requests bigint, prompt_tokens bigint, cached_tokens bigint,
   completion_tokens bigint, reasoning_tokens bigint, charged_nano_usd bigint, duration_ms double precision, first_token_ms double precision, first_tokens bigint)
@@ -264,8 +267,8 @@ language sql stable as $$
 $$;
 
 -- An account's settled requests in a range, newest first: up to p_limit that follow the row (p_at, p_id). A filter that
--- is null matches all; p_project '' matches requests outside projects. enable_sort, enable_bitmapscan = off: the
--- planner expects few rows and would sort all of them, but an index has them in order.
+-- is null matches everything; p_project '' matches requests outside projects. enable_sort, enable_bitmapscan = off: the
+-- planner expects few rows and would sort them all, although an index has them in order.
 create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
   p_model text, p_key text, p_project text, p_status text, p_limit integer) returns setof usage_event
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -273,7 +276,7 @@ begin
   if p_key is not null then
     return query select u.* from usage_event u
       where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
-        -- Uses the key's index instead of the project's: a key has fewer rows.
+        -- A filter by key uses the key's index instead of the project's, because a key has fewer rows.
         and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id is not distinct from nullif(p_project, ''))
         and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
       order by u.admitted_at desc, u.request_id desc limit p_limit;
@@ -295,9 +298,9 @@ begin
 end $$;
 
 -- Hours from p_from to p_to in which an account or key has requests of a model and class (null: any), newest first, up
--- to p_rows per model and class. So the number of rows read depends on the models, not on the hours. An hour appears
--- once per sum. Row comparisons and the order follow the index: otherwise the planner reads all hours if the model has
--- none. enable_sort, enable_bitmapscan = off: see usage_page.
+-- to p_rows per model and class. The number of rows read depends on the number of models, not of hours. An hour is
+-- returned once per sum. Row comparisons and order follow the index; otherwise the planner reads all hours if the model
+-- has none. enable_sort, enable_bitmapscan = off: see usage_page.
 create or replace function usage_hours(p_account text, p_key text, p_model text, p_status text, p_from timestamptz, p_to timestamptz,
   p_rows integer) returns table (hour timestamptz, requests bigint)
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -329,7 +332,7 @@ begin
   end loop;
 end $$;
 
--- As usage_hours for a project, or for one of its keys (null: all), from the sums by project.
+-- Like usage_hours for a project, or for one of its keys (null: all), from the sums by project.
 create or replace function usage_project_hours(p_account text, p_project text, p_key text, p_model text, p_status text, p_from timestamptz,
   p_to timestamptz, p_rows integer) returns table (hour timestamptz, requests bigint)
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -362,9 +365,9 @@ begin
   end loop;
 end $$;
 
--- The service's usage by p_group (model, code, account, project; project '': none) and p_bucket. Sums by model and code
--- include the refused requests of no model only by code. Of accounts and projects, the 50 with the highest charge; the
--- others together as `other`.
+-- The service's usage by p_group (model, code, account, project; project '': none) and p_bucket. Refused requests
+-- without a model appear only in sums by code. Of accounts and projects, returns the 50 with the highest charge, and
+-- the others together as `other`.
 create or replace function service_usage(p_group text, p_bucket text, p_from timestamptz, p_to timestamptz, p_model text)
 returns table (group_id text, at timestamptz, requests bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
   reasoning_tokens bigint, charged_nano_usd bigint, duration_ms double precision, first_token_ms double precision, first_tokens bigint)
@@ -397,7 +400,8 @@ language sql stable as $$
   from parts x left join top t on t.id = x.id group by 1, 2 having sum(x.n) > 0
 $$;
 
--- Medians and 95th percentiles of speeds (see model_speed) by model, kind and p_bucket; p_bucket null: of the whole range.
+-- Medians and 95th percentiles of speeds (table model_speed) by model, kind and p_bucket; p_bucket null: over the whole
+-- range.
 create or replace function service_speed(p_bucket text, p_from timestamptz, p_to timestamptz, p_model text)
 returns table (model text, kind text, at timestamptz, requests bigint, median smallint, high smallint)
 language sql stable as $$

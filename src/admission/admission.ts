@@ -18,49 +18,48 @@ import type { OpenRequests } from "./open-requests.ts";
 import { maxCost, maxCostLines, type Quantities } from "./price.ts";
 
 export interface AdmissionRequest {
-	/** UUID of the request. */
 	readonly id: string;
 	readonly key: KeyEntry;
 	readonly model: Model;
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
 	readonly upperBound: Quantities;
-	/** Number of choices, which share the prompt; `upperBound.completionTokens` covers all of them. */
+	/** Number of choices (`n`). They share the prompt; `upperBound.completionTokens` is the sum over all choices. */
 	readonly choices: number;
-	/** True if another model of the route admitted it before. The key's limits then count it, but do not refuse it. */
+	/** True if another model of the route admitted this request before. The key's limits count it but never refuse it. */
 	readonly isAgain: boolean;
-	/** The line's batch. The key's request limits do not apply to lines. */
+	/** Batch of which this request is a line. The key's request limits do not apply to lines. */
 	readonly batchId?: string | undefined;
 }
 
-/** An admitted request; exactly one `settle` must end it. */
+/** An admitted request. The caller must `settle` it exactly once. */
 export interface Admitted {
 	readonly hold: Hold;
 	readonly request: AdmissionRequest;
-	/** Holders of limits besides the key that count it. */
+	/** Project, account and model whose limits count this request, in addition to the key's. */
 	readonly others: readonly Limited[];
-	/** Monotonic time at which the limits counted it. */
+	/** Monotonic time at which the limits counted this request. */
 	readonly enteredMs: number;
 }
 
-/** A holder of limits: key, project, account, or account with a model. */
+/** An owner of limits: a key, a project, an account, or an account together with a model. */
 type Limited = RequestLimits & { readonly id: string };
 
 const NO_OTHERS: readonly Limited[] = [];
 
 export interface Admission {
-	/** Fault service_unavailable while this instance may not admit: its keys may be outdated. */
+	/** Throws Fault service_unavailable while this instance may not admit, because its keys may then be outdated. */
 	checkOpen(): void;
-	/** Throws what `admit` would throw for any request of this key, before its body is read. Reserves nothing. */
+	/** Throws what `admit` would throw for any request with this key, so that no body is read. Reserves nothing. */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
 	 * Checks key, account, project, allowed models, limits, credit and caps in one synchronous block. Returns a promise
-	 * only to draw credit or a share of a limit; then the whole block runs again.
+	 * only if credit or a share of a limit must be drawn; then the whole block runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
-	/** Ends the request. Returns what was booked; the charge may be less than the cost. */
+	/** Ends the request. Returns what was charged, which may be less than the cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** The closest limit of requests (`rate`) or tokens per minute of key, project, account and model; null: none. */
+	/** The limit per minute (`kind`) of key, project, account or model that is closest to being reached; null: none. */
 	rateLimitState(key: KeyEntry, model: Model | undefined, kind: "rate" | "tokens"): RateLimitState | null;
 }
 
@@ -70,16 +69,16 @@ export interface AdmissionDeps {
 	/** Why this instance may not admit, for the private part of the fault. */
 	closedReason(): string | undefined;
 	keyLimits: KeyLimits;
-	/** Limits of accounts by tag. */
+	/** Limits of accounts, chosen by the account's tags. */
 	limits(): Pick<ServiceLimits, "accounts">;
 	openRequests: OpenRequests;
 	clock: Clock;
 	onSettled(event: SettledEvent): void;
 }
 
-/** Draws per request. A draw that did not help lost its credit to another request; so many mean a bug. */
+/** Draws per request. After a draw without success, another request took the credit; so many draws indicate a bug. */
 const DRAWS_MAX = 64;
-/** How long, and at what interval, a request waits for a changed cap, and how many may wait. */
+/** Longest wait of a request for a changed cap, followed by the interval of checks and the most waiting requests. */
 const CAP_NEWS_MS_MAX = 1_000;
 const CAP_LOOK_MS = 20;
 const CAP_WAITERS_MAX = 1_000;
@@ -98,8 +97,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	/**
-	 * Has no `await`, so that what was checked still holds when credit is reserved. Returns null if this instance's share
-	 * of a limit is used up, and the ledger if its credit is.
+	 * Contains no `await`, so that what was checked still holds when credit is reserved. Returns null if this instance's
+	 * share of a limit is used up, and the ledger if this instance's credit is.
 	 */
 	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger | null {
 		const { key, model } = request;
@@ -134,7 +133,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return { hold, request, others, enteredMs: clock.monotonicMs() };
 	}
 
-	/** Empty for most requests, without an allocation. */
+	/** Returns a shared empty list for most requests, without an allocation. */
 	function othersOf({ project, account }: KeyEntry, model: Model | undefined): readonly Limited[] {
 		const ofAccount = limitsOfAccount(deps.limits().accounts, account);
 		const ofModel = model?.tokensPerMinute;
@@ -146,7 +145,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return others;
 	}
 
-	/** Enters all limits or none. Returns false if this instance's share of one is used up. */
+	/** Counts the request in all limits or in none. Returns false if this instance's share of one limit is used up. */
 	function enterLimits(request: AdmissionRequest, others: readonly Limited[]): boolean {
 		const { key, isAgain } = request;
 		const tokens = tokensOf(request.upperBound);
@@ -185,15 +184,15 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		budgets: furtherBudgets(key, clock.wallMs()),
 	});
 
-	/** False for a period of a cap that is over: its shortage does not refuse the request. */
+	/** False if the budget is a past period of a cap, so that its shortage does not refuse the request. */
 	function isDrawnOn(key: KeyEntry, budget: string): boolean {
 		const { account, key: own, budgets } = drawingOf(key);
 		return budget === account || budget === own || (budgets?.includes(budget) ?? false);
 	}
 
 	/**
-	 * Waits for the change of a cap because of which the database grants nothing for this period. The control log
-	 * delivers it within milliseconds, unless a clock is wrong.
+	 * Waits for a changed cap: the database grants nothing for this period, because the cap has another one now. The
+	 * control log delivers the change within milliseconds, unless a clock is wrong.
 	 */
 	async function awaitCapNews(key: KeyEntry, period: string): Promise<void> {
 		const untilMs = clock.monotonicMs() + CAP_NEWS_MS_MAX;
@@ -250,7 +249,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					{ param: "max_tokens" },
 				);
 			}
-			// A request without cost reserves a nano-dollar, so that its account must have some credit.
+			// A request that costs nothing reserves one nano-dollar, so that its account must have some credit.
 			const reserved = amount > 0 ? amount : nanoUsd(1);
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
@@ -282,7 +281,7 @@ const ONLY_TOKENS = { requestsPerMinute: null, concurrencyMax: null };
 
 const tokensOf = ({ promptTokens, completionTokens }: Quantities) => promptTokens + completionTokens;
 
-/** A 402 with the available, held and required amounts, and the largest `max_tokens` that would fit. */
+/** Builds a 402 with the available, held and required amounts, and the largest `max_tokens` that credit covers. */
 function creditFault(
 	request: AdmissionRequest,
 	required: NanoUsd,

@@ -9,11 +9,11 @@ const LACKING = {
 	key_cap_exceeded: "The spending cap of this API key does not cover the request.",
 } as const;
 
-/** Fault for a 402, with the amounts. */
+/** Fault for a 402 answer, with the amounts that explain it. */
 export class CreditFault extends Fault {
 	readonly shortage: CreditShortage;
 
-	/** `renewsAtMs`: start of the cap's next period; null if it does not renew. */
+	/** `renewsAtMs`: start of the cap's next period; null if the cap does not renew. */
 	constructor(code: keyof typeof LACKING, shortage: CreditShortage, renewsAtMs: number | null = null) {
 		const { requiredNanoUsd, availableNanoUsd, affordableMaxTokens: count } = shortage;
 		const [required, available] = [formatUsd(requiredNanoUsd), formatUsd(availableNanoUsd)];

@@ -2,7 +2,7 @@ import { createFairPool, type FairPool } from "../base/fair-pool.ts";
 import { Fault } from "../base/fault.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 
-/** Requests that are admitted and not settled, those that wait included. Their number bounds the memory. */
+/** Requests that are admitted and not settled, including those that wait. Their number is limited to bound memory. */
 export type OpenRequests = Pick<FairPool, "check" | "add" | "giveBack">;
 
 export function createOpenRequests(deps: {

@@ -44,14 +44,14 @@ export function billLines(card: Rates, used: Quantities): BillLine[] {
 	];
 }
 
-/** Price of a usage; undefined above MAX_NANO_USD. */
+/** Price of a request's usage; undefined above MAX_NANO_USD. */
 export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
 	return quickSum(card, used, used.cachedTokens, card.input) ?? costNanoUsd(billLines(card, used));
 }
 
 /**
- * The sum without a list of bill lines. Undefined if floating point is not exact: the caller then sums the lines, which
- * also rejects impossible quantities.
+ * Computes the price without a list of bill lines. Undefined if floating point is not exact: the caller then sums the
+ * lines, which also rejects impossible quantities.
  */
 function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: number): NanoUsd | undefined {
 	return rounded(
@@ -63,7 +63,7 @@ function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: nu
 	);
 }
 
-/** Price of the tokens in pico-dollars; NaN if more tokens are cached than the prompt has. */
+/** Price of the tokens in pico-dollars; NaN if more tokens are cached than the prompt contains. */
 function tokensPico(
 	card: Rates,
 	input: number,
@@ -80,7 +80,7 @@ function rounded(sumPico: number): NanoUsd | undefined {
 	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
 }
 
-/** Like `priceWithin`, for tokens only, without allocating an object. Cached tokens are part of the prompt. */
+/** Like `priceWithin`, but for tokens only and without allocating an object. Cached tokens are part of the prompt. */
 export function priceOfTokens(
 	card: Rates,
 	promptTokens: number,
@@ -93,18 +93,18 @@ export function priceOfTokens(
 	);
 }
 
-/** Like `priceOf`, but at most MAX_NANO_USD. */
+/** Like `priceOf`, but returns MAX_NANO_USD if the price is higher. */
 export function priceWithin(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 
-/** Like `billLines`, with every prompt token at the higher of the two input rates. */
+/** Like `billLines`, but prices every prompt token at the higher of the two input rates. */
 export function maxCostLines(card: Rates, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cachedTokens: 0 });
 }
 
-/** Upper bound of a request's cost, whatever part of its prompt is cached; undefined above MAX_NANO_USD. */
+/** Upper bound of a request's cost, however many prompt tokens are cached; undefined above MAX_NANO_USD. */
 export function maxCost(card: Rates, used: Quantities): NanoUsd | undefined {
 	const dearest = Math.max(card.input, card.cachedInput);
 	return quickSum(card, used, 0, dearest) ?? costNanoUsd(maxCostLines(card, used));

@@ -1,36 +1,36 @@
 import type { Model } from "../catalog/model.ts";
 
-/** Size of a prompt: bytes of text, and other parts. Its tokens are bounded and estimated from it. */
+/** Size of a prompt: bytes of text, and numbers of other parts. Its tokens are bounded and estimated from it. */
 export interface PromptMeasure {
 	readonly textBytes: number;
-	/** Bytes that Unicode normalization may add, for the bound only; absent: 0. */
+	/** Bytes that Unicode normalization may add. Used for the bound only; absent: 0. */
 	readonly addedBytes?: number;
 	readonly messages: number;
 	readonly images: number;
 	readonly hasTools: boolean;
 	/** Prompt tokens that the client sent as token ids. */
 	readonly tokens?: number;
-	/** Number of prompts in the request, each with its own context; absent: 1. */
+	/** Number of prompts in the request, each with the full context length; absent: 1. */
 	readonly prompts?: number;
 }
 
-/** Upper bound of the tokens that a chat template adds per message: role, separators, end of turn. */
+/** Most tokens that a chat template adds per message: role, separators, end of turn. */
 const MESSAGE_TOKENS = 16;
-/** Upper bound of the tokens that a chat template adds before the list of tools. */
+/** Most tokens that a chat template adds before the list of tools. */
 const TOOLS_TOKENS = 512;
-/** Upper bound of one image's tokens in common vision encoders (16,384 patches, Qwen-VL's default). */
+/** Most tokens of one image in common vision encoders (16,384 patches, Qwen-VL's default). */
 const IMAGE_TOKENS = 16_384;
-/** Usual tokens of an image, for estimates only. */
+/** Usual number of tokens of an image, for estimates only. */
 const IMAGE_TOKENS_TYPICAL = 1_024;
-/** Bytes per token of English text, other languages have fewer; for estimates only. */
+/** Bytes per token of English text, for estimates only. Other languages have fewer. */
 const BYTES_PER_TOKEN = 4;
 
-/** Properties of the model that the bound depends on. */
+/** Settings of the model that the bound depends on. */
 type Reader = Pick<Model, "textNormalization" | "contextLength">;
 type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
-/** A text that is mostly ASCII, of which only the length is known. */
+/** Length of a text that is mostly ASCII and is not in memory. */
 export interface PlainLength {
 	readonly bytes: number;
 	/** Length in UTF-16 code units. */
@@ -39,7 +39,7 @@ export interface PlainLength {
 
 const NO_TEXT: PlainLength = { bytes: 0, chars: 0 };
 
-/** Measures messages, tools and other parts of a chat. `leftOut`: size of texts that were removed from them. */
+/** Measures messages, tools and other parts of a chat. `leftOut`: size of texts that were removed from the body. */
 export function measureChat(
 	messages: readonly unknown[],
 	rendered: readonly unknown[],
@@ -69,7 +69,7 @@ function measurePart(part: unknown, measure: ChatMeasure, model: Reader): void {
 	const { type, text } = part as { type?: unknown; text?: unknown };
 	if (type === "text" && typeof text === "string") addText(measure, text, model);
 	else if (type === "image_url") measure.images += 1;
-	// Other parts (audio, files) count as text: an encoder makes fewer tokens than their base64 has bytes.
+	// Other parts (audio, files) count as text: an encoder makes fewer tokens of them than their base64 has bytes.
 	else addText(measure, jsonOf(part), model);
 }
 
@@ -77,7 +77,7 @@ function jsonOf(value: unknown): string {
 	return JSON.stringify(value) ?? "";
 }
 
-/** Measures a text: its bytes, and the bytes that normalization may add. */
+/** Measures a text: its bytes, and the bytes that Unicode normalization may add. */
 export function measureText(text: string, model: Reader): TextMeasure {
 	const measure = { textBytes: 0, addedBytes: 0 };
 	addText(measure, text, model);
@@ -87,7 +87,7 @@ export function measureText(text: string, model: Reader): TextMeasure {
 export function addText(measure: Growing<TextMeasure>, text: string, model: Reader): void {
 	const bytes = Buffer.byteLength(text);
 	measure.textBytes += bytes;
-	// ASCII text does not change. Above the context length the size does not matter.
+	// Normalization does not change ASCII text, and a prompt above the context length is refused whatever its size.
 	if (bytes === text.length || bytes >= model.contextLength || model.textNormalization === "none") return;
 	const length = { bytes, chars: text.length };
 	measure.addedBytes += isMostlyAscii(length)
@@ -95,27 +95,27 @@ export function addText(measure: Growing<TextMeasure>, text: string, model: Read
 		: normalizedBytes(text, model.contextLength) - bytes;
 }
 
-/** Most bytes that normalization adds per byte of UTF-8 beyond the UTF-16 length: U+FDFA grows from 3 to 33 bytes. */
+/** Most bytes that normalization adds for each byte of UTF-8 above the UTF-16 length: U+FDFA grows from 3 to 33. */
 const NORMALIZED_MORE = 15;
-/** If normalization adds at most this share, that bound is used without normalizing. */
+/** If normalization adds at most this share of the bytes, the estimate is used without normalizing the text. */
 const MORE_SHARE = 1 / 16;
 
-/** True if normalization adds little, whatever the text is. */
+/** True if normalization can add only few bytes, whatever the text is. */
 export function isMostlyAscii(length: PlainLength): boolean {
 	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
 }
 
-/** Most bytes that normalization adds. NFKD is the longest form; composition only shortens it. */
+/** Most bytes that normalization can add. NFKD is the longest form, because composition only shortens it. */
 function normalizedMoreMax({ bytes, chars }: PlainLength): number {
 	return NORMALIZED_MORE * (bytes - chars);
 }
 
-/** Characters normalized in one step. Cutting a text between two steps can only lengthen the result. */
+/** Characters that are normalized in one step. Cutting a text between two steps can only lengthen the result. */
 const NORMALIZED_CHARS = 16_384;
 
 /**
- * Bytes of a text or of its NFKC form (Unicode Standard Annex 15), whichever has more: 3 bytes may become 33. Stops at
- * `enough`.
+ * Bytes of a text, or of its NFKC form (Unicode Standard Annex 15) if that is longer: 3 bytes may become 33. Stops
+ * counting at `enough`.
  */
 function normalizedBytes(text: string, enough: number): number {
 	let bytes = 0;
@@ -128,7 +128,7 @@ function normalizedBytes(text: string, enough: number): number {
 
 /**
  * Upper bound of the prompt's tokens. A token of a byte-level vocabulary has at least one byte; template and images
- * have their own bounds. At most the context length, above which servers refuse.
+ * have their own bounds. Never above the context length, because model servers refuse longer prompts.
  */
 export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	const marks =
@@ -138,7 +138,7 @@ export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	return Math.min(context, bytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
 }
 
-/** Estimated prompt tokens, for an upstream that reports none; at most the upper bound. */
+/** Estimated prompt tokens, for an upstream that reports no usage; never above `promptTokensMax`. */
 export function promptTokensEstimate(measure: PromptMeasure, model: Model): number {
 	const estimate =
 		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) +
@@ -148,7 +148,7 @@ export function promptTokensEstimate(measure: PromptMeasure, model: Model): numb
 	return Math.min(estimate, promptTokensMax(measure, model));
 }
 
-/** Estimated completion tokens. `outputChunks`: number of stream events with output, each of which has a token. */
+/** Estimated completion tokens. `outputChunks`: stream events with output, each of which has at least one token. */
 export function completionTokensEstimate(outputBytes: number, outputChunks = 0): number {
 	return Math.max(outputChunks, Math.ceil(outputBytes / BYTES_PER_TOKEN));
 }

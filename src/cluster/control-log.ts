@@ -2,24 +2,24 @@ import type { Statements } from "../db/statements.ts";
 
 type ControlKind = "key" | "account" | "project" | "budget";
 
-/** A change that every running instance must apply. */
+/** A change that every running instance must apply to the objects in its memory. */
 export interface ControlEntry extends AppendedEntry {
 	readonly kind: ControlKind;
-	/** Id of the key, account, project or budget. */
+	/** Id of the key, account, project or budget that changed. */
 	readonly subject: string;
 	readonly payload: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Identifies an entry for ever: its number, and the start of its transaction (µs since 1970). A server that took over
- * without the entry may reuse the number.
+ * Identifies an entry for ever: its number, and the start of its transaction (µs since 1970). After a failover, a
+ * server without the entry may reuse the number.
  */
 export interface AppendedEntry {
 	readonly seq: number;
 	readonly atMicros: number;
 }
 
-/** Columns of a statement that appends an entry: its number, and `control_at()`. */
+/** Columns that a statement returns after appending an entry: the entry's number, and `control_at()`. */
 export interface AppendedRow {
 	readonly seq: string;
 	readonly at_micros: string;
@@ -29,13 +29,13 @@ export function toEntry({ seq, at_micros }: AppendedRow): AppendedEntry {
 	return { seq: Number(seq), atMicros: Number(at_micros) };
 }
 
-/** Channel of notifications about new entries, from `control_append`; the payload is the entry's number. */
+/** Channel on which `control_append` announces new entries; the payload is the entry's number. */
 export const CONTROL_CHANNEL = "tollgate_control";
 
-/** Entries per query; readers repeat it until they are up to date. */
+/** Entries per query. Readers repeat the query until no entry follows. */
 const PAGE_ROWS = 1000;
 
-/** Entries after `seq` in order, at most PAGE_ROWS. `look` gets the server's place in history, if there are any. */
+/** Entries after `seq` in order, at most PAGE_ROWS. `look` receives the server's position if there are any entries. */
 export async function readControlAfter(
 	statements: Statements,
 	seq: number,
@@ -61,7 +61,7 @@ const entryOf = (row: EntryRow): ControlEntry => ({
 	payload: row.payload,
 });
 
-/** Entries of the last hour in order, the newest `most`. */
+/** Entries of the last hour in order; only the newest `most` if there are more. */
 export async function readLastHour(statements: Statements, most: number): Promise<ControlEntry[]> {
 	const rows = await statements<EntryRow>`
 		select seq, control_at(at) as at_micros, kind, subject, payload from control_log

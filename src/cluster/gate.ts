@@ -8,8 +8,8 @@ export interface GateMark {
 }
 
 /**
- * Decides whether this instance may admit requests. Closes by its own clocks when the lease is over, even if everything
- * else hangs. Uses two clocks: the monotonic one stops while a virtual machine is suspended, the wall clock can be set
+ * Decides whether this instance may admit requests. Closes by its own clocks when the lease is over, even if all other
+ * code hangs. Uses two clocks: the monotonic one stops while a virtual machine is suspended, the wall clock can be set
  * back.
  */
 export function createGate(deps: { clock: Clock }) {
@@ -25,22 +25,22 @@ export function createGate(deps: { clock: Clock }) {
 	const isOpen = () => closedFor === undefined && isFresh();
 
 	return {
-		/** Synchronous and fast, because every request calls it. */
+		/** Synchronous and fast, because every request calls this function. */
 		isOpen,
-		/** Why it is closed, for `/readyz`; undefined while open. */
+		/** Why the gate is closed, for `/readyz`; undefined while it is open. */
 		reason: () =>
 			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
-		/** Milliseconds until it closes unless extended, by the clock that says less; 0 if closed. */
+		/** Milliseconds until the gate closes unless extended, by the clock with the shorter rest; 0 if it is closed. */
 		leftMs() {
 			if (closedFor !== undefined) return 0;
 			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
 			return Math.max(0, forMs - passedMs);
 		},
-		/** Number of openings. After a closing other instances may have got what this one had. */
+		/** How often the gate has opened. After a closing, other instances may have received this one's shares. */
 		openings: () => openings,
-		/** The moment from which `durationMs` counts. Call it before sending the heartbeat. */
+		/** Start of a lease's `durationMs`. Call it before sending the heartbeat. */
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
-		/** Opens until `durationMs` after the mark, by the clock that runs faster. */
+		/** Opens the gate until `durationMs` after the mark, by the clock that reaches it first. */
 		extend(since: GateMark, durationMs: number) {
 			if (final) return;
 			if (!isOpen()) openings += 1;
@@ -48,7 +48,7 @@ export function createGate(deps: { clock: Clock }) {
 			forMs = durationMs;
 			closedFor = undefined;
 		},
-		/** Closes until the next extension; with `forGood`, for ever. */
+		/** Closes the gate until the next `extend`; with `forGood` for ever. */
 		close(reason: string, forGood = false) {
 			closedFor = reason;
 			final ||= forGood;

@@ -7,30 +7,30 @@ import { WrongServer } from "../db/outage.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
-/** Position in the control log of a server; `server` names the server's history. */
+/** The newest entry's number in a server's control log; `server` is the label of the server's history. */
 export interface LogPosition {
 	readonly seq: number;
 	readonly server: string;
 }
 
-/** Statements of one epoch. Each may be repeated; if one throws, its outcome is unknown. */
+/** Statements of one epoch. Each may be repeated; after a rejection its outcome is unknown. */
 export interface HeartbeatStore {
-	/** Starts the next epoch above `after`, in state joining. */
+	/** Starts the next epoch, with a number above `after`, in state joining. */
 	join(id: string, ttlMs: number, after?: number): Promise<number>;
 	position(): Promise<LogPosition>;
-	/** joining → live if no entry is newer than `applied`. Returns the newest entry's number; null if fenced. */
+	/** joining → live if no entry is newer than `applied`. Returns the newest entry's number; null if fenced off. */
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
-	/** Renews the lease. Returns the newest position; null if fenced. */
+	/** Renews the lease. Returns the position of the control log; null if the epoch was fenced off. */
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<LogPosition | null>;
 	readAfter(seq: number): Promise<readonly ControlEntry[]>;
-	/** Records that this epoch admits no more, so that no revocation waits for it. Repeated while the process runs. */
+	/** Records that this epoch admits no more requests, so that no revocation waits for it. Repeated until the end. */
 	leave(id: string, epoch: number): Promise<void>;
 }
 
 export interface HeartbeatOptions {
 	id: string;
 	ttlMs: number;
-	/** Time by which the gate closes before the lease ends in the database: clocks run at different speeds. */
+	/** Milliseconds by which the gate closes before the lease ends in the database, because clocks differ in speed. */
 	marginMs: number;
 	heartbeatMs: number;
 }
@@ -38,8 +38,8 @@ export interface HeartbeatOptions {
 export type Heartbeat = Awaited<ReturnType<typeof startHeartbeat>>;
 
 /**
- * Why an epoch ended: another instance fenced it; the database moved to a server that may lack commits; or entries that
- * it had not applied were deleted.
+ * Why an epoch ended: another instance fenced it off; the database moved to a server that may lack commits; or entries
+ * were deleted that this instance had not applied.
  */
 export type EndOfEpoch = "fenced off" | "another server" | "entries removed";
 
@@ -49,11 +49,11 @@ export interface HeartbeatDeps {
 	log: Log;
 	gate: Gate;
 	/**
-	 * Applies an entry in memory, synchronously. When it returns, what the entry forbids is impossible here, and the
-	 * entry is reported as applied.
+	 * Applies an entry in memory, synchronously. When it returns, what the entry forbids is impossible on this instance,
+	 * and the entry is reported as applied.
 	 */
 	apply(entry: ControlEntry): void;
-	/** Called with a closed gate: a new epoch is needed. */
+	/** Called with the gate closed, so that the caller starts a new epoch. */
 	onEnded(why: EndOfEpoch): void;
 }
 
@@ -64,9 +64,9 @@ class EntriesRemoved extends Error {
 type HeartbeatState =
 	| "joining"
 	| "live"
-	/** The gate is closed, but other instances still wait for this epoch. */
+	/** The gate is closed, but other instances still wait for this epoch's lease. */
 	| "closed"
-	/** Other instances know that this epoch admits no more. */
+	/** Other instances know that this epoch admits no requests any more. */
 	| "left";
 
 const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> = {
@@ -76,14 +76,14 @@ const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> =
 	left: [],
 };
 
-/** Pause after a failed heartbeat. Short, so that a brief outage does not close the gate. */
+/** Milliseconds after a failed heartbeat; few, so that a brief outage does not close the gate. */
 const REPEAT_MS = 200;
-/** Attempts to go live. Each first applies new entries of the log. */
+/** Attempts to become live. Each first applies the new entries of the log. */
 const GO_LIVE_ATTEMPTS_MAX = 100;
 
 /**
- * One epoch of this instance: renews its lease, applies the control log, opens and closes the gate. The caller opens
- * the epoch's journal, then calls `goLive`.
+ * Runs one epoch of this instance: renews its lease, applies the control log, opens and closes the gate. The caller
+ * opens the epoch's journal before it calls `goLive`.
  */
 export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOptions) {
 	const { store, clock, log, gate } = deps;
@@ -103,8 +103,8 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	let cancelRepeat = () => {};
 
 	/**
-	 * Applies the next entries; false if there were none. Numbers have no gaps: a missing entry was deleted, and may have
-	 * revoked something that is still allowed here.
+	 * Applies the next entries; false if there were none. Entry numbers have no gaps: a missing entry was deleted, and
+	 * may have revoked something that this instance still allows.
 	 */
 	async function follow(): Promise<boolean> {
 		const entries = await store.readAfter(applied);
@@ -122,8 +122,8 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	}
 
 	/**
-	 * Sends a heartbeat after applying announced entries, because revocations wait for it. Then applies the entries that
-	 * it reports as missing, and extends the gate.
+	 * Applies announced entries, then sends a heartbeat, because revocations wait for the report. Then applies the
+	 * entries that the reply shows to be missing, and extends the gate.
 	 */
 	async function renew(): Promise<void> {
 		for (let round = 0; !isStopped(); round++) {
@@ -133,11 +133,11 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 			if (isStopped()) return;
 			if (position === null) {
 				gate.close("fenced off; joining again");
-				// A server that took over may lack this epoch, or have fewer entries than this epoch applied.
+				// After a failover, the server may lack this epoch, or have fewer entries than this epoch applied.
 				const isElsewhere = (await store.position()).server !== joinedAt.server;
 				return isStopped() ? undefined : end(isElsewhere ? "another server" : "fenced off");
 			}
-			// Its log may have other entries under the numbers that were applied.
+			// The new server's log may contain other entries under the numbers that this epoch applied.
 			if (position.server !== joinedAt.server) return end("another server");
 			if (position.seq > applied) {
 				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
@@ -151,7 +151,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		// Otherwise `leave` reports it, after idle credit was returned.
+		// In the other cases `leave` reports the end, after idle credit was returned.
 		if (why === "fenced off") {
 			states.enter("left");
 			tellAgain();
@@ -160,7 +160,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 		deps.onEnded(why);
 	}
 
-	/** If the report does not arrive, the lease simply expires. */
+	/** Ignores a failure: other instances then wait until the lease expires. */
 	function tellOthers(): void {
 		store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
 	}
@@ -210,19 +210,19 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	return {
 		id,
 		epoch,
-		/** The server on which the epoch joined: identity and timeline. */
+		/** Label of the server on which the epoch joined: its identity and timeline. */
 		server: joinedAt.server,
 		appliedSeq: () => applied,
 		/** Applies the log and renews the lease now. Calls during a run share it. Never throws; failures are repeated. */
 		sync,
-		/** Stops the heartbeats and closes the gate. Other instances wait for `leave` or the lease's end. */
+		/** Stops the heartbeats and closes the gate. Other instances wait until `leave` or until the lease's end. */
 		close,
 		/**
-		 * Closes the gate and reports, until `stop`, that this epoch admits no more; running requests settle. Until then no
-		 * other process may replay a copy of the journal.
+		 * Closes the gate and reports, until `stop`, that this epoch admits no requests any more; running requests settle.
+		 * While it reports, no other process replays a copy of the journal.
 		 */
 		leave,
-		/** Like `leave`, when no request runs any more. */
+		/** Like `leave`, but for an epoch without running requests. */
 		stop() {
 			leave();
 			cancelTimer();

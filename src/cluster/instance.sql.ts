@@ -2,27 +2,27 @@ import { sql } from "drizzle-orm";
 import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * States of an instance's epochs. Each change or heartbeat adds a row and none is updated, so no lock delays a
- * heartbeat or fence. The newest row counts (view `instance_now`).
+ * States of instances' epochs. Each change and heartbeat adds a row and none is updated, so no lock delays a heartbeat
+ * or fence. The newest row of an epoch is its state (view `instance_now`).
  */
 export const instanceBeat = pgTable(
 	"instance_beat",
 	{
 		id: text().notNull(),
-		/** Number of the epoch; grows with each start of the instance. Journal and leases belong to it. */
+		/** Number of the epoch, which grows with each start of the instance. Journal and leases belong to an epoch. */
 		epoch: integer().notNull(),
-		/** Number of the row in its epoch. */
+		/** Number of the row within its epoch. */
 		beat: bigint({ mode: "number" }).notNull(),
 		/**
 		 * joining → live ⇄ silent → dead → closing → left.
 		 * - silent: another instance has seen no heartbeat for longer than the lease, by its own clock.
-		 * - dead: admits no more, but may still settle.
-		 * - closing: its leases are being closed.
+		 * - dead: admits no requests any more, but may still settle.
+		 * - closing: its leases of credit are being closed.
 		 */
 		state: text({ enum: ["joining", "live", "silent", "dead", "closing", "left"] }).notNull(),
-		/** Length of the lease that starts with this row. An instance that waits counts from when it saw the row. */
+		/** Length of the lease that starts with this row. A waiting instance counts it from when it first saw the row. */
 		ttlMs: integer("ttl_ms").notNull(),
-		/** End of the lease by the database's wall clock; only for display. */
+		/** End of the lease by the database's wall clock; for display only. */
 		leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
 		/** Newest control entry that the instance has applied. */
 		appliedSeq: bigint("applied_seq", { mode: "number" }).notNull().default(0),
@@ -36,8 +36,8 @@ export const instanceBeat = pgTable(
 );
 
 /**
- * Servers on which this database has been: system identifier and timeline. If a server is not `quiet` yet, instances
- * may still act on entries of the previous server that this one lacks.
+ * Servers that have served this database, by system identifier and timeline. Until a server is `quiet`, instances may
+ * still act on entries of the previous server that this one lacks.
  */
 export const serverSeen = pgTable(
 	"server_seen",
@@ -49,13 +49,13 @@ export const serverSeen = pgTable(
 export const controlLog = pgTable("control_log", {
 	seq: bigint({ mode: "number" }).primaryKey(),
 	kind: text({ enum: ["key", "account", "project", "budget"] }).notNull(),
-	/** Id of the key, account or budget. */
+	/** Id of the key, account, project or budget that changed. */
 	subject: text().notNull(),
 	payload: jsonb().notNull(),
 	at: timestamp({ withTimezone: true }).notNull().defaultNow(),
 });
 
-/** Entries of transactions with several statements, which are appended to the log at commit. */
+/** Entries of transactions with several statements. A trigger appends them to the log at commit. */
 export const controlPending = pgTable("control_pending", {
 	id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
 	kind: text().notNull(),
@@ -63,16 +63,16 @@ export const controlPending = pgTable("control_pending", {
 	payload: jsonb().notNull(),
 });
 
-/** Acts of a former server that instances still knew and this server lacked. */
+/** Changes that this server lost in a failover and instances still knew. */
 export const lostAct = pgTable(
 	"lost_act",
 	{
-		/** Number and time of its entry in the former server's control log. */
+		/** Number and time of the entry in the previous server's control log. */
 		seq: bigint({ mode: "number" }).notNull(),
 		at: timestamp({ withTimezone: true }).notNull(),
 		kind: text().notNull(),
 		subject: text().notNull(),
-		/** redone: it took a right away, again. lost: it granted something, and an operator must repeat it. */
+		/** redone: it revoked a right and was repeated. lost: it granted something, and an operator must repeat it. */
 		outcome: text({ enum: ["redone", "lost"] }).notNull(),
 		foundAt: timestamp("found_at", { withTimezone: true }).notNull().defaultNow(),
 	},

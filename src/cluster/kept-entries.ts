@@ -7,12 +7,12 @@ import type { Statements } from "../db/statements.ts";
 import { type ControlEntry, readLastHour } from "./control-log.ts";
 
 const KEPT_MS = 3_600_000;
-/** Most entries, about 500 bytes each; the newest stay. */
+/** Most entries on disk, about 500 bytes each. Beyond it the oldest are dropped. */
 const KEPT_MAX = 10_000;
 
 /**
- * Keeps the control entries of the last hour on disk, because a server that takes over may lack changes that were
- * effective. An entry is on disk before this instance reports it as applied.
+ * Keeps the control entries of the last hour on disk, because a failover may lose changes that were effective. An entry
+ * is on disk before this instance reports it as applied.
  */
 export function openKeptEntries(deps: { statements: Statements; clock: Clock; log: Log }, path: string) {
 	const { statements, clock, log } = deps;
@@ -20,7 +20,7 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 	let lines = 0;
 	for (const entry of entriesIn(path)) kept.set(nameOf(entry), entry);
 
-	/** Writes the whole file, without entries that are too old or too many. */
+	/** Rewrites the whole file without entries that are too old or too many. */
 	function rewrite(): void {
 		const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
 		const excess = kept.size - KEPT_MAX;
@@ -53,7 +53,7 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 	return {
 		add,
 		/**
-		 * Compares the kept entries with the present server's log. Repeats missing changes that revoked a right, and
+		 * Compares the kept entries with the current server's log. Repeats missing changes that revoked a right, and
 		 * records those that granted one. Call it before this instance admits requests on that server.
 		 */
 		async reconcile(): Promise<void> {
@@ -61,7 +61,7 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 			const known = new Set(here.map(nameOf));
 			const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
 			const missing = [...kept.values()].filter((entry) => !known.has(nameOf(entry)) && entry.atMicros >= oldest);
-			// The last change of a subject contains its whole state; of bookings each one counts.
+			// The last entry about a subject contains its whole state, except that each booking is a separate change.
 			const last = new Map(missing.map((entry) => [isBooking(entry) ? nameOf(entry) : entry.subject, entry]));
 			for (const { seq, atMicros, kind, subject, payload } of last.values()) {
 				const [row] = await statements<{ outcome: "redone" | "lost" | null }>`
@@ -93,7 +93,7 @@ function entriesIn(path: string): ControlEntry[] {
 	}
 }
 
-/** Parses a line; empty if a crash cut it off. */
+/** Parses a line; empty if a crash cut the line off. */
 function entryIn(line: string): ControlEntry[] {
 	try {
 		return [JSON.parse(line) as ControlEntry];

@@ -1,8 +1,8 @@
-/** A change that the database lost in a failover and an instance still knew. */
+/** A change that the database lost in a failover and that an instance still knew. */
 export interface LostAct {
 	readonly kind: "key" | "account" | "project" | "budget";
 	readonly subject: string;
-	/** `redone`: it revoked a right and was repeated. `lost`: it granted something, and an operator must repeat it. */
+	/** `redone`: it revoked a right and was repeated. `lost`: it granted something, which an operator must repeat. */
 	readonly outcome: "redone" | "lost";
 	readonly atMs: number;
 }
@@ -10,7 +10,7 @@ export interface LostAct {
 const SHOWN = 100;
 const NAMED = 5;
 
-/** Changes of the last day that were found missing, newest first. */
+/** Changes found missing within the last day, newest first. */
 export async function readLostActs(statements: Query): Promise<readonly LostAct[]> {
 	return statements<LostAct>`
 		select kind, subject, outcome, (extract(epoch from at) * 1000)::float8 as "atMs" from lost_act
@@ -21,7 +21,7 @@ type Query = <Row>(strings: TemplateStringsArray, ...values: readonly number[]) 
 
 export const mustBeRepeated = ({ outcome }: LostAct): boolean => outcome === "lost";
 
-/** Says what an operator must repeat; undefined if nothing. */
+/** Tells which changes an operator must repeat; undefined if none. */
 export function lostActsProblem(acts: readonly LostAct[]): string | undefined {
 	const lost = acts.filter(mustBeRepeated);
 	if (lost.length === 0) return undefined;

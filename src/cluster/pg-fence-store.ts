@@ -12,7 +12,7 @@ interface BeatRow {
 	lease_until: Date;
 }
 
-/** Statements of fences and witnesses; the functions are in `db/functions/cluster.sql`. */
+/** Statements of fences and witnesses. Their functions are in `db/functions/cluster.sql`. */
 export function createPgFenceStore(statements: Statements): FenceStore & WitnessStore {
 	return {
 		async lagging({ seq, atMicros }) {
@@ -27,7 +27,7 @@ export function createPgFenceStore(statements: Statements): FenceStore & Witness
 			const rows = await statements<{ mark: string; fresh: boolean; ttl_ms: number }>`
 				select mark, fresh, ttl_ms from server_fresh()`;
 			const { mark, fresh, ttl_ms } = onlyRow(rows);
-			// Adds the life of a connection, for which an instance may still send heartbeats to the former server.
+			// Includes the life of a connection, for which an instance may still send heartbeats to the previous server.
 			return { mark, unquietMs: fresh && ttl_ms > 0 ? ttl_ms + LIVENESS_LIFE_MS : 0 };
 		},
 		async quiet(mark) {

@@ -10,14 +10,14 @@ interface PlaceRow {
 	readonly place: string;
 }
 
-/** The heartbeat's statements on Postgres; the functions are in `db/functions/cluster.sql`. */
+/** Statements of the heartbeat. Their functions are in `db/functions/cluster.sql`. */
 export function createPgHeartbeatStore(
 	statements: Statements,
 	history: ServerHistory = createServerHistory({ log: silentLog }),
 ): HeartbeatStore {
 	let reportedSetbacks = 0;
 
-	/** Runs a statement that returns `server_place()`. The label differs if the history changed in between. */
+	/** Runs a statement that returns `server_place()`. The returned label is the new one if the history has changed. */
 	async function position(ask: () => Promise<readonly PlaceRow[]>): Promise<LogPosition | null> {
 		const look = history.look();
 		const [row] = await ask();

@@ -5,16 +5,16 @@ import type { AppendedEntry } from "./control-log.ts";
 import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
-/** Time for the last answer after the deadline: fencing an instance writes, and a commit may wait for a standby. */
+/** Milliseconds for the last query after the deadline: fencing writes, and a commit may wait for a standby. */
 const ANSWER_MS_MAX = 10_000;
 const late = () => new DatabaseTimeout("the database did not answer in time");
 
-/** How far a change has been applied after a wait. */
+/** Whether a change was effective on all instances when the wait ended. */
 export interface AppliedResult extends Omit<FenceResult, "leftMs"> {
-	/** Latest time at which it becomes effective, by the caller's wall clock; null if it is, or if that is unknown. */
+	/** Latest time at which the change becomes effective, by the caller's clock; null if it is already, or if unknown. */
 	readonly effectiveByMs: number | null;
 	/**
-	 * False if Postgres became unavailable, or a server took over that may lack the change. A caller that must be sure
+	 * False if Postgres became unavailable, or after a failover that may have lost the change. A caller that must be sure
 	 * repeats the change.
 	 */
 	readonly known: boolean;
@@ -22,7 +22,7 @@ export interface AppliedResult extends Omit<FenceResult, "leftMs"> {
 
 /**
  * Waits until every live instance acts on the control entry or its lease is over, at most until the deadline. Every
- * revocation waits here: README.md lists them. Never throws, because the change is done and its response may contain
+ * revocation waits here (see README.md). Never throws, because the change is already made and its response may contain
  * something that exists only once, such as a secret.
  */
 export async function waitForAllInstances(

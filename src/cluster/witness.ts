@@ -3,9 +3,9 @@ import type { Log } from "../base/log.ts";
 import { createSilenceTimes, type FenceStore, type LaggingInstance } from "./fence.ts";
 
 export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
-	/** Instances whose lease no other instance has seen end. */
+	/** Instances whose lease has not ended as far as any other instance has seen. */
 	live(): Promise<readonly LaggingInstance[]>;
-	/** Records that an instance was silent for longer than its lease, unless it has renewed since that beat. */
+	/** Records that an instance was silent for longer than its lease, unless the lease was renewed after that beat. */
 	silent(id: string, epoch: number, beat: number): Promise<void>;
 }
 
@@ -16,8 +16,8 @@ export interface WitnessOptions {
 
 /**
  * Every instance watches the others by its own monotonic clock. So a revocation need not wait for a crashed instance's
- * lease, and refusals of credit know which slices cannot come back. A silent instance is not fenced: it may still
- * renew.
+ * lease, and a refusal of credit knows which slices will not be returned. A silent instance is not fenced off: it may
+ * still renew.
  */
 export function startWitness(
 	deps: { store: WitnessStore; clock: Clock; log: Log },

@@ -5,7 +5,7 @@ import type { KeyEntry } from "./key-entry.ts";
 
 /**
  * Throws unless this key may spend now: `checkKey`, a sign-in and a top-up. Synchronous, because it runs in the block
- * that admits: an applied revocation takes effect at once. Faults: `sign_in_required`, `top_up_required`.
+ * that admits a request: an applied revocation takes effect at once. Faults: `sign_in_required`, `top_up_required`.
  */
 export function checkAccess(entry: KeyEntry, nowMs: number): void {
 	checkKey(entry, nowMs);
@@ -14,7 +14,7 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 		throw new Fault("top_up_required", "The API requires at least one confirmed top-up of USD 100 or more.");
 }
 
-/** Error for a known key that may not be used. It has the key, so that the refusal appears in its account's log. */
+/** Error for a known key that may not be used. Contains the key, so that the refusal appears in its account's log. */
 export class KeyFault extends Fault {
 	readonly key: KeyEntry;
 
@@ -24,12 +24,12 @@ export class KeyFault extends Fault {
 	}
 }
 
-/** Purpose of a request. `reads`: read-only keys may do it too. */
+/** What a request does with a key. `reads`: only reading, which read-only keys may do. */
 export type KeyUse = "all" | "reads";
 
 /**
  * Throws unless this key is active and its account not suspended. KeyFaults: `api_key_revoked`, `api_key_expired`,
- * `account_suspended`, `project_archived`, `read_only_key`. Fault `service_unavailable` for an evicted key.
+ * `account_suspended`, `project_archived`, `read_only_key`. Fault `service_unavailable` for a key evicted from memory.
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {
@@ -68,13 +68,13 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 /** The models that a key may use: its own list and that of its project. */
 export type AllowedModels = Pick<KeyEntry, "models" | "project">;
 
-/** Faults `model_not_found` for a model that is only for other accounts, and as `checkAllowed`. */
+/** Throws Fault `model_not_found` for a model that only other accounts may see, and the fault of `checkAllowed`. */
 export function checkModel(key: KeyEntry, model: Model): void {
 	if (!isVisible(model, key.account)) throw new Fault("model_not_found", [unknownText(model.id)], { param: "model" });
 	checkAllowed(key, model.id);
 }
 
-/** Fault `model_not_allowed`, which says whether the key or the project refuses. */
+/** Throws Fault `model_not_allowed`, which says whether the key's or the project's list lacks the model. */
 export function checkAllowed(allowed: AllowedModels, id: string): void {
 	if (mayUse(allowed, id)) return;
 	const text = mayUse({ models: allowed.models, project: null }, id)

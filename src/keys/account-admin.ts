@@ -19,13 +19,13 @@ export interface AccountRecord {
 	readonly state: "active" | "suspended";
 	readonly signedInAtMs: number | null;
 	readonly toppedUp: boolean;
-	/** Time zone in which the periods of caps start. */
+	/** Time zone in which the periods of the account's caps start. */
 	readonly timeZone: string;
 	readonly tags: readonly string[];
-	/** Null: as `tollgate.yaml` sets for the tags. */
+	/** Null: the limit that `tollgate.yaml` sets for the account's tags. */
 	readonly tokensPerMinute: number | null;
 	readonly createdAtMs: number;
-	/** Entity tag of all changeable fields. */
+	/** Entity tag of all changeable fields; it changes with each of them. */
 	readonly etag: string;
 }
 
@@ -33,23 +33,23 @@ export interface AccountChanges {
 	readonly name?: string;
 	readonly state?: AccountRecord["state"];
 	readonly timeZone?: string;
-	/** Replaces all tags. */
+	/** Replaces all existing tags. */
 	readonly tags?: readonly string[];
 	readonly tokensPerMinute?: number | null;
 }
 
 export interface NewAccount {
 	readonly email: string;
-	/** Default: the part of the e-mail address before the @. */
+	/** By default the part of the e-mail address before the @. */
 	readonly name?: string;
-	/** True if an operator vouches for the owner: no sign-in is required before requests. */
+	/** True if an operator vouches for the owner, so that requests are allowed before the first sign-in. */
 	readonly vouched: boolean;
 }
 
 const NAME_CHARS_MAX = 200;
 const TAGS_MAX = 20;
 
-/** Creates an account, once per `id`. Faults `invalid_request`; `conflict` if the address is in use. */
+/** Creates an account, once per `id`. Faults: `invalid_request`; `conflict` if the e-mail address is in use. */
 export async function createAccount(
 	statements: Statements,
 	account: NewAccount,
@@ -72,17 +72,17 @@ export async function createAccount(
 	throw new Fault("conflict", "An account with this email address already exists.", { param: "email" });
 }
 
-/** Returns the fields as they are stored. Fault `invalid_request`. */
+/** Returns the fields in the form in which they are stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
-	// Without a valid address no person could sign in or get mail, so the account would have no owner.
+	// Without a valid address nobody could sign in or get mail, so the account would have no owner.
 	if (!isMailAddress(email)) throw new Fault("invalid_request", "Enter a valid email address.", { param: "email" });
 	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);
 	return { email, name };
 }
 
-/** Shortens to the length of a name without splitting a surrogate pair. */
+/** Shortens a text to the length of a name, without splitting a surrogate pair. */
 const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{Cs}$/u, "");
 
 function checkName(name: string): void {
@@ -101,7 +101,7 @@ export async function findAccount(statements: Statements, idOrEmail: string): Pr
 	return row === undefined ? null : recordOf(row);
 }
 
-/** As `findAccount`. Fault `not_found`. */
+/** Like `findAccount`, but throws Fault `not_found`. */
 export async function getAccount(statements: Statements, idOrEmail: string): Promise<AccountRecord> {
 	const account = await findAccount(statements, idOrEmail);
 	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id: idOrEmail } });
@@ -116,7 +116,7 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 	return toPageById(rows.map(recordOf), shown);
 }
 
-/** Suspends an account: once instances have applied the entry, only running requests continue. Fault `not_found`. */
+/** Suspends an account: once instances have applied the entry, only requests in flight continue. Fault `not_found`. */
 export const suspendAccount = settingState("suspended");
 /** Ends a suspension. Fault `not_found`. */
 export const unsuspendAccount = settingState("active");
@@ -130,7 +130,7 @@ function settingState(state: AccountRecord["state"]) {
 }
 
 /**
- * Changes fields. With `match` only if the present `etag` is one of these. Returns the control entry; null if instances
+ * Changes fields. With `match` only if the current `etag` is one of them. Returns the control entry; null if instances
  * need none. Faults: `not_found`, `invalid_request`, `precondition_failed`.
  */
 export async function updateAccount(
@@ -164,7 +164,7 @@ export async function updateAccount(
 	}
 }
 
-/** Records a first sign-in. Returns the control entry's number; null if recorded before, or for no such account. */
+/** Records the first sign-in. Returns the control entry's number; null if recorded before or the account is unknown. */
 export async function markSignedIn(statements: Statements, id: string): Promise<number | null> {
 	const [row] = await statements<{ seq: string }>`
 		with a as (

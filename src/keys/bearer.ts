@@ -1,12 +1,12 @@
 import { Fault } from "../base/fault.ts";
 import { parseSecret, type Secret } from "./secret.ts";
 
-/** A longer header cannot contain a secret and is refused unread. */
+/** A longer header cannot contain a secret, and is refused without parsing. */
 const HEADER_CHARS_MAX = 512;
 
 /**
- * The secret in `Authorization: Bearer` or `x-api-key`. Refuses two different ones: a proxy might check one and this
- * service use the other. Faults: `missing_api_key`, `invalid_api_key`.
+ * The secret in `Authorization: Bearer` or `x-api-key`. Refuses two different ones, because a proxy might check one and
+ * this service use the other. Faults: `missing_api_key`, `invalid_api_key`.
  */
 export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	const secret = parseSecret(bearerText(headers), serviceName);
@@ -14,7 +14,7 @@ export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	return secret;
 }
 
-/** The header's text; "" if it is too long for a secret. Faults: `missing_api_key`, `invalid_api_key`. */
+/** The text of the header; "" if it is too long for a secret. Faults: `missing_api_key`, `invalid_api_key`. */
 export function bearerText(headers: Headers): string {
 	const authorization = headers.get("authorization");
 	const apiKey = headers.get("x-api-key")?.trim();
@@ -35,12 +35,12 @@ export function bearerText(headers: Headers): string {
 	return text.length > HEADER_CHARS_MAX ? "" : text;
 }
 
-/** The same error for malformed and unknown keys, so that responses do not reveal which keys exist. */
+/** Malformed and unknown keys get the same error, so that responses do not reveal which keys exist. */
 export function invalidApiKey(): Fault {
 	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");
 }
 
-/** The usual form. Tried first, because it allocates nothing. */
+/** The usual form of the header. Tried first, because matching it allocates nothing. */
 const USUAL = /^Bearer \S+$/;
 const SCHEME_CHARS = "Bearer ".length;
 

@@ -2,8 +2,8 @@ import { type KnownPeriod, periodAt, periodBudget } from "./cap-period.ts";
 import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
- * Budgets of a request besides its account's and key's. The project's own comes first (`budgets_project` in
- * `db/functions/projects.sql` relies on that), then those of periods.
+ * Budgets of a request in addition to its account's and key's. The project's lifetime budget comes first
+ * (`budgets_project` in `db/functions/projects.sql` relies on that), then those of periods.
  */
 export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
 	const own = presentPeriod(entry, nowMs)?.budgets;
@@ -13,24 +13,24 @@ export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[
 	return [project.id, ...(ofProject ?? []), ...(own ?? [])];
 }
 
-/** Present period of a key's cap; undefined without a cap or if the cap does not renew. */
+/** Current period of a key's cap; undefined without a cap or if the cap does not renew. */
 export function presentPeriod(entry: KeyEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(entry, entry.account.timeZone, nowMs);
 }
 
-/** Present period of the project's cap; undefined as for keys. */
+/** Current period of a project's cap; undefined without a cap or if the cap does not renew. */
 export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(project, account.timeZone, nowMs);
 }
 
-/** Time after a period's start in which it may not have started by the database's clock. */
+/** Milliseconds after a period's start by this clock in which it may not have started by the database's clock. */
 const BEGUN_MS_MAX = 2 * 3_600_000;
-/** Time for which the previous period continues before the present one is tried again. */
+/** Milliseconds for which the previous period is used before the current one is tried again. */
 const FORMER_MS = 60_000;
 
 /**
- * Lets the previous period continue: the database grants nothing for a period that has not started by its clock. False
- * if the budget belongs to no period of the key, or to one that started long ago.
+ * Makes the previous period the current one again, because the database grants nothing for a period that has not
+ * started by its own clock. False if the budget belongs to no period of the key, or to one that started long ago.
  */
 export function continueInPrevious(entry: KeyEntry, budget: string, nowMs: number): boolean {
 	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {

@@ -1,17 +1,17 @@
-/** How often a cap renews; a `lifetime` cap never does. */
+/** How often a cap renews. A `lifetime` cap never renews. */
 export const CAP_PERIODS = ["lifetime", "day", "week", "month"] as const;
 export type CapPeriod = (typeof CAP_PERIODS)[number];
 
 /** One day, week or month of a calendar. */
 export interface CalendarPeriod {
-	/** First day of the period: 2026-11-22. */
+	/** First day of the period, such as 2026-11-22. */
 	readonly firstDay: string;
 	readonly fromMs: number;
-	/** Start of the next period. */
+	/** Start of the next period, in Unix milliseconds. */
 	readonly untilMs: number;
 }
 
-/** The present period of a cap, as computed last. */
+/** The current period of a cap, kept until it ends. */
 export interface KnownPeriod {
 	readonly budgets: readonly string[];
 	readonly timeZone: string;
@@ -22,8 +22,8 @@ export interface KnownPeriod {
 const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
 
 /**
- * The period that contains a moment in a time zone; weeks start on Monday. A day starts with its first moment, which
- * daylight saving may move to one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
+ * The period that contains a time in a time zone; weeks start on Monday. A day starts with its first moment, which
+ * daylight saving time may move to one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
  */
 export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): CalendarPeriod {
 	const day = Temporal.Instant.fromEpochMilliseconds(Math.trunc(atMs)).toZonedDateTimeISO(timeZone).toPlainDate();
@@ -39,7 +39,7 @@ export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: strin
 export const periodBudget = (owner: string, period: CapPeriod, firstDay: string): string =>
 	`${owner}:${period}:${firstDay}`;
 
-/** True for an IANA name. Offsets such as `+02` are refused: PostgreSQL reads their sign the other way round. */
+/** True for an IANA name. Offsets such as `+02` are refused: PostgreSQL interprets their sign the other way round. */
 export const isTimeZone = (text: string): boolean => text === "UTC" || KNOWN_ZONES.has(text);
 
 const KNOWN_ZONES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("timeZone"));

@@ -4,25 +4,25 @@ import { Fault } from "../base/fault.ts";
 export type FailedAttempts = ReturnType<typeof createFailedAttempts>;
 
 export interface FailedAttemptsOptions {
-	/** Failures per minute and address that get their own error; further ones get a 429. */
+	/** Failures per minute and address that get their specific error; any others get a 429. */
 	perMinuteMax(): number;
 }
 
 const WINDOW_MS = 60_000;
 const TRICKLE_MS = 1_000;
-/** Most addresses in memory; above it the oldest is dropped. */
+/** Most addresses in memory. Beyond it, the oldest is dropped. */
 const ADDRESSES_MAX = 20_000;
 
 interface Window {
 	endsAtMs: number;
 	failures: number;
-	/** Time of the next attempt that is allowed despite too many failures. */
+	/** Time of the next attempt that is allowed although there were too many failures. */
 	trickleAtMs: number;
 }
 
-/** Counts failed authentications per address. A valid key is accepted even from an attacker's address. */
+/** Counts failed authentications per address. Never refuses a valid key, even from an attacker's address. */
 export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions) {
-	/** In the order of the windows' starts: a new window moves its address to the end. */
+	/** In the order in which the windows started: a new window moves its address to the end. */
 	const windows = new Map<string, Window>();
 
 	function windowOf(network: string, nowMs: number): Window {
@@ -49,26 +49,25 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	}
 
 	return {
-		/** Counts a failure. After too many, throws `rate_limit_exceeded` instead of the caller's error. */
+		/** Counts a failure. After too many, throws `rate_limit_exceeded`; otherwise the caller throws its own error. */
 		count(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(addressNetwork(address), nowMs);
 			window.failures += 1;
 			if (window.failures > options.perMinuteMax()) throw tooMany(window, nowMs);
 		},
-		/** Failures that the address may still have in its present window. */
+		/** Failures that the address may still have in its current window. */
 		left(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const known = windows.get(addressNetwork(address));
 			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax();
 			return Math.max(0, options.perMinuteMax() - known.failures);
 		},
-		/** The fault for an address with too many failures. */
 		tooMany(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			return tooMany(windowOf(addressNetwork(address), nowMs), nowMs);
 		},
-		/** Allows an address one attempt a second despite failures: 0 if now, else milliseconds until the next. */
+		/** Allows one attempt a second in spite of too many failures: 0 if now, else milliseconds until the next one. */
 		takeTrickle(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(addressNetwork(address), nowMs);
@@ -80,7 +79,7 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	};
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address, since one customer usually has a whole /64. */
+/** An IPv4 address, or the /64 network of an IPv6 address, because one customer usually has a whole /64. */
 export function addressNetwork(address: string): string {
 	const bare = address.split("%")[0] ?? "";
 	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);
@@ -94,7 +93,7 @@ export function addressNetwork(address: string): string {
 	return [...before, ...zeros, ...after].slice(0, 4).map(withoutZeros).join(":");
 }
 
-/** The /24 or /48 network of an address: all of its addresses may belong to one owner. */
+/** The /24 or /48 network of an address, all of whose addresses may belong to one owner. */
 export function addressSite(address: string): string {
 	const network = addressNetwork(address);
 	return network

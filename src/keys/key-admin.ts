@@ -13,10 +13,10 @@ import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-
 import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** Form of the token by which a repeated rotation is recognized. */
+/** Form of the client's token by which a repeated rotation is recognized. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
-/** Most keys of an account that are neither revoked nor expired. Stops scripts that create keys without end. */
+/** Most keys of an account that are neither revoked nor expired. Stops scripts that create keys in a loop. */
 export const ACTIVE_KEYS_MAX = 1_000;
 
 /** Dependencies for creating a secret. */
@@ -30,31 +30,31 @@ export interface NewKeySettings extends KeySettings {
 	readonly name: string;
 	readonly madeBy?: string;
 	readonly readsOnly?: boolean;
-	/** Limit of the account's usable keys; absent: none. */
+	/** Most usable keys of the account; absent: no limit. */
 	readonly activeMost?: number;
 }
 
-/** Identifies a key; with an account id only if the key is that account's. */
+/** Identifies a key. With an account id, a key of another account counts as unknown. */
 export interface KeyRef {
 	readonly id: string;
 	readonly accountId?: string;
 }
 
-/** Id and secret of a key, planned before its creation, so that a repetition creates no second key. */
+/** Id and secret of a key, chosen before its creation, so that a repeated creation makes no second key. */
 export interface PlannedKey {
 	readonly id: string;
 	readonly secret: Secret;
 }
 
-/** A new key. Its secret is not stored, so it can be shown only now. */
+/** A new key. Only its digest is stored, so the secret can be shown only now. */
 export interface CreatedKey {
 	readonly id: string;
 	readonly secret: Secret;
-	/** Number of the control entry. */
+	/** Number of the control entry that announces the key to the instances. */
 	readonly seq: number;
 }
 
-/** A key as its owner may see it. */
+/** A key with the settings and spending that its owner may see. */
 export interface KeyRecord extends LimitedRecord {
 	readonly id: string;
 	readonly accountId: string;
@@ -66,22 +66,22 @@ export interface KeyRecord extends LimitedRecord {
 	readonly readsOnly: boolean;
 	readonly projectId: string | null;
 	readonly projectName: string | null;
-	/** Requests with keys of an archived project are refused, whatever their own state. */
+	/** State of the key's project. Requests with keys of an archived project are refused. */
 	readonly projectState: ProjectState | null;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
 	readonly revokedAtMs: number | null;
-	/** Entity tag of all changeable fields. */
+	/** Entity tag of all changeable fields; it changes with each of them. */
 	readonly etag: string;
 }
 
-/** State for display: an expired key is not active. */
+/** State for display, which unlike `state` is not `active` for an expired key. */
 export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number): KeyRecord["state"] | "expired" {
 	return state === "active" && expiresAtMs !== null && expiresAtMs <= nowMs ? "expired" : state;
 }
 
-/** Creates a key. Faults: `not_found` (account, project), `invalid_request`, `conflict`. */
+/** Creates a key. Faults: `not_found` (account or project), `invalid_request`, `conflict`. */
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
@@ -114,7 +114,7 @@ export async function createKey(
 	} catch (error) {
 		throw faultOfSql(error);
 	}
-	// The key existed already: returns its secret without creating another.
+	// A key with this id exists: returns it with its secret instead of creating another.
 	const [made] = await deps.statements<{ id: string; seq: string }>`
 		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
 			and (id = ${id} or digest = ${deps.digest(secret)} and created_at > clock_timestamp() - interval '1 hour')`;
@@ -122,7 +122,7 @@ export async function createKey(
 	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
-/** Revokes a key, effective when `waitApplied` of the entry resolves. A repetition adds an entry. Fault `not_found`. */
+/** Revokes a key; effective when `waitApplied` of the entry resolves. Repetitions add entries. Fault `not_found`. */
 export async function revokeKey(
 	statements: Statements,
 	key: KeyRef,
@@ -141,9 +141,9 @@ export async function revokeKey(
 }
 
 /**
- * Creates a replacement with the same settings and an unused cap; the old key ends after `graceMs`. With `token` the
+ * Creates a replacement with the same settings and an unused cap; the old key ends after `graceMs`. With `token`, the
  * call may be repeated for an hour and returns the same secret, which is derived from token, key and pepper. Faults:
- * `not_found`; `conflict` if the old key is not usable or there are `activeMost` keys.
+ * `not_found`; `conflict` if the old key is not usable or there are already `activeMost` keys.
  */
 export async function rotateKey(
 	deps: KeyMakerDeps,
@@ -164,7 +164,7 @@ export async function rotateKey(
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		// A left join, because with an inner join a missing key would skip the function that raises the error.
+		// A left join, because an inner join would skip the function, which raises the error for a missing key.
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
 			select r.id, r.seq, control_at() as at_micros, audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
@@ -177,7 +177,7 @@ export async function rotateKey(
 }
 
 /**
- * Changes settings; null removes one. With `match` only if the present `etag` is one of these. Faults: `not_found`,
+ * Changes settings; null removes one. With `match` only if the current `etag` is one of them. Faults: `not_found`,
  * `conflict` (revoked; or expired, and there are `activeMost` usable keys), `invalid_request`, `precondition_failed`.
  */
 export async function updateKey(
@@ -214,13 +214,13 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** Selects an account's keys: a person's (see `key_is_of`), a project's, or all if null. */
+/** Selects keys of an account: those of a person (see `key_is_of`) or of a project, or all if both are null. */
 export interface KeyFilter {
 	readonly personId?: string | null;
 	readonly projectId?: string | null;
 }
 
-/** An account's keys, newest first, with revoked ones. */
+/** Keys of an account, newest first, including revoked ones. */
 export async function listKeys(
 	statements: Statements,
 	accountId: string,

@@ -5,14 +5,14 @@ import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
 
 export type ProjectState = "active" | "archived";
 
-/** Limits that keys and projects have in common. */
+/** Limits that both keys and projects have. */
 export interface LimitedEntry extends RequestLimits {
 	name: string;
-	/** Largest spending; null: no cap. */
+	/** Most that may be spent; null: no cap. */
 	capNanoUsd: NanoUsd | null;
 	capPeriod: CapPeriod;
 	period: KnownPeriod | null;
-	/** Allowed models; null: all. */
+	/** Models that may be used; null: all. */
 	models: ReadonlySet<string> | null;
 }
 
@@ -24,14 +24,14 @@ export interface LimitedFields extends RequestLimits {
 	models: readonly string[] | null;
 }
 
-/** A project in memory: one object for all of its keys, changed in place. */
+/** A project in memory. All its keys share this object, which is changed in place. */
 export interface ProjectEntry extends LimitedEntry {
 	readonly id: string;
 	/** Requests with keys of an archived project are refused. */
 	state: ProjectState;
 }
 
-/** A project as the SQL function `project_fields` returns it. Also the payload of control entries `project`. */
+/** A project as the SQL function `project_fields` returns it, and as control entries of kind `project` contain it. */
 export interface ProjectFields extends LimitedFields {
 	state: ProjectState;
 }
@@ -58,35 +58,34 @@ function limitsOf(fields: LimitedFields): LimitedEntry {
 	};
 }
 
-/** An account in memory: one object for all of its keys, changed in place. */
+/** An account in memory. All its keys share this object, which is changed in place. */
 export interface AccountEntry {
 	readonly id: string;
 	state: "active" | "suspended";
-	/** True once a top-up of at least USD 100 was confirmed. */
 	toppedUp: boolean;
 	signedIn: boolean;
 	timeZone: string;
 	tags: readonly string[];
-	/** Null: as `tollgate.yaml` sets for the tags. */
+	/** Null: the limit that `tollgate.yaml` sets for the account's tags. */
 	tokensPerMinute: number | null;
 }
 
-/** A key in memory. Changed in place, so that a request whose body is being read sees a revocation. */
+/** A key in memory, changed in place, so that a request whose body is still being read notices a revocation. */
 export interface KeyEntry extends LimitedEntry {
 	readonly id: string;
 	readonly accountId: string;
 	readonly account: AccountEntry;
-	/** Project of the key; null: none. A key that moves to another project gets a new entry. */
+	/** Project of the key; null: none. A key that moves to another project gets a new KeyEntry. */
 	readonly project: ProjectEntry | null;
 	state: "active" | "revoked";
 	expiresAtMs: number | null;
-	/** True: the key may read, and never spend. */
+	/** True if the key may only read and never spend. */
 	readsOnly: boolean;
-	/** False once the entry was evicted: it gets no more changes, so it may not admit. */
+	/** False after the key was evicted from memory: it then gets no more changes, so it may not be used. */
 	current: boolean;
 }
 
-/** A key as the SQL function `key_fields` returns it. Also the payload of control entries `key`. */
+/** A key as the SQL function `key_fields` returns it, and as control entries of kind `key` contain it. */
 export interface KeyFields extends LimitedFields {
 	id: string;
 	accountId: string;
@@ -96,7 +95,7 @@ export interface KeyFields extends LimitedFields {
 	projectId: string | null;
 }
 
-/** An account as the SQL function `account_fields` returns it. Also the payload of control entries `account`. */
+/** An account as the SQL function `account_fields` returns it, and as control entries of kind `account` contain it. */
 export interface AccountFields {
 	state: "active" | "suspended";
 	toppedUp: boolean;

@@ -7,43 +7,43 @@ import type { KeyEntry } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
 /**
- * Limits look-ups of keys that this instance does not know, because each costs Postgres a query. An address may run
- * only as many at once as failures it may still have. After too many failures one query per second still lets its valid
- * keys in. Requests of an address with the same key share a query. Sites take turns: a good key waits for one query of
- * each other site, at most QUERY_WAIT_MS.
+ * Limits look-ups of keys that are not in memory, because each costs Postgres a query. An address may run at most as
+ * many at once as it may still have failures. After too many failures, one query per second still lets its valid keys
+ * in. Requests of an address with the same key share a query. Networks (`addressSite`) take turns, so that a valid key
+ * waits for at most one query of each other network, and at most QUERY_WAIT_MS.
  */
 export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
-	/** Finds the key. Faults: `invalid_api_key`; `rate_limit_exceeded` after too many failures; `service_unavailable`. */
+	/** Returns the key. Faults: `invalid_api_key`, `service_unavailable`; `rate_limit_exceeded` after many failures. */
 	find(digest: Digest, address: string): Promise<Entry>;
 }
 
-/** Look-ups per address that may wait; further ones get `service_unavailable`. */
+/** Look-ups per address that may wait. Any others get `service_unavailable`. */
 const WAITING_MAX = 1_000;
-/** Look-ups per address that may wait for the one query per second; the last waits so many seconds. */
+/** Look-ups per address that may wait for the one query per second, and so the most seconds that one waits. */
 const TRICKLE_MAX = 8;
 const MINUTE_MS = 60_000;
-/** Queries of all addresses at once, those that may wait, and how long they wait. */
+/** Queries of all addresses that run at once, followed by how many may wait, and for how long. */
 const QUERIES_MAX = 32;
 const QUERIES_WAITING_MAX = 10_000;
 const QUERY_WAIT_MS = 10_000;
 
 interface Asking {
-	/** All look-ups of the network, even those that were resumed but do not run yet. */
+	/** All look-ups of the network, including those that were resumed but have not continued yet. */
 	present: number;
 	underWay: number;
-	/** Look-ups that wait for the one query per second. */
+	/** Look-ups of the network that wait for the one query per second. */
 	trickling: number;
 	readonly waiting: (() => void)[];
 }
 
 export function createKeyLoadLimiter<Digest extends string, Entry>(
 	deps: { keyring: { load(digest: Digest): Promise<Entry | null> }; failedAttempts: FailedAttempts; clock: Clock },
-	/** Queries for unknown keys per minute, of all addresses: many networks must not keep Postgres busy. */
+	/** Queries for unknown keys per minute, over all addresses, so that many networks cannot keep Postgres busy. */
 	options: { failuresPerMinuteMax: number },
 ): KeyLoadLimiter<Digest, Entry> {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
-	/** Look-ups, running or waiting, by network and key. */
+	/** Look-ups in progress or waiting, by network and key. */
 	const asked = new Map<string, Promise<Entry>>();
 	const queries = createFairQueue(
 		{ clock },
@@ -54,10 +54,10 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 			full: () => comeBack("too many unknown keys are being tried"),
 		},
 	);
-	/** Time for which the query of an unknown key keeps its place. */
+	/** Milliseconds for which the query of an unknown key occupies its slot, which limits such queries per minute. */
 	const failureMs = (QUERIES_MAX * MINUTE_MS) / options.failuresPerMinuteMax;
 
-	/** Waits until this address may run a query, and counts it in the same step. */
+	/** Waits until this address may run a query, and counts the query in the same step. */
 	async function enter(asking: Asking, address: string): Promise<void> {
 		for (;;) {
 			const left = failedAttempts.left(address);
@@ -105,7 +105,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 				asking.underWay -= 1;
 			}
 		} finally {
-			// Lets all waiting look-ups check again. One that may not run wakes no other, so the last to finish wakes all.
+			// Wakes one waiting look-up. A woken one that may not run wakes no other, so the last to finish wakes all.
 			if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
 			else asking.waiting.shift()?.();
 			asking.present -= 1;
@@ -113,7 +113,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 		}
 	}
 
-	/** Counts a failure for each request, even if several shared a query. */
+	/** Counts a failure for each request, even if several requests shared the query. */
 	async function findToo(first: Promise<Entry>, address: string): Promise<Entry> {
 		try {
 			return await first;

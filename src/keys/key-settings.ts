@@ -4,33 +4,33 @@ import { TOKENS_PER_MINUTE_MAX } from "../catalog/account-limits.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
-/** Settings of a key. An absent one is unchanged (at creation: none); null removes it. */
+/** Settings of a key. An absent setting stays as it is (at creation: none); null removes it. */
 export interface KeySettings {
 	readonly name?: string;
-	/** Most that may be spent: in the key's lifetime, or per period. */
+	/** Most that may be spent in the key's lifetime, or per period if the cap renews. */
 	readonly capNanoUsd?: NanoUsd | null;
-	/** How often the cap renews; by default never. After a change spending counts from now on. */
+	/** How often the cap renews; by default never. After a change, spending is counted from the time of the change. */
 	readonly capPeriod?: CapPeriod;
-	/** Ids of allowed models; empty or null: all. */
+	/** Ids of the models that may be used; empty or null: all. */
 	readonly models?: readonly string[] | null;
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
 	readonly concurrencyMax?: number | null;
 	readonly tokensPerMinute?: number | null;
-	/** Project of the same account; null: none. */
+	/** Project of the same account to which the key belongs; null: none. */
 	readonly projectId?: string | null;
 }
 
 const NAME_CHARS_MAX = 100;
 const MODELS_MAX = 200;
 const MODEL_CHARS_MAX = 200;
-/** Most characters of all ids together: each change writes them into the control log. */
+/** Most characters of all model ids together, because each change writes them into the control log. */
 const MODELS_CHARS_MAX = 8_000;
 const RATE_MAX = 10_000_000;
-/** End of the year 9999; later years have five digits. */
+/** End of the year 9999, because later years have five digits. */
 const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 
-/** Fault `invalid_request`, which names the setting, if one is out of range. */
+/** Throws Fault `invalid_request`, which names the setting, if a setting is out of range. */
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	const { tokensPerMinute } = settings;

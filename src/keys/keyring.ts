@@ -16,10 +16,10 @@ import {
 } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
-/** A key, if it exists, and the number of the newest control entry, read in one snapshot. */
+/** A key, if it exists, and the number of the newest control entry, both read in one snapshot. */
 export interface LoadedKey {
 	readonly seq: number;
-	/** Null: no key has this digest. */
+	/** Null if no key has this digest. */
 	readonly key: KeyFields | null;
 	readonly account: AccountFields | null;
 	readonly project?: ProjectFields | null;
@@ -28,33 +28,33 @@ export interface LoadedKey {
 export type Keyring = ReturnType<typeof createKeyring>;
 
 export interface KeyringOptions {
-	/** Most keys in memory, about 740 bytes each. Above it the least recently used key is evicted. */
+	/** Most keys in memory, about 740 bytes each. Beyond it, the least recently used key is evicted. */
 	keysMax?: number;
-	/** Most digests remembered as unknown; above it the oldest is dropped. Default 50,000. */
+	/** Most digests that are remembered as unknown; beyond it the oldest is dropped. Default 50,000. */
 	unknownMax?: number;
-	/** Most concurrent loads; above it Fault `service_unavailable`. Default 1,000. */
+	/** Most loads from Postgres at once; beyond it Fault `service_unavailable`. Default 1,000. */
 	loadsMax?: number;
 }
 
 interface Slot {
 	readonly digest: KeyDigest;
 	readonly entry: KeyEntry;
-	/** Newest control entry that the key's fields contain. */
+	/** Number of the newest control entry that the key's fields include. */
 	seq: number;
-	/** True if the key was used since `makeRoom` last visited its slot. */
+	/** True if the key was used since `makeRoom` last visited this slot. */
 	used: boolean;
 }
 
 const KEYS_MAX = 200_000;
 
-/** Times that an outdated row is read again before the client must retry. */
+/** How often an outdated row is read again before the request gets an error. */
 const READS_MAX = 5;
-/** Slots that an insertion visits to find an unused one; then the next one is evicted. */
+/** Slots that `makeRoom` visits to find an unused one. After that it evicts the next slot, used or not. */
 const SECOND_CHANCES_MAX = 32;
 
 /**
  * Keys in memory, kept current by the control log. Invariant: a loaded row contains all entries up to its `seq`; later
- * ones are applied in order. A row older than an applied entry is read again, so that it does not undo the entry.
+ * ones are applied in order. A row older than an applied entry is read again, so that it does not undo that entry.
  */
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
@@ -71,9 +71,9 @@ export function createKeyring(
 	const projects = createOwnerSlots(createProjectEntry, setProjectFields);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
-	/** Newest applied entry about a key, account or project. Other entries do not make a row outdated. */
+	/** Newest applied entry about a key, account or project. A row is outdated if it lacks this entry. */
 	let appliedSeq = 0;
-	/** Number of `clear` calls. A load that started before one does not insert its row. */
+	/** Number of `clear` calls. A load that started before the last `clear` does not insert its row. */
 	let generation = 0;
 
 	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
@@ -149,11 +149,11 @@ export function createKeyring(
 		const slot = byId.get(entry.subject);
 		const fields = entry.payload as unknown as KeyFields;
 		if (slot === undefined) {
-			// A key of which the digest was tried before the key existed may be among them.
+			// The entry may be about a key whose digest was tried, and remembered as unknown, before the key existed.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
 			slot.seq = entry.seq;
-			// The key moved to a project that is not in memory: it is loaded again at its next use.
+			// The key moved to a project that may not be in memory, so the key is loaded again at its next use.
 			if (fields.projectId !== (slot.entry.project?.id ?? null)) forget(slot);
 			else setKeyFields(slot.entry, fields);
 		}
@@ -167,7 +167,7 @@ export function createKeyring(
 	}
 
 	return {
-		/** Returns the key; "unknown" if it does not exist; undefined if it must be loaded. */
+		/** Returns the key if it is in memory; "unknown" if it does not exist; undefined if it must be loaded. */
 		peek,
 		/** Loads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without an answer. */
 		load(digest: KeyDigest) {
@@ -190,8 +190,8 @@ export function createKeyring(
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
 		/**
-		 * Drops all keys after a fence, because entries may be missing. Continues in the log after `seq`, which is lower on
-		 * a server that took over.
+		 * Drops all keys after a fence, because entries may be missing. Continues in the log after `seq`, which may be
+		 * lower after a failover.
 		 */
 		clear(seq: number) {
 			generation += 1;
@@ -218,11 +218,11 @@ function unavailable(detail: string, cause?: unknown): Fault {
 interface OwnerSlot<Entry> {
 	readonly entry: Entry;
 	seq: number;
-	/** Number of keys in the ring that use it; at 0 it is removed. */
+	/** Number of keys in memory that use the account or project; at 0 it is removed. */
 	keys: number;
 }
 
-/** Shared entries of the accounts or projects of the ring's keys, each as new as the newest entry applied or read. */
+/** Shared objects of the accounts or projects of all keys in memory, as new as the newest applied or loaded entry. */
 function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	create: (id: string, fields: Fields) => Entry,
 	set: (entry: Entry, fields: Fields) => void,
@@ -236,7 +236,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	}
 
 	return {
-		/** Adds a key of the owner. `seq`: newest control entry that the fields contain. */
+		/** Adds a key of the account or project. `seq`: newest control entry that `fields` include. */
 		take(id: string, fields: Fields, seq: number): Entry {
 			let slot = slots.get(id);
 			if (slot === undefined) {
@@ -262,8 +262,8 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 }
 
 /**
- * One statement, so one snapshot: the row contains exactly the control entries up to `seq`. `history` gets the server's
- * position, so that it notices a server that later lacks the row.
+ * Reads all in one statement and so in one snapshot: the row contains exactly the control entries up to `seq`.
+ * `history` gets the server's position, to notice a later server that lacks the row.
  */
 export function keyLoader(
 	statements: Statements,

@@ -6,30 +6,30 @@ import type { ManagementScope } from "./management-scope.ts";
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
 const limits = () => ({
-	/** Null: no cap. The budget's limit is the one that is enforced. */
+	/** The cap for display; null: none. The limit of the budget is what requests reserve from. */
 	capNanoUsd: bigint("cap_nano_usd", { mode: "number" }),
 	capPeriod: text("cap_period", { enum: ["lifetime", "day", "week", "month"] })
 		.notNull()
 		.default("lifetime"),
-	/** Ids of allowed models; empty: all. */
+	/** Ids of the models that may be used; empty: all. */
 	models: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-	/** A project's limit applies to all of its keys together. */
+	/** For a project, the limit of all its keys together. */
 	requestsPerMinute: integer("requests_per_minute"),
 	concurrencyMax: integer("concurrency_max"),
-	/** Tokens of prompts and completions together. */
+	/** Limit of prompt and completion tokens together. */
 	tokensPerMinute: integer("tokens_per_minute"),
 });
 
-/** Columns for a secret, of which only a digest is stored. */
+/** Columns of a secret, which is stored only as a digest. */
 const secretParts = () => ({
-	/** HMAC-SHA-256 of the secret under the pepper, in hex. */
+	/** HMAC-SHA-256 of the secret, keyed with the pepper, in hex. */
 	digest: text().notNull().unique(),
-	/** Part of the secret for display: its beginning and its last four characters. */
+	/** Parts of the secret that are displayed: its beginning and its last four characters. */
 	prefix: text().notNull(),
 	lastFour: text("last_four").notNull(),
 });
 
-/** A paying customer. The account's credit is the budget of the same id. */
+/** A paying customer. The account's credit is the budget with the same id. */
 export const account = pgTable(
 	"account",
 	{
@@ -40,22 +40,22 @@ export const account = pgTable(
 		state: text({ enum: ["active", "suspended"] })
 			.notNull()
 			.default("active"),
-		/** First sign-in of a member; null: none yet. An operator who vouches for the account sets it too. */
+		/** First sign-in of a member, or when an operator vouched for the account; null: neither yet. */
 		signedInAt: moment("signed_in_at"),
-		/** True once a top-up of at least USD 100 was confirmed; never false again. */
+		/** True once a top-up of at least USD 100 was confirmed. Never becomes false again. */
 		toppedUp: boolean("topped_up").notNull().default(false),
 		/** IANA name of the time zone in which the account's caps renew. */
 		timeZone: text("time_zone").notNull().default("UTC"),
-		/** Words of operators, by which `tollgate.yaml` chooses limits and shows models. */
+		/** Tags by which `tollgate.yaml` sets limits and shows models; only operators change them. */
 		tags: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-		/** Null: the limit of the account's tags in `tollgate.yaml`, if any. */
+		/** Null: the limit that `tollgate.yaml` sets for the account's tags, if any. */
 		tokensPerMinute: integer("tokens_per_minute"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 	},
 	(table) => [index("account_created").on(table.createdAt)],
 );
 
-/** A group of keys, whose spending also counts against the project's cap. */
+/** A group of keys whose spending also counts against the project's cap. */
 export const project = pgTable(
 	"project",
 	{
@@ -91,17 +91,16 @@ export const apiKey = pgTable(
 			.notNull()
 			.default("active"),
 		...limits(),
-		/** Project of the key; null: none. */
 		projectId: text("project_id").references(() => project.id),
-		/** Last moment of the key: its expiry, or the end of the grace period after a rotation. */
+		/** Time after which the key is refused: its expiry, or the end of the grace period after a rotation. */
 		expiresAt: moment("expires_at"),
 		/** True for a read-only key; its cap is 0. */
 		readsOnly: boolean("reads_only").notNull().default(false),
 		/** Key that replaced this one in a rotation. */
 		replacedBy: text("replaced_by"),
-		/** Approximate, because it is written with the hourly sums. */
+		/** Approximate time, because it is written together with the hourly sums. */
 		lastUsedAt: moment("last_used_at"),
-		/** Person who created the key, or the key that it replaced. Some members see only their own keys. */
+		/** Person who created the key, or the key from which it was rotated. Some members see only their own keys. */
 		madeBy: text("made_by"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		revokedAt: moment("revoked_at"),
@@ -116,7 +115,7 @@ export const apiKey = pgTable(
 );
 
 /**
- * An instance's share of a key's limit; all shares together never exceed the limit. A dead instance's share counts for
+ * An instance's share of a key's limit. All shares together never exceed the limit. A dead instance's share counts for
  * two more minutes (`../db/functions/limits.sql`).
  */
 export const keyShare = pgTable(
@@ -128,36 +127,36 @@ export const keyShare = pgTable(
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		amount: integer().notNull(),
-		/** Number of the instance's request that wrote this row; requests with a lower number change nothing. */
+		/** Number of the request of the instance that wrote this row. Requests with a lower number change nothing. */
 		seq: bigint({ mode: "number" }).notNull(),
 		at: moment("at").notNull().defaultNow(),
 	},
 	(table) => [primaryKey({ columns: [table.keyId, table.kind, table.instanceId, table.epoch] })],
 );
 
-/** A key of the management interface. It belongs to an operator, not to an account. Its secret is not stored. */
+/** A key of the management interface. It belongs to an operator, not to an account. Only its digest is stored. */
 export const managementKey = pgTable("management_key", {
-	/** `mgk_…`, also the actor in the audit log. */
+	/** `mgk_…`. The same id is the actor in the audit log. */
 	id: text().primaryKey(),
 	name: text().notNull(),
 	...secretParts(),
 	scopes: jsonb().$type<readonly ManagementScope[]>().notNull().default(sql`'[]'::jsonb`),
 	expiresAt: moment("expires_at"),
-	/** Operator whose rights it has, or `cli`. */
+	/** Id of the operator whose rights the key has, or `cli`. */
 	madeBy: text("made_by").notNull(),
 	createdAt: moment("created_at").notNull().defaultNow(),
-	/** Approximate, to the minute. */
+	/** Approximate time, to the minute. */
 	lastUsedAt: moment("last_used_at"),
 	revokedAt: moment("revoked_at"),
 });
 
-/** Idempotency token of a creation, kept for a day: a repetition gets the first result. */
+/** Idempotency token of a creation, kept for a day, so that a repetition gets the first result. */
 export const managementClaim = pgTable("management_claim", {
-	/** Keyed digest of the token and of its sender: a management key, or the user of a page. */
+	/** Keyed digest of the token and its sender: a management key, or the user of a page. */
 	id: text().primaryKey(),
-	/** Keyed digest of the request's content. */
+	/** Keyed digest of the request's content, by which a different request is recognized. */
 	request: text().notNull(),
-	/** Id of the new object, chosen before its creation. */
+	/** Id of the created object, chosen before its creation. */
 	subject: text().notNull(),
 	at: moment("at").notNull().defaultNow(),
 });

@@ -3,10 +3,10 @@ import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 
-/** Channel of notifications about keys of which some instance needs a larger share of a limit. */
+/** Channel that announces keys of which an instance needs a larger share of a limit. */
 export const LIMITS_CHANNEL = "tollgate_limits";
 
-/** Most remembered earlier epochs: a share counts for two minutes after its epoch, and epochs are seconds apart. */
+/** Most earlier epochs that are remembered: shares count for two minutes after an epoch, and epochs last seconds. */
 const FORMER_MAX = 64;
 
 interface GrantRow {
@@ -16,10 +16,10 @@ interface GrantRow {
 	free: number;
 }
 
-/** Shares of keys' limits in Postgres; the function is in `../db/functions/limits.sql`. */
+/** Shares of keys' limits in Postgres, by the function `limit_hold` in `../db/functions/limits.sql`. */
 export function createPgShareStore(deps: {
 	statements: Statements;
-	/** Identity of this process; after a fence it joins the cluster again with a higher epoch. */
+	/** Identity of this process. After a fence, the process joins the cluster again with a higher epoch. */
 	instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
 }): ShareStore {
 	const { statements, instanceLease } = deps;
@@ -27,7 +27,7 @@ export function createPgShareStore(deps: {
 	const former: number[] = [];
 	return {
 		async hold(asks) {
-			// A stopping instance has no present epoch; it returns its shares under its last one.
+			// A stopping instance has no current epoch, and returns its shares under its last one.
 			const present = instanceLease.present()?.epoch ?? epoch;
 			assert(present !== undefined, "shares are held by an instance that was live");
 			if (epoch !== undefined && epoch !== present) former.push(epoch);
@@ -41,8 +41,8 @@ export function createPgShareStore(deps: {
 }
 
 /**
- * Deletes shares that no longer count; a console's job. Shares of live instances stay even if their lease seems over:
- * the database's clock may have been set forward.
+ * Deletes shares that no longer count; called by a console's job. Keeps shares of live instances even if their lease
+ * seems over, because the database's clock may have been set forward.
  */
 export async function deleteOldShares(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {

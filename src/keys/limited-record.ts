@@ -6,19 +6,19 @@ import { type CapPeriod, periodAt } from "./cap-period.ts";
 export interface LimitedRecord extends RequestLimits {
 	readonly capNanoUsd: NanoUsd | null;
 	readonly capPeriod: CapPeriod;
-	/** Spending that counts against the cap: that of the present period, or the total if the cap never renews. */
+	/** Spending that counts against the cap: of the current period if the cap renews, otherwise all spending. */
 	readonly capSpentNanoUsd: NanoUsd;
-	/** Part of the cap that dead instances hold until their journals are replayed, in the present period. */
+	/** Part of the cap that dead instances hold until their journals are replayed, in the current period. */
 	readonly absentNanoUsd: NanoUsd;
-	/** Next renewal of the cap, in the account's time zone; null: never. */
+	/** Time of the cap's next renewal, in Unix milliseconds; null: never. */
 	readonly capRenewsAtMs: number | null;
-	/** Total spending in Postgres, without running requests. That of a project includes keys that moved away. */
+	/** Total spending in Postgres, without running requests. A project's includes keys that moved to another project. */
 	readonly spentNanoUsd: NanoUsd;
 	/** Ids of allowed models; empty: all. */
 	readonly models: readonly string[];
 }
 
-/** Selected columns, with the account's time zone and the database's time. */
+/** Columns of a query, with the account's time zone and the database's time. */
 export interface LimitedRow {
 	cap_nano_usd: string | null;
 	cap_period: CapPeriod;

@@ -2,24 +2,24 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Digest, derivedHex } from "./secret.ts";
 
-/** A creation that a client may repeat. */
+/** The creation of an object, which a client may repeat with the same token. */
 export interface Claim {
-	/** Management key or user of a page; each has its own tokens. */
+	/** Id of the management key or of the page's user. Each has separate tokens. */
 	readonly by: string;
 	readonly token: string;
-	/** Content of the request, the same text in each repetition. */
+	/** Content of the request. A repetition must have the same text. */
 	readonly request: string;
-	/** Id for the object, used if this is the first request. */
+	/** Id for the new object, used if no earlier request had this token. */
 	readonly subject: string;
-	/** A claim expires only by both this clock and the database's, since either may be set forward. */
+	/** Current time. A claim expires only by both this clock and the database's, because either may be set forward. */
 	readonly nowMs: number;
 }
 
 const KEPT_HOURS = 24;
 
 /**
- * Returns the id for this creation: that of the first request, however often it is repeated. Stores only keyed digests.
- * Fault `idempotency_mismatch` if the token was used within a day for another request.
+ * Returns the id for this creation: that of the first request with the token, however often it is repeated. Stores only
+ * keyed digests. Fault `idempotency_mismatch` if the token was used within a day for another request.
  */
 export async function claimSubject(
 	{ statements, digest }: { statements: Statements; digest: Digest },
@@ -40,7 +40,7 @@ export async function claimSubject(
 	return row.subject;
 }
 
-/** Deletes expired claims; a console's job. */
+/** Deletes expired claims; called by a console's job. */
 export async function deleteOldManagementClaims(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from management_claim where at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))

@@ -10,7 +10,7 @@ import { isManagementScope, MANAGEMENT_SCOPES, type ManagementScope } from "./ma
 import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
 import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
 
-/** Creator of keys that were made on the command line, where no user is signed in. */
+/** Stands for the creator of keys that were made on the command line, where no user is signed in. */
 export const COMMAND_LINE = "cli";
 
 export interface ManagementKeyRecord {
@@ -18,11 +18,11 @@ export interface ManagementKeyRecord {
 	readonly name: string;
 	readonly prefix: string;
 	readonly lastFour: string;
-	/** `orphaned`: its creator is no longer an operator. */
+	/** `orphaned`: the key's creator is no longer an operator. */
 	readonly state: "active" | "expired" | "revoked" | "orphaned";
 	readonly scopes: readonly ManagementScope[];
 	readonly expiresAtMs: number | null;
-	/** Id of an operator, or `cli`. */
+	/** Id of the operator who created the key, or `cli`. */
 	readonly madeBy: string;
 	readonly madeByEmail: string | null;
 	readonly createdAtMs: number;
@@ -42,18 +42,18 @@ export interface Maker {
 }
 
 const NAME_CHARS_MAX = 100;
-/** Most usable keys. Stops scripts that create keys without end. */
+/** Most usable keys of the service. Stops scripts that create keys in a loop. */
 const ACTIVE_MAX = 200;
 
 const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
 
-/** Id and secret of a key, planned before its creation, so that a repetition creates no second key. */
+/** Id and secret of a key, chosen before its creation, so that a repeated creation makes no second key. */
 export interface PlannedManagementKey {
 	readonly id: string;
 	readonly secret: ManagementSecret;
 }
 
-/** Creates a key; a repetition within an hour returns its secret. Faults: `invalid_request`, `conflict`. */
+/** Creates a key; a repetition within an hour returns the same secret. Faults: `invalid_request`, `conflict`. */
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
 	{ name, scopes, expiresAtMs }: NewManagementKey,
@@ -98,7 +98,7 @@ async function isYoung(statements: Statements, id: string): Promise<boolean> {
 	return rows.length > 0;
 }
 
-/** Revokes a key, effective at once, because each request reads it again. Idempotent. Fault `not_found`. */
+/** Revokes a key, effective at once, because every management request reads its key. Idempotent. Fault `not_found`. */
 export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
@@ -106,7 +106,7 @@ export async function revokeManagementKey(statements: Statements, id: string, by
 	if (row === undefined) throw new Fault("not_found", "There is no management key {id}.", { values: { id } });
 }
 
-/** Management keys, newest first, with revoked ones. */
+/** Management keys, newest first, including revoked ones. */
 export async function listManagementKeys(
 	statements: Statements,
 	page: Page = {},
@@ -132,7 +132,7 @@ export async function findManagementKey(
 	return row === undefined ? null : recordOf(row);
 }
 
-/** Records a use, at most once a minute. */
+/** Records a use of the key, at most once a minute. */
 export async function touchManagementKey(statements: Statements, id: string): Promise<void> {
 	await statements`
 		update management_key set last_used_at = clock_timestamp()
@@ -148,12 +148,12 @@ interface Row {
 	expires_at: Date | null;
 	made_by: string;
 	email: string | null;
-	/** True if the key's creator still has the rights that the key has. */
+	/** True if the key's creator still has the rights that the key gives. */
 	backed: boolean;
 	created_at: Date;
 	last_used_at: Date | null;
 	revoked_at: Date | null;
-	/** The database's time, which decides about expiry. */
+	/** The database's time, which decides whether the key has expired. */
 	now: Date;
 }
 

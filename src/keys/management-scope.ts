@@ -1,4 +1,4 @@
-/** Rights of a management key, to read or change one kind of object. The right to change does not include reading. */
+/** Rights of a management key: to read or to change one kind of object. Changing does not include reading. */
 export const MANAGEMENT_SCOPES = [
 	"accounts:read",
 	"accounts:write",

@@ -1,12 +1,12 @@
 import { createSecretFormat, type Digest, type Secret } from "./secret.ts";
 
-/** A management key's text, with correct form and checksum. A type of its own, so that no API key is passed. */
+/** A management key's secret with correct form and checksum. A distinct type, so that no API key is passed. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
 
-/** Stored digest of a management key: 64 hex digits. */
+/** Stored digest of a management key's secret: 64 hex digits. */
 export type ManagementKeyDigest = string & { readonly brand: "management key digest" };
 
-/** Like an API key's secret, but with the prefix `tgm_<service>_`. */
+/** Functions for these secrets, which differ from an API key's only in the prefix `tgm_<service>_`. */
 export const {
 	create: newManagementSecret,
 	derive: derivedManagementSecret,

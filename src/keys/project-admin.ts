@@ -10,13 +10,13 @@ import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-record.ts";
 
-/** Settings of a project, which keys have too. */
+/** Settings of a project, all of which keys have too. */
 export type ProjectSettings = Pick<
 	KeySettings,
 	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax" | "tokensPerMinute"
 >;
 
-/** Identifies a project; with an account id only if the project is that account's. */
+/** Identifies a project. With an account id, a project of another account counts as unknown. */
 export interface ProjectRef {
 	readonly id: string;
 	readonly accountId?: string;
@@ -30,11 +30,11 @@ export interface ProjectRecord extends LimitedRecord {
 	readonly keys: number;
 	readonly createdAtMs: number;
 	readonly archivedAtMs: number | null;
-	/** Entity tag of all changeable fields. */
+	/** Entity tag of all changeable fields; it changes with each of them. */
 	readonly etag: string;
 }
 
-/** Most projects of an account, with archived ones. Stops scripts that create projects without end. */
+/** Most projects of an account, including archived ones. Stops scripts that create projects in a loop. */
 const PROJECTS_MAX = 1_000;
 
 /** Creates a project, once per `id`. Faults: `not_found`, `invalid_request`, `conflict`. */
@@ -56,7 +56,7 @@ export async function createProject(
 	}
 }
 
-/** Like `updateKey`. Faults: `not_found`, `conflict` (archived), `invalid_request`, `precondition_failed`. */
+/** Like `updateKey`. Faults: `not_found`, `conflict` (archived project), `invalid_request`, `precondition_failed`. */
 export async function updateProject(
 	statements: Statements,
 	project: ProjectRef,
@@ -68,7 +68,7 @@ export async function updateProject(
 	return patchProject(statements, project, patchOf(changes), match, act);
 }
 
-/** Ends a project and all its keys for good, effective when `waitApplied` of the entry resolves. Fault `not_found`. */
+/** Ends a project and its keys for good; effective when `waitApplied` of the entry resolves. Fault `not_found`. */
 export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
@@ -113,7 +113,7 @@ export async function getProject(statements: Statements, project: ProjectRef): P
 	return recordOf(row);
 }
 
-/** Projects of an account, newest first, with archived ones; with `memberId` only this person's. */
+/** Projects of an account, newest first, including archived ones; with `memberId` only those of this member. */
 export async function listProjects(
 	statements: Statements,
 	accountId: string,

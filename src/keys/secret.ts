@@ -1,20 +1,20 @@
 import { assert } from "../base/assert.ts";
 
-/** An API key's text with correct form and checksum. The key may be unknown. */
+/** An API key's secret with correct form and checksum. Whether a key with this secret exists is not known. */
 export type Secret = string & { readonly brand: "secret" };
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** Sticky, so that it matches from `lastIndex` to the end without copying the text. */
+/** Sticky regular expression: it matches from `lastIndex` to the end without copying the text. */
 const BASE62_REST = /[0-9A-Za-z]+$/y;
 
-/** 40 Base62 characters contain 238 bits. */
+/** Random characters of a secret: 40 Base62 characters have 238 bits. */
 const RANDOM_CHARS = 40;
-/** Least length that is accepted: 32 characters still contain 190 bits, and future keys may be shorter. */
+/** Least number of random characters: 32 still have 190 bits, and future keys may be shorter. */
 const RANDOM_CHARS_MIN = 32;
 const RANDOM_CHARS_MAX = 43;
-/** Six Base62 characters contain any CRC-32, since 62^6 > 2^32. */
+/** Six Base62 characters hold any CRC-32, because 62^6 > 2^32. */
 const CHECKSUM_CHARS = 6;
-/** Characters of the random part that are shown with the prefix, to tell keys apart. */
+/** Random characters that are displayed with the prefix, by which owners tell their keys apart. */
 const SHOWN_CHARS = 4;
 
 /**
@@ -23,11 +23,11 @@ const SHOWN_CHARS = 4;
  */
 export function createSecretFormat<Text extends string>(kind: string) {
 	const beginning = `${kind}_`;
-	// At most three parts: the runtime joins up to three in one allocation.
+	// At most three parts, because the runtime joins up to three texts in one allocation.
 	const prefixOf = (serviceName: string) => `${beginning}${serviceName}_`;
 	return {
 		create: (serviceName: string) => withChecksum(prefixOf(serviceName) + randomBase62(RANDOM_CHARS)) as Text,
-		/** Secret from 128 hex digits of a keyed hash: all are equally likely, since 62^40 is tiny against 2^512. */
+		/** Makes a secret from 128 hex digits of a keyed hash. All are equally likely: 62^40 is tiny against 2^512. */
 		derive(serviceName: string, hex: string): Text {
 			assert(/^[0-9a-f]{128}$/.test(hex), "two SHA-256 in hex");
 			let rest = BigInt(`0x${hex}`);
@@ -38,7 +38,7 @@ export function createSecretFormat<Text extends string>(kind: string) {
 			}
 			return withChecksum(prefixOf(serviceName) + text) as Text;
 		},
-		/** Returns the secret; undefined if form or checksum is wrong for this kind and service. Costs under 0.3 µs. */
+		/** Returns the secret; undefined if form or checksum is wrong for this kind and service. Takes less than 0.3 µs. */
 		parse(text: string, serviceName: string): Text | undefined {
 			const prefix = prefixOf(serviceName);
 			const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
@@ -76,7 +76,7 @@ function checksum(body: string): string {
 	return text;
 }
 
-/** True if the text ends in its checksum. Builds no text, because it runs for each request. */
+/** True if the text ends in its checksum. Creates no string, because every request calls this function. */
 function endsInItsChecksum(text: string): boolean {
 	const bodyChars = text.length - CHECKSUM_CHARS;
 	let rest = Bun.hash.crc32(text.slice(0, bodyChars));
@@ -87,7 +87,7 @@ function endsInItsChecksum(text: string): boolean {
 	return true;
 }
 
-/** Discards bytes from 248 on, the largest multiple of 62 in a byte, so that all characters are equally likely. */
+/** Discards bytes from 248 on (the largest multiple of 62 in a byte), so that all characters are equally likely. */
 function randomBase62(length: number): string {
 	const unbiasedBelow = 248;
 	let text = "";
@@ -99,21 +99,21 @@ function randomBase62(length: number): string {
 	return text;
 }
 
-/** Stored digest of a secret: 64 hex digits. A type of its own, so that no other text is passed by mistake. */
+/** Stored digest of a secret: 64 hex digits. A distinct type, so that no other text is passed by mistake. */
 export type KeyDigest = string & { readonly brand: "key digest" };
 
-/** Computes a secret's digest: HMAC-SHA-256 under the pepper. */
+/** Computes the digest of a secret: HMAC-SHA-256 keyed with the pepper. */
 export type Digest = (secret: Secret) => KeyDigest;
 
-/** 128 hex digits that depend on the pepper. Equals no secret's digest, because `words` contain a space. */
+/** 128 hex digits that depend on the pepper. `words` contain a space, so the result equals no secret's digest. */
 export function derivedHex(digest: Digest, ...words: readonly string[]): string {
 	const half = (name: string) => digest([name, ...words].join(" ") as Secret);
 	return half("first half of") + half("second half of");
 }
 
 /**
- * HMAC with the pepper, which is outside the database: a leaked table allows no guesses. A fast hash suffices for 238
- * random bits. Copying a keyed hasher costs 0.35 µs, creating one 0.5 µs (Bun 1.4.5).
+ * HMAC keyed with the pepper, which is stored outside the database, so a stolen table allows no guesses. A fast hash
+ * suffices for 238 random bits. Copying a keyed hasher costs 0.35 µs, creating one 0.5 µs (Bun 1.4.5).
  */
 export function createDigest(pepper: string): Digest {
 	const keyed = new Bun.CryptoHasher("sha256", pepper);

@@ -16,51 +16,52 @@ import {
 import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
-/** Limits of a key, project or account; null: none. */
+/** Limits of requests with a key, or of a project or account; null: no limit. */
 export interface RequestLimits {
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
-	/** Tokens of prompts and completions together. */
+	/** Limit of prompt and completion tokens together. */
 	readonly tokensPerMinute: number | null;
 }
 
 /**
- * Limits of concurrent requests, and of requests and tokens per minute, of a key, a project, an account, or an account
- * with one model, across all instances. Each instance counts within its share; shares move to where requests arrive.
- * Checks are synchronous; only a used-up share must be drawn from Postgres.
+ * Limits of concurrent requests, and of requests and tokens per minute, across all instances. A key, a project, an
+ * account, or an account with one model has such limits. Each instance counts within its share; shares move to where
+ * requests arrive. Checks are synchronous; only a used-up share must be drawn from Postgres.
  */
 export interface KeyLimits {
 	/**
 	 * Counts a request and its tokens. Returns false if this instance's share is used up: then `draw` and call it again.
-	 * Throws rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`. `isAgain`: only tokens refuse it.
+	 * Throws rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`. `isAgain`: only tokens may refuse
+	 * it.
 	 */
 	enter(keyId: string, limits: RequestLimits, tokens: number, isAgain?: boolean): boolean;
-	/** Throws if `enter` would throw for a request of one token; counts nothing. */
+	/** Throws if `enter` would throw for a request of one token. Counts nothing. */
 	check(keyId: string, limits: RequestLimits): void;
 	/** Requests a larger share. Resolves even if none is free. Fault service_unavailable if Postgres does not answer. */
 	draw(keyId: string, limits: RequestLimits, tokens: number): Promise<void>;
-	/** Ends a request. `spare`: tokens counted at `enteredMs` (monotonic) that it did not use; negative: used beyond. */
+	/** Ends a request. `spare`: tokens counted at `enteredMs` (monotonic) and not used; negative if more were used. */
 	leave(keyId: string, spare: number, enteredMs: number): void;
-	/** Undoes an `enter` within the same tick. */
+	/** Undoes an `enter` of the same event-loop tick. */
 	withdraw(keyId: string, tokens: number): void;
 	/** Number of the key's running requests on this instance. */
 	running(keyId: string): number;
 	rateLimitState(keyId: string, kind: WindowKind, limit: number): RateLimitState;
-	/** Another instance lacks a share of this key: returns unused parts of this instance's. */
+	/** Returns unused parts of this key's shares, because another instance needs them. */
 	recall(keyId: string): void;
-	/** Returns all unused parts of shares and stops. */
+	/** Returns the unused parts of all shares and stops. */
 	stop(): Promise<void>;
 }
 
 type WindowKind = Exclude<LimitKind, "running">;
 
-/** State of a limit per minute, as far as this instance knows; lacks what others used since its last draw. */
+/** State of a limit per minute as this instance knows it, without what others used since its last draw. */
 export interface RateLimitState {
-	/** Requests or tokens per minute. */
+	/** The limit: requests or tokens per minute. */
 	readonly limit: number;
 	/** Requests or tokens that would be admitted now. */
 	readonly remaining: number;
-	/** Milliseconds until the whole limit is free, if no request comes. */
+	/** Milliseconds until the whole limit is available, if no request arrives. */
 	readonly resetMs: number;
 }
 
@@ -74,17 +75,17 @@ interface Usage extends RequestWindow {
 const SHARE_OF = { rate: "rateShare", running: "runningShare", tokens: "tokensShare" } as const;
 const sharesOf = (usage: Usage) => [usage.rateShare, usage.runningShare, usage.tokensShare];
 
-/** Limit of keys in memory. Above it, each new key checks some others and drops those without running requests. */
+/** Most keys in memory. Beyond it, each new key checks some others and drops those without running requests. */
 const KEYS_MAX = 250_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
-/** Keys checked per tick. A key that was not used for two minutes is dropped, and its shares are returned. */
+/** Keys checked per tick. A key that was not used for two minutes is dropped and its shares are returned. */
 const KEYS_A_TICK = 4_000;
 const CONTESTED_MS = 5_000;
 
 export interface KeyLimitsDeps {
 	readonly clock: Clock;
-	/** Absent: this is the only instance and needs no shares. */
+	/** Absent if this is the only instance, which needs no shares. */
 	readonly shared?: Omit<SharesDeps, "clock">;
 }
 
@@ -107,7 +108,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Drops keys that are not in use; checks the next `looks` keys. */
+	/** Checks the next `looks` keys and drops those that are not in use. */
 	function forgetSome(looks: number, nowMs: number, evenCounted: boolean): void {
 		for (let looked = 0; looked < looks; looked++) {
 			const { done, value } = sweep.next();
@@ -155,7 +156,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if drawing cannot help. */
+	/** Returns false if a share must be drawn first. Throws rate_limit_exceeded if a draw cannot help. */
 	function hasRoom(
 		keyId: string,
 		usage: Usage,
@@ -185,7 +186,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		enter(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }, tokens, isAgain = false) {
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			// All three, since each may refuse.
+			// Checks all three limits before the result, because each may throw.
 			const mayRun = isAgain || hasRoom(keyId, usage, "running", concurrencyMax, 1, nowMs);
 			const mayCome = isAgain || hasRoom(keyId, usage, "rate", requestsPerMinute, 1, nowMs);
 			if (!hasRoom(keyId, usage, "tokens", tokensPerMinute, tokens, nowMs) || !mayRun || !mayCome) return false;
@@ -292,7 +293,7 @@ function limitHolder(id: string): string {
 	return id.includes(" ") ? "This account with this model" : "This account";
 }
 
-/** When a retry may succeed, as counts of this or other instances decay. Of the others only the rate is known. */
+/** Time at which a retry may succeed, when older counts no longer apply. Of other instances only the rate is known. */
 function comeBackAtMs(window: RateWindow, limit: number, size: number, share: Share | undefined, nowMs: number) {
 	if (slidingCount(window, nowMs) > limit - size) return freeAtMs(window, limit, size);
 	const paceMs = nowMs + (WINDOW_MS * size) / limit;

@@ -1,13 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 
-/** Approximate count of the last minute, from two fixed windows; the older one counts in part. */
+/** Approximate count of the last minute, from two fixed windows. The older one counts by its overlap. */
 export interface RateWindow {
 	sinceMs: number;
 	count: number;
 	countBefore: number;
 }
 
-/** A window that counts requests, and their tokens likewise. */
+/** Windows of requests and of their tokens. */
 export interface RequestWindow extends RateWindow {
 	tokens: number;
 	tokensBefore: number;
@@ -22,19 +22,19 @@ export const tokenWindow = ({ sinceMs, tokens, tokensBefore }: RequestWindow): R
 export const WINDOW_MS = 60_000;
 
 /**
- * Start of the window that contains `nowMs`, a minute of the wall clock. All instances have the same windows: otherwise
+ * Start of the window that contains `nowMs`, a minute of the wall clock. All instances use the same windows; otherwise
  * they would together admit more than the limit.
  */
 export function windowStart(nowMs: number, wallMs: number): number {
 	return nowMs - (wallMs % WINDOW_MS);
 }
 
-/** Largest normal difference between instances' clocks. */
+/** Largest expected difference between instances' clocks. */
 const APART_MS_MAX = 1_000;
 
 /**
- * Moves on to the window of `nowMs`, and realigns it if the wall clock was set. A window never starts in the future:
- * the older one would count too much.
+ * Advances to the window of `nowMs`, and realigns the window if the wall clock was set. A window never starts in the
+ * future, where the older window would count too much.
  */
 export function advanceWindow(window: RequestWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
@@ -46,25 +46,25 @@ export function advanceWindow(window: RequestWindow, nowMs: number, clock: Pick<
 	window.sinceMs += windows * WINDOW_MS;
 	const startMs = windowStart(nowMs, clock.wallMs());
 	const apartMs = Math.abs(window.sinceMs - startMs);
-	// A distance of a whole minute counts as aligned: near a window's end clocks may be in different windows.
+	// A difference of a whole minute counts as aligned: near a window's end, two clocks may be in different windows.
 	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 
-/** Requests or tokens that count now, a fraction. Call `advanceWindow` first. */
+/** Requests or tokens that count at `nowMs`, as a fraction. Call `advanceWindow` before. */
 export function slidingCount({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
-/** Takes tokens off the window that counted them at `countedMs`, if that still counts. Call `advanceWindow` first. */
+/** Subtracts tokens from the window that counted them at `countedMs`, if it still counts. Needs `advanceWindow`. */
 export function giveBackTokens(window: RequestWindow, amount: number, countedMs: number): void {
-	// After the clock was set, the amount may be in the other window.
+	// If the wall clock was set since, the amount may be in the other window.
 	if (countedMs >= window.sinceMs) window.tokens = Math.max(0, window.tokens - amount);
 	else if (countedMs >= window.sinceMs - WINDOW_MS) window.tokensBefore = Math.max(0, window.tokensBefore - amount);
 }
 
 /**
- * When `amount` more fits under `perMinute` (`amount` or more) if nothing else comes: as the older window decays, or
- * later the current one.
+ * Time at which `amount` more fits under `perMinute` (at least `amount`) if nothing else arrives: as the older window,
+ * or later the current one, loses weight.
  */
 export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute: number, amount = 1): number {
 	const room = perMinute - amount;
@@ -73,9 +73,9 @@ export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute:
 		: sinceMs + WINDOW_MS + WINDOW_MS * (1 - room / count);
 }
 
-/** When the count becomes zero if no request comes; undefined if it is zero. */
+/** Time at which the count becomes zero if no request arrives; undefined if it is zero now. */
 export function zeroAtMs({ sinceMs, count, countBefore }: RateWindow): number | undefined {
-	// During the next window the current one still counts, in part.
+	// During the next window, the current one still counts in part.
 	if (count > 0) return sinceMs + 2 * WINDOW_MS;
 	return countBefore > 0 ? sinceMs + WINDOW_MS : undefined;
 }

@@ -5,27 +5,27 @@ export type LimitKind = "rate" | "running" | "tokens";
 export interface ShareRequest {
 	readonly key: string;
 	readonly kind: LimitKind;
-	/** Limit of the key, over all instances. */
+	/** Limit of the key over all instances together. */
 	readonly limit: number;
-	/** Share that the instance has and keeps; the store may grant the rest of its former share to others. */
+	/** Share that the instance has and keeps. The store may grant the rest of its previous share to other instances. */
 	readonly have: number;
-	/** Share that the instance requests; at most `have` if it requests no increase. */
+	/** Share that the instance wants; at most `have` if it wants no increase. */
 	readonly need: number;
-	/** Number of the call, which increases in a process, so that an earlier call that arrives late changes nothing. */
+	/** Number of the call, which increases within a process, so that a call that arrives late changes nothing. */
 	readonly seq: number;
 }
 
 export interface ShareGrant {
 	readonly key: string;
 	readonly kind: LimitKind;
-	/** The share now, at least `have`. If it is less than `need`, the other instances have the rest and are notified. */
+	/** The instance's share now, at least `have`. If less than `need`, other instances are notified to return parts. */
 	readonly share: number;
 	/** Part of the limit that no instance holds. */
 	readonly free: number;
 }
 
-/** Stores the shares of all instances. Calls may be repeated; one that throws may have taken effect. */
+/** Stores the shares of all instances. Calls may be repeated; a call that throws may have taken effect. */
 export interface ShareStore {
-	/** Grants shares. A request with a locked row has no effect and no result. */
+	/** Grants shares. A request whose row is locked has no effect and no result. */
 	hold(asks: readonly ShareRequest[]): Promise<readonly ShareGrant[]>;
 }

@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 import type { LimitKind, ShareGrant, ShareRequest, ShareStore } from "./share-store.ts";
 
 /**
- * This instance's share of a key's limit. Its count is at most `amount`, and all instances' amounts together at most
- * the limit: a returned part leaves memory first, and a granted one enters it last.
+ * This instance's share of a key's limit. Its count is at most `amount`, and all instances' amounts together are at
+ * most the limit: a returned part leaves memory before the store gets it, and a granted part enters memory after.
  */
 export interface Share {
 	readonly key: string;
@@ -13,57 +13,56 @@ export interface Share {
 	amount: number;
 	/** Part of the limit that no instance held at the last draw. */
 	free: number;
-	/** Limit of the key at its last use. */
+	/** Limit of the key when it was last used. */
 	limit: number;
-	/** Number of the gate's openings at the last use; a change means that the gate has closed since. */
+	/** Number of the gate's openings at the last use. A change means that the gate has closed since. */
 	openings: number;
-	/** The limit was lowered or the gate closed since the last grant. Until the next one only the used part is kept. */
+	/** True if the limit was lowered or the gate closed since the last grant; until the next, only used parts stay. */
 	isStale: boolean;
-	/** This instance's present count, in whole requests. */
+	/** This instance's current count for the limit, in whole requests or tokens. */
 	used: () => number;
-	/** True if it is unused: it is deleted once the store has it back. */
+	/** True if no key uses the share: it is deleted once the store has its amount back. */
 	isReleased: boolean;
-	/** True if the store left it out at the last draw, so that other instances' shares are unknown. */
+	/** True if the store skipped it at the last draw, so that other instances' shares are unknown. */
 	isLeftOut: boolean;
-	/** Until then requests of `drySize` or more are refused without a draw, because no instance had as much to give. */
+	/** Until then, requests of `drySize` or more are refused without a draw, because no instance could give as much. */
 	dryUntilMs: number;
 	drySize: number;
-	/** Until then unused parts are returned at once, because other instances lack them. */
+	/** Until then, unused parts are returned at once, because other instances need them. */
 	contestedUntilMs: number;
-	/** The running draw, which all waiting requests share. */
+	/** The draw in progress, which all waiting requests share. */
 	drawing: Promise<void> | undefined;
-	/** Share that the running draw needs; 0 if none runs. */
+	/** Share that the draw in progress needs; 0 without a draw. */
 	need: number;
 	answered: PromiseWithResolvers<void> | undefined;
 }
 
 export interface Shares {
-	/** Returns the share of a key's limit, which may be empty. */
+	/** Returns the share of a key's limit. Its amount may be zero. */
 	obtain(key: string, kind: LimitKind, used: () => number): Share;
 	release(share: Share): void;
 	/**
-	 * Resolves when there is room for one more request of this size, or none to be had; or when a draw that ran before
-	 * ends. Fault service_unavailable without an answer.
+	 * Resolves when a request of this size fits or no part of the limit is free, or when an earlier draw ends. Fault
+	 * service_unavailable if the store does not answer.
 	 */
 	draw(share: Share, size: number): Promise<void>;
 	/**
-	 * Applies the key's present limit. A grant made under a higher limit, or before the gate closed, may now belong to
+	 * Applies the key's current limit. A grant made under a higher limit, or before the gate closed, may now belong to
 	 * other instances: unused parts are returned at once, used ones when free, and grants in transit are rejected.
 	 */
 	limitTo(share: Share, limit: number): void;
-	/** Returns all unused parts. */
 	giveBack(share: Share): void;
 	/**
-	 * Call it once a second. Repeats failed returns; after the gate closed also returns used parts, which may belong to
-	 * an ended epoch.
+	 * Call it once a second. Repeats failed returns. After the gate has closed, also reports used parts, which may belong
+	 * to an ended epoch.
 	 */
 	tick(): void;
-	/** Resolves when all returns are stored or have failed. */
+	/** Resolves when all returns were stored or have failed. */
 	sent(): Promise<void>;
 }
 
 const ASKS_A_STATEMENT = 500;
-/** Pauses between the attempts of a draw, in which other instances return unused parts. */
+/** Milliseconds between the attempts of a draw, in which other instances can return unused parts. */
 const ASK_AGAIN_MS = [20, 60, 120];
 const DRY_MS = 500;
 
@@ -71,7 +70,7 @@ export interface SharesDeps {
 	readonly store: ShareStore;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** Number of the gate's openings; by default the gate never closes. */
+	/** Number of the gate's openings. Default: 0, for a gate that never closes. */
 	readonly openings?: () => number;
 }
 
@@ -81,11 +80,11 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;
 	let seq = 0;
-	/** Opening of the gate whose used shares the store knows, and the shares that it still has to learn. */
+	/** Opening of the gate for which used shares were reported to the store, and the shares still to report. */
 	let reportedOpening = openings();
 	let reporting: Iterator<Share> | undefined;
 
-	/** Sends one statement at a time, so that the store never records less than memory has. */
+	/** Sends one statement at a time, so that the store never records less than this instance uses. */
 	async function send(): Promise<void> {
 		const leftOut = new Set<Share>();
 		for (let batch = nextBatch(); batch.length > 0; batch = nextBatch()) {
@@ -100,13 +99,13 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			}
 			for (const share of batch) if (share.isLeftOut) leftOut.add(share);
 		}
-		// The next tick sends them again.
+		// Skipped shares are sent again at the next tick.
 		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
-		// No `await` since the last check: a share that is added later starts another `send`.
+		// No `await` since the last `nextBatch`, so a share that is added after this line starts another `send`.
 		sending = undefined;
 	}
 
-	/** Draws go before mere reports, which may take hundreds of statements. */
+	/** Draws are sent before mere reports, which may take hundreds of statements. */
 	function nextBatch(): readonly Share[] {
 		const batch = new Set<Share>();
 		for (const share of dirty) {
@@ -123,8 +122,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	}
 
 	/**
-	 * True for a used share without a grant since the gate opened: it was cut to its used part, which the store must
-	 * know. Unused shares wait for their next use or a recall.
+	 * True for a used share that got no grant since the gate opened: the share was cut to its used part, which the store
+	 * must know. Unused shares wait for their next use or a recall.
 	 */
 	function needsReport(share: Share): boolean {
 		const used = share.used();
@@ -139,7 +138,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		return { key, kind, limit, have: amount, need, seq };
 	}
 
-	/** Applies the store's answer. `inTime`: the gate stayed open since the call. */
+	/** Applies the store's answer. `inTime`: the gate stayed open since the call started. */
 	function take(
 		batch: readonly Share[],
 		asks: readonly ShareRequest[],
@@ -154,10 +153,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			if (grant !== undefined && ask !== undefined) {
 				const more = Math.max(0, grant.share - ask.have);
 				if (!inTime || ask.limit > share.limit) {
-					// The grant is not used, and the store must know that.
+					// The grant is not used, so the next call tells the store the smaller share.
 					dirty.add(share);
 				} else if (more > 0) {
-					// Keeps parts out that were returned during the call.
+					// Adds the increase instead of setting the share, so that parts returned during the call stay returned.
 					share.amount += more;
 					share.isStale = false;
 				}
@@ -168,26 +167,26 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 	}
 
-	/** The outcome is unknown: the store may have granted more than memory has, so the share is sent again. */
+	/** Sends the share again: the outcome is unknown, and the store may have granted more than this instance uses. */
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);
 	}
 
 	function kick(): void {
-		// Shares that change in the same tick are sent together.
+		// Waits for a tick, so that shares that change in the same tick are sent together.
 		sending ??= Promise.resolve().then(send);
 	}
 
 	function asked(share: Share, size: number): Promise<void> {
 		const used = share.used();
 		share.need = used + size;
-		// Requests admitted while there was no limit have no share yet; others must see it as taken.
+		// Requests admitted while there was no limit have no share yet, but must count for other instances.
 		share.amount = Math.max(share.amount, used);
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
 		const answer = share.answered.promise;
-		// A running `send` may end before it reads this entry.
+		// A `send` in progress may end before it reads this share, so another one starts after it.
 		if (sending === undefined) kick();
 		else void sending.then(kick);
 		return answer.finally(() => {
@@ -205,7 +204,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 				throw unchecked(cause);
 			}
 			if (mayHave(share.amount)) return;
-			// The other instances use the rest of the limit.
+			// Other instances use the rest of the limit, so more attempts are useless.
 			if (pauseMs === undefined || !mayHave(share.limit)) break;
 			await sleep(clock, pauseMs);
 		}
@@ -215,7 +214,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		share.drySize = size;
 	}
 
-	/** Keeps nothing for a running draw: two instances could wait for each other's unused half. */
+	/** Keeps nothing for a draw in progress: two instances could wait for each other's unused part. */
 	function giveBack(share: Share): void {
 		const used = share.used();
 		if (share.amount <= used) return;

@@ -1,4 +1,4 @@
-/** Cents, the unit of card payments. This file rounds explicitly, up or down. */
+/** US cents, the unit of card payments. Each function says in which direction it rounds. */
 import { type NanoUsd, nanoUsd } from "./nano-usd.ts";
 
 const NANO_USD_PER_CENT = 10_000_000;
@@ -12,12 +12,12 @@ export function wholeCents(amount: NanoUsd): number {
 	return (amount - (amount % NANO_USD_PER_CENT)) / NANO_USD_PER_CENT;
 }
 
-/** Whole cents that cover an amount (0 or more), rounded up. */
+/** Fewest whole cents that cover an amount (0 or more). */
 export function coveringCents(amount: NanoUsd): number {
 	return wholeCents(amount) + (isWholeCents(amount) ? 0 : 1);
 }
 
-/** Amount of whole cents; asserts that it is in range. */
+/** Amount of whole cents. Asserts that it is in range. */
 export function nanoUsdOfCents(cents: number): NanoUsd {
 	return nanoUsd(cents * NANO_USD_PER_CENT);
 }

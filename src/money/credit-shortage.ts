@@ -2,12 +2,12 @@ import type { NanoUsd } from "./nano-usd.ts";
 
 /** Why an account's credit, or the cap of a key or project, did not suffice for a request. */
 export interface CreditShortage {
-	/** The part that is neither spent nor held. */
+	/** Part of the credit or cap that is neither spent nor held. */
 	readonly availableNanoUsd: NanoUsd;
-	/** The part that running requests hold. */
+	/** Part of the credit or cap that running requests hold. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Upper bound of the request's cost. */
 	readonly requiredNanoUsd: NanoUsd;
-	/** Largest `max_tokens` for which it would suffice; null if there is none. */
+	/** Largest `max_tokens` for which the available amount would suffice; null if there is none. */
 	readonly affordableMaxTokens: number | null;
 }

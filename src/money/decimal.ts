@@ -1,4 +1,4 @@
-/** Converts integers in units of 10^-places to and from decimal text, without division. */
+/** Converts integers that count units of 10^-places to and from decimal text, without division. */
 
 /** Parses plain decimal digits; undefined if malformed, with more than `places` decimals, or above 2^53 − 1. */
 export function parseDecimal(text: string, places: number): number | undefined {
@@ -10,7 +10,7 @@ export function parseDecimal(text: string, places: number): number | undefined {
 	return scaled > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : Number(scaled);
 }
 
-/** Writes all digits with at least `placesMin` decimals; never an exponent. */
+/** Formats all digits, with at least `placesMin` decimals and never with an exponent. */
 export function formatDecimal(value: number | bigint, places: number, placesMin: number): string {
 	const sign = value < 0 ? "-" : "";
 	const digits = String(value < 0 ? -value : value).padStart(places + 1, "0");

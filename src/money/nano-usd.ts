@@ -13,32 +13,32 @@ const PICO_PER_NANO = 1000;
 
 export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
 
-/** Brands an integer; asserts that it is one. */
+/** Brands an integer as an amount. Throws if it is not a safe integer. */
 export function nanoUsd(value: number): NanoUsd {
-	// Not `assert`, whose message would be formatted for every amount.
+	// Not `assert`, which would format its message for every amount.
 	if (!Number.isSafeInteger(value)) throw new AssertionError(`nano-dollars are safe integers, got ${value}`);
 	return value as NanoUsd;
 }
 
-/** Reads a `bigint` column as the driver gives it (a string, or a number in JSON). */
+/** Converts the value of a `bigint` column, which the driver returns as a string, or in JSON as a number. */
 export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
 	return nanoUsd(Number(value));
 }
 
 /**
- * Like `nanoUsdOfColumn`, for displaying sums, which have no limit. Above MAX_NANO_USD it returns the nearest double
+ * Like `nanoUsdOfColumn`, but for displaying sums, which have no limit. Above MAX_NANO_USD, returns the nearest double
  * (off by at most a nano-dollar below USD 18 million).
  */
 export function displaySumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
 }
 
-/** Sum for display only: rounded above MAX_NANO_USD. */
+/** Sum of two amounts, for display only: rounded above MAX_NANO_USD. */
 export function displaySum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
 }
 
-/** Difference for display only: rounded below −MAX_NANO_USD. */
+/** Difference of two amounts, for display only: rounded below −MAX_NANO_USD. */
 export function displayRest(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
@@ -76,12 +76,12 @@ export function costNanoUsd(lines: readonly CostLine[]): NanoUsd | undefined {
 		}
 		sumPico += line.units * line.rate;
 	}
-	// Exact: if the rounded sum is below 2^53, so was every partial sum.
+	// Exact: every partial sum is at most this sum, which is below 2^53.
 	if (sumPico <= Number.MAX_SAFE_INTEGER) return Math.ceil(sumPico / PICO_PER_NANO) as NanoUsd;
 	return costByBigInt(lines);
 }
 
-/** For sums above $9,007, which are rare. */
+/** Computes sums above $9,007, which are rare, without floating point. */
 function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 	let sumPico = 0n;
 	for (const line of lines) sumPico += BigInt(line.units) * BigInt(line.rate);
@@ -89,7 +89,7 @@ function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 	return nano > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : (Number(nano) as NanoUsd);
 }
 
-/** Number of units at `rate` that `budget` pays besides `fixed`. At rate 0 the largest number. */
+/** Most units at `rate` that `budget` pays in addition to `fixed`. At rate 0 the largest number. */
 export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rate: PicoUsdPerUnit): number {
 	let leftPico = BigInt(budget) * 1000n;
 	for (const line of fixed) leftPico -= BigInt(line.units) * BigInt(line.rate);

@@ -1,7 +1,7 @@
 import { formatDecimal, roundTo } from "./decimal.ts";
 import { type CostLine, formatUsd, NANO_PER_USD, type NanoUsd, type PicoUsdPerUnit } from "./nano-usd.ts";
 
-/** Formats amounts and rates for display, rounded as integers. */
+/** Formats amounts and rates for display. They are rounded as integers. */
 
 const NANO_DIGITS = 9;
 const PICO_DIGITS = 12;
@@ -9,12 +9,12 @@ const MILLION_DIGITS = 6;
 /** Amounts from 0.0001 dollars on are shown with four decimals. */
 const FOUR_DECIMALS_FROM = 100_000;
 
-/** A language's style for dollar amounts. */
+/** How a language writes dollar amounts. */
 export interface UsdStyle {
 	readonly point: string;
 	readonly group: string;
 	readonly dollars: (digits: string) => string;
-	/** Suffixes for thousands and millions. */
+	/** Suffixes of amounts in thousands and in millions. */
 	readonly thousands: string;
 	readonly millions: string;
 }
@@ -27,7 +27,7 @@ export const ENGLISH_USD: UsdStyle = {
 	millions: "M",
 };
 
-/** As in CLDR's locale data: the currency sign follows the digits and a no-break space. */
+/** As in CLDR's locale data, the currency sign follows the digits after a no-break space. */
 export const GERMAN_USD: UsdStyle = {
 	point: ",",
 	group: ".",
@@ -57,19 +57,19 @@ export function createUsdFormat({ point, group, dollars, thousands, millions }: 
 		signed(amount, dollars(grouped(formatDecimal(roundTo(Math.abs(amount), NANO_DIGITS), NANO_DIGITS, 0))));
 
 	return {
-		/** Whole dollars without cents: `$1,000`. */
+		/** Whole dollars without cents, such as `$1,000`. */
 		showUsdWhole: whole,
 
 		/**
-		 * Short form: two decimals from one dollar on, else four, or two significant digits if four decimals are zero.
-		 * `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
+		 * Short form: two decimals from one dollar on, below that four, or two significant digits if four decimals are
+		 * zero. `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
 		 */
 		showUsd: (amount: NanoUsd): string => signed(amount, dollars(rounded(Math.abs(amount), decimalsOf(amount)))),
 
 		/** The exact amount, without trailing zeros: `$9,007,199.254740991`. */
 		showUsdExact: (amount: NanoUsd): string => signed(amount, dollars(grouped(formatUsd(magnitude(amount))))),
 
-		/** For axes, by the distance between ticks: `$0.00`, `$0.05`; `$0`, `$20`; `$0`, `$5K`. */
+		/** Labels of an axis whose ticks are `step` apart: `$0.00`, `$0.05`; `$0`, `$20`; `$0`, `$5K`. */
 		showUsdTick(amount: NanoUsd, step: number): string {
 			const size = Math.abs(amount);
 			if (step < NANO_PER_USD) {
@@ -88,7 +88,7 @@ export function createUsdFormat({ point, group, dollars, thousands, millions }: 
 		showRatePerMillion: (rate: PicoUsdPerUnit): string =>
 			dollars(grouped(formatDecimal(rate, PICO_DIGITS - MILLION_DIGITS, 2))),
 
-		/** Exact cost of a bill's line; only the bill's total is rounded. */
+		/** Exact cost of a line of a bill, because only the bill's total is rounded. */
 		showLineCost: ({ units, rate }: CostLine): string =>
 			dollars(grouped(formatDecimal(BigInt(units) * BigInt(rate), PICO_DIGITS, 2))),
 	};
@@ -98,7 +98,7 @@ export const shownDecimals = (amount: NanoUsd): number => ENGLISH.showUsd(amount
 
 const ENGLISH = createUsdFormat(ENGLISH_USD);
 
-/** Number of decimals in the short form. */
+/** Number of decimals of an amount in the short form. */
 function decimalsOf(amount: NanoUsd): number {
 	const size = Math.abs(amount);
 	if (size === 0 || size >= NANO_PER_USD) return 2;

@@ -1,26 +1,26 @@
 import { bigint, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Credit adjustments by operators: the request and its decision. */
+/** Changes of an account's credit by operators, with the decision of a second operator if one is needed. */
 export const creditAdjustment = pgTable(
 	"credit_adjustment",
 	{
-		/** `adj_…`, sortable by time. */
+		/** `adj_…`, sortable by creation time. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		kind: text({ enum: ["adjustment", "promotion"] })
 			.notNull()
 			.default("adjustment"),
-		/** Last day (UTC) on which promotional credit can be used; null: no end. */
+		/** Last day (UTC) on which promotional credit can be spent; null: it does not expire. */
 		lastDay: date("last_day", { mode: "string" }),
-		/** A negative amount removes credit. */
+		/** Negative if the adjustment removes credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		reason: text().notNull(),
-		/** Chosen by the client. One adjustment per idempotency key. */
+		/** Chosen by the client, so that a repeated request makes one adjustment. */
 		idempotencyKey: text("idempotency_key").notNull().unique(),
 		state: text({ enum: ["pending", "booked", "rejected"] }).notNull(),
 		firstBy: text("first_by").notNull(),
 		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
-		/** The second operator, who confirmed or rejected it. */
+		/** The second operator, who confirmed or rejected the adjustment. */
 		secondBy: text("second_by"),
 		secondAt: timestamp("second_at", { withTimezone: true }),
 	},

@@ -16,12 +16,12 @@ export type Adjustment = RowView<typeof creditAdjustment, NanoUsd>;
 export type AdjustmentState = Adjustment["state"];
 
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
-	/** Not zero. A negative amount removes credit. */
+	/** Not zero; negative if the adjustment removes credit. */
 	readonly amount: NanoUsd;
-	/** Promotional credit until the last day (UTC); null: no end. Undefined: an ordinary adjustment. */
+	/** Promotional credit until the last day (UTC); null: it does not expire. Undefined: an ordinary adjustment. */
 	readonly promotion?: { readonly lastDay: string | null } | undefined;
 	readonly operatorId: string;
-	/** Management key that acted for the operator; for the audit log. */
+	/** Management key that acted for the operator, for the audit log. */
 	readonly actor?: string;
 	readonly ip: string | null;
 }
@@ -32,25 +32,25 @@ interface Decision {
 	readonly ip: string | null;
 }
 
-/** Largest adjustment; stops typing errors. */
+/** Largest adjustment in USD, which stops typing errors. */
 const AMOUNT_USD_MAX = 100_000;
-/** Most pending adjustments of an operator. */
+/** Most pending adjustments that one operator may have. */
 const PENDING_MAX = 50;
-/** Hours in which an operator's own adjustments are summed for the second-operator rule. */
+/** Hours over which an operator's unconfirmed adjustments are summed, to see whether a second operator must confirm. */
 const WINDOW_HOURS = 24;
 const DAY_MS = 24 * 3_600_000;
-/** Limit of grants that one run takes back; the next run takes others, in random order. */
+/** Most expired grants that one run takes back. The next run takes others, in random order. */
 const ENDED_AT_ONCE_MAX = 100;
 const SENT_BEFORE = "This adjustment was already sent.";
 
 /**
  * Adjusts an account's credit, once per idempotency key. A second operator must confirm if the amount plus what this
  * operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the credit
- * does not cover it, the key was used for another adjustment, or too many are pending.
+ * does not cover a removal, the key was used for another adjustment, or too many are pending.
  */
 export async function bookAdjustment(db: Transactional, asked: NewAdjustment, secondLookFrom: NanoUsd | null) {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
-		// One adjustment of an operator at a time, so that concurrent ones are summed.
+		// Lets one adjustment of an operator run at a time, so that concurrent ones are included in the sum.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
 		const former = await lock(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
 		if (former !== undefined) {
@@ -75,7 +75,7 @@ export async function bookAdjustment(db: Transactional, asked: NewAdjustment, se
 	});
 }
 
-/** `params` names the fields. Fault invalid_request. */
+/** Checks amount and last day of an adjustment. `params` names the fields for the Fault invalid_request. */
 export function checkAdjustment(
 	{ amount, promotion }: Pick<NewAdjustment, "amount" | "promotion">,
 	params: { readonly amount: string; readonly lastDay: string },
@@ -100,8 +100,8 @@ export function checkAdjustment(
 }
 
 /**
- * Confirms an adjustment as the second operator. Faults: not_found; conflict if it was decided, is the operator's own,
- * or is not covered.
+ * Confirms an adjustment as the second operator. Faults: not_found; conflict if it was decided before, was requested by
+ * the same operator, or the credit does not cover it.
  */
 export function confirmAdjustment(db: Transactional, decision: Decision): Promise<Adjustment> {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
@@ -117,7 +117,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 	});
 }
 
-/** Rejects; the operator who requested it may too. Idempotent. Faults: not_found; conflict if it was booked. */
+/** Rejects an adjustment, also by its own operator. Idempotent. Faults: not_found; conflict if it was booked. */
 export function rejectAdjustment(db: Transactional, decision: Decision & { reason: string }): Promise<Adjustment> {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		const adjustment = await lockKnown(tx, decision.id);
@@ -129,13 +129,12 @@ export function rejectAdjustment(db: Transactional, decision: Decision & { reaso
 	});
 }
 
-/** Reads an adjustment. Fault not_found. */
 export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
 	const [row] = await statements<object>`select *, last_day::text from credit_adjustment where id = ${id}`;
 	return toView<Adjustment>(known(row, id));
 }
 
-/** Takes back promotional credit after its last day. What requests hold is taken by a later run, once it is released. */
+/** Takes back promotional credit after its last day. Credit that running requests hold is taken back by a later run. */
 export async function endPromotions(statements: Statements): Promise<void> {
 	const ended = await statements<{ seq: string }>`
 		select p.seq from promotion p where p.left_nano_usd > 0 and p.last_day < (now() at time zone 'UTC')::date
@@ -170,8 +169,8 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 }
 
 /**
- * Sum that the operator booked alone in the window, with this request. Removed credit counts like added credit. A
- * bigint, since it may exceed the largest amount.
+ * Sum of what the operator booked alone within WINDOW_HOURS, including this request. Removed credit counts like added
+ * credit. A bigint, because the sum may exceed the largest amount.
  */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
 	const rows = await queryRows<{ sum: string }>(
@@ -212,7 +211,7 @@ async function book(tx: Transaction, adjustment: Adjustment) {
 	if (kind === "adjustment" && amount < 0) await checkOrdinary(tx, accountId);
 }
 
-/** An ordinary removal that took promotional credit would later be taken from a top-up, when the grant ends. */
+/** Refuses a removal that would take promotional credit, which the grant's end would take from a top-up once more. */
 async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> {
 	const rows = await queryRows<{ covered: boolean }>(
 		tx,

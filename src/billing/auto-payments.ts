@@ -16,32 +16,32 @@ import { isStripeRefusal } from "./stripe-client.ts";
 import { applyStripeEvent } from "./stripe-events.ts";
 import { newReference } from "./top-ups.ts";
 
-/** Accounts per round; the rest comes first in the next round. */
+/** Most accounts per round. The other accounts come first in the next round. */
 const HELD_MAX = 100;
-/** Concurrent calls to Stripe per console. */
+/** Most concurrent calls to Stripe per console. */
 const DRIVEN_MAX = 20;
 /** Seconds for which a console claims an attempt: longer than four calls to Stripe, the most in one step. */
 const DRIVE_S = 180;
-/** An attempt that has not reached Stripe by then is dropped, and the account is checked again. */
+/** Minutes after which an attempt that has not reached Stripe is dropped and the account checked again. */
 const LATE_MINUTES = 60;
-/** Age at which an undecided payment is reported. Usually seconds suffice, in some countries a day. */
+/** Hours after which an undecided payment is reported. Usually seconds suffice, in some countries a day. */
 const UNDECIDED_HOURS = 48;
 const UNDECIDED = "a saved card may be charged: for two days Stripe has not said whether it is";
-/** Pauses before Stripe is queried again, by the number of earlier queries. */
+/** Seconds before Stripe is queried again, by the number of earlier queries. */
 const WAITS_S = [5, 15, 60, 300, 900, 3_600];
 
 /**
- * Runs automatic top-ups. When credit falls below the threshold, a row is inserted before anything is sent; an account
- * has at most one open row. The payment is created without confirmation and its id stored in the row. Only that payment
- * is ever confirmed, and Stripe confirms a payment once. So each row is charged at most once, despite crashes and
- * delays.
+ * Runs automatic top-ups. When credit falls below the threshold, a row (an attempt) is inserted before anything is
+ * sent; an account has at most one open attempt. The payment is created at Stripe without confirmation, and its id is
+ * stored in the row. Only that payment is ever confirmed, and Stripe confirms a payment once. So each attempt is
+ * charged at most once, despite crashes and delays.
  */
 export function createAutoAttempts(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, stripe, log } = deps;
 	const payments = createAutoPayments(deps);
 	const underWay = createCallSlots(DRIVEN_MAX);
 
-	/** Closes the attempt's payment page. False if it has none. */
+	/** Closes the page on which the owner can pay the attempt. False if there is none. */
 	async function closePageOf(attempt: Attempt): Promise<boolean> {
 		const [page] = await statements<{ id: string }>`
 			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
@@ -52,18 +52,18 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	/** Ends an attempt that waits for its owner, if the payment was cancelled or the setting was changed instead. */
 	async function settleWaiting(attempt: Attempt): Promise<void> {
 		if (attempt.given_up) {
-			// Closes the page first. If it was perhaps paid, Stripe's event decides the attempt.
+			// Closes the page first. If the page may already have been paid, Stripe's event decides the attempt.
 			const hadPage = await closePageOf(attempt);
 			await statements`
 				update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 				where id = ${attempt.top_up_id} and state = 'pending'`;
-			// A page may have been opened since, so it is looked for again: it is closed in either order.
+			// Looks for the page again, because it may have been opened since the first look.
 			if (!hadPage) await closePageOf(attempt);
 		}
 		await statements`select auto_top_up_decided(${attempt.id})`;
 	}
 
-	/** Advances the attempt and records the outcome. Never rejects: an unknown outcome is queried later. */
+	/** Advances the attempt by one step and records the outcome. Never rejects: an unknown outcome is queried later. */
 	async function moveAndNote(attempt: Attempt): Promise<void> {
 		try {
 			const isWaiting = attempt.state === "needs_authentication";
@@ -87,7 +87,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	}
 
 	return {
-		/** Starts attempts for accounts whose credit changed. */
+		/** Starts attempts for accounts whose credit fell below their threshold. */
 		async begin(): Promise<void> {
 			await markAutoTopUps(statements);
 			const held = await statements<{ account_id: string }>`
@@ -97,14 +97,14 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 					await statements`
 						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
 				} catch (error) {
-					// A busy account stays first in the order, so the loop goes on with the others.
+					// The account's row is locked and stays first in the order, so the loop goes on with the other accounts.
 					if (isDatabaseDown(error) && !(error instanceof DatabaseBusy)) throw error;
 					log.warn("an automatic top-up could not be begun; it is tried again", { account: accountId, error });
 				}
 			}
 		},
 
-		/** Advances open attempts. Resolves when those that it started are done; the next call need not wait. */
+		/** Advances open attempts. Resolves when the steps that it started are done; the next call need not wait. */
 		drive(): Promise<void> {
 			const due = (places: number) => statements<Attempt>`
 				with due as (
@@ -126,7 +126,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	};
 }
 
-/** An open automatic top-up, as stored. */
+/** An open automatic top-up as its row stores it. */
 export interface Attempt {
 	id: string;
 	account_id: string;
@@ -138,21 +138,21 @@ export interface Attempt {
 	reason: StopReason | null;
 	payment_id: string | null;
 	looks: number;
-	/** True if the attempt is too old to be charged: its reason may no longer hold. */
+	/** True if the attempt is too old to be charged, because the reason for it may no longer exist. */
 	late: boolean;
-	/** True if the attempt is so old that operators and the account's members are notified. */
+	/** True if the attempt is so old that operators and the account's members get notices. */
 	undecided: boolean;
-	/** True if the owner changed the setting instead of confirming the payment. The top-up is still pending. */
+	/** True if the owner changed the setting instead of confirming the payment. The top-up is still pending then. */
 	given_up: boolean;
 }
 
-/** Tries with one Idempotency-Key, which repeats a lost response. Stripe may also repeat an error, for a day. */
+/** Most tries with one Idempotency-Key, which returns a lost response. Stripe may also repeat an error, for a day. */
 const SAME_KEY_LOOKS = 3;
 
-/** Text of an error that means: the payment has not changed, and is queried again as scheduled. */
+/** Message of an error after which the payment is unchanged and is queried again as scheduled. */
 const AS_BEFORE = "Stripe has done what it was asked, and the payment is as before";
 
-/** Handles an attempt's payment at Stripe: creates it, stores its id, and confirms it once or cancels it. */
+/** Handles an attempt's payment at Stripe: creates it, stores its id, then confirms it once or cancels it. */
 function createAutoPayments(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, tx, stripe, log } = deps;
 
@@ -168,11 +168,11 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 			return stop(attempt, "declined", stopReasonForFailure(error));
 		}
 		const paymentId = await keep(statements, attempt, made.id);
-		// Another console stored its own payment, or the attempt has ended: this payment is never confirmed.
+		// Ignores this payment if another console has stored its own, or the attempt has ended: it is never confirmed.
 		if (paymentId === made.id) await apply({ ...attempt, payment_id: made.id }, made);
 	}
 
-	/** Applies the payment's state, and again while it changes. */
+	/** Acts on the payment's state, and again if acting changed the state. */
 	async function apply(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
 		if (intent.metadata?.attempt !== attempt.id) throw new Error("a payment of another attempt");
 		const failure = intent.last_payment_error;
@@ -206,13 +206,13 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 			const isCard = error instanceof Stripe.errors.StripeCardError;
 			if (!isCard && !isStripeRefusal(error)) throw error;
 			const now = await stripe.paymentIntents.retrieve(intent.id);
-			// The payment was declined already, or another process has confirmed it.
+			// The payment was declined before, or another process has confirmed it.
 			if (isOver(now)) return apply(attempt, now);
 			await giveUp(attempt, now, stopReasonForFailure(error));
 		}
 	}
 
-	/** Cancels the payment, which then can never be confirmed. Stores the reason, because Stripe may forget it. */
+	/** Cancels the payment, which can then never be confirmed. Stores the reason here, because Stripe may forget it. */
 	async function giveUp(attempt: Attempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
 		await statements`
 			update auto_top_up_attempt set reason = ${reason} where id = ${attempt.id} and state in ('begun', 'sent', 'unknown')`;
@@ -222,7 +222,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 	}
 
 	async function stop(attempt: Attempt, state: "declined" | "needs_authentication" | "ended", reason: StopReason) {
-		// A declined card that was replaced since does not stop automatic top-ups.
+		// A card that was declined and has been replaced since does not stop automatic top-ups.
 		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;
 		log.info("an automatic top-up was not paid", { attempt: attempt.id, state, reason });
@@ -235,7 +235,7 @@ function isOver({ status }: Stripe.PaymentIntent): boolean {
 	return status === "succeeded" || status === "processing" || status === "canceled";
 }
 
-/** Credits the payment without Stripe's event, which may come before, after or never. */
+/** Credits a paid payment without waiting for Stripe's event, which may arrive before, after or never. */
 async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: Stripe.PaymentIntent): Promise<void> {
 	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } } as unknown;
 	const outcome = await applyStripeEvent(tx, event as Stripe.Event);
@@ -244,7 +244,7 @@ async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: St
 	else log.warn("an automatic top-up was paid and gave no credit", fields);
 }
 
-/** Creates the payment at Stripe. It charges nothing yet, so a second payment does no harm. */
+/** Creates the payment at Stripe. Charges nothing yet, so a superfluous payment does no harm. */
 function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	return stripe.paymentIntents.create(
 		{
@@ -259,7 +259,7 @@ function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	);
 }
 
-/** Stores the id of the only payment that may be confirmed, and returns it. Undefined if the attempt has ended. */
+/** Stores the id of the attempt's only confirmable payment and returns it. Undefined if the attempt has ended. */
 async function keep(statements: Statements, { id }: Attempt, paymentId: string): Promise<string | undefined> {
 	const [row] = await statements<{ payment_id: string }>`
 		update auto_top_up_attempt set payment_id = coalesce(payment_id, ${paymentId}), state = 'sent', sent_at = coalesce(sent_at, now())
@@ -267,7 +267,7 @@ async function keep(statements: Statements, { id }: Attempt, paymentId: string):
 	return row?.payment_id;
 }
 
-/** True if the account still wants the top-up: the setting is on and unchanged, and the account active. */
+/** True if the account still wants the top-up: its setting is on and unchanged, and the account is active. */
 async function isWanted(statements: Statements, attempt: Attempt): Promise<boolean> {
 	const { account_id: accountId, amount, payment_method_id: card } = attempt;
 	const rows = await statements`

@@ -9,7 +9,7 @@ import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
 type Row = RowView<typeof autoTopUp, NanoUsd>;
 
-/** Setting of an account: threshold, amount, and limit per calendar month of its time zone. */
+/** Setting of an account: threshold, amount, and limit per calendar month in its time zone. */
 export type AutoTopUpAmounts = Pick<Row, "belowNanoUsd" | "amountNanoUsd" | "monthMostNanoUsd">;
 
 export interface AutoTopUp extends AutoTopUpAmounts, Pick<Row, "state" | "changedAtMs"> {
@@ -26,18 +26,18 @@ export interface AutoAttempt {
 }
 
 const ATTEMPTS_SHOWN = 5;
-/** Rows per statement, and statements per call. The next round handles the rest. */
+/** Rows per statement, followed by statements per call. The next call continues. */
 const NOTES_MAX = 500;
 const SORTS_MAX = 20;
 
-/** The setting; null if automatic top-ups are off. */
+/** The account's setting; null if automatic top-ups are off. */
 export async function readAutoTopUp(statements: Statements, accountId: string): Promise<AutoTopUp | null> {
 	const [row] = await statements<object>`
 		select below_nano_usd, amount_nano_usd, month_most_nano_usd, state, reason, changed_at from auto_top_up where account_id = ${accountId}`;
 	return row === undefined ? null : toView<AutoTopUp>(row);
 }
 
-/** The newest attempts, and the sum that this month's attempts bought or may still buy. */
+/** The newest attempts, and the sum that this month's attempts have bought or may still buy. */
 export async function readAutoAttempts(statements: Statements, accountId: string) {
 	const [rows, [month]] = await Promise.all([
 		statements<object>`
@@ -52,8 +52,8 @@ export async function readAutoAttempts(statements: Statements, accountId: string
 }
 
 /**
- * Switches automatic top-ups on and checks the account at once. A running attempt continues; a payment that waits for
- * its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
+ * Switches automatic top-ups on and checks the account at once. An attempt in progress continues, except that a payment
+ * that waits for its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
  */
 export async function saveAutoTopUp(
 	statements: Statements,
@@ -80,7 +80,7 @@ export async function saveAutoTopUp(
 	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
 }
 
-/** Switches automatic top-ups off. A running attempt continues. False if they were off. */
+/** Switches automatic top-ups off. An attempt in progress continues. False if they were off already. */
 export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: AuditNote): Promise<boolean> {
 	const rows = await statements`
 		with off as (
@@ -93,8 +93,8 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
 }
 
 /**
- * Marks accounts whose credit is below their threshold, so that attempts start. Also runs without card payments, so
- * that change rows do not accumulate.
+ * Schedules a check of accounts whose credit is below their threshold. Also runs if card payments are not configured,
+ * so that rows of `auto_top_up_touched` do not accumulate.
  */
 export async function markAutoTopUps(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
@@ -110,7 +110,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	if (belowNanoUsd <= 0) refuse("belowUsd", "The threshold must be more than USD 0.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
 	payableByCard(amountNanoUsd, "amountUsd");
-	// The amount is at least the threshold, so that one payment suffices.
+	// The amount must be at least the threshold, so that one payment lifts the credit above it.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "The top-up amount must be at least the balance threshold.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The monthly limit must cover at least one top-up.");
 }

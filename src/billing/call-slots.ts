@@ -1,5 +1,5 @@
 /**
- * Limits concurrent calls to Stripe, in all and to one per account. A call that hangs occupies only its own place;
+ * Limits concurrent calls to Stripe, in total and to one per account. A call that hangs occupies only its own slot;
  * callers need not wait for it.
  */
 export function createCallSlots(most: number) {
@@ -21,8 +21,8 @@ export function createCallSlots(most: number) {
 
 	return {
 		/**
-		 * Starts `run` for the rows that `read` returns; `read` gets the number of free places. Resolves when they are
-		 * done; `run` reports its failures itself. Reserves places during `read`, since calls may overlap.
+		 * Starts `run` for the rows that `read` returns; `read` receives the number of free slots. Resolves when all runs
+		 * are done; `run` must report its own failures. Reserves slots during `read`, because calls of `begin` may overlap.
 		 */
 		begin<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>): Promise<void> {
 			const work: Promise<void> = some(read, run).finally(() => running.delete(work));

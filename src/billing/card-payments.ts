@@ -15,14 +15,14 @@ import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 export type CardPayments = ReturnType<typeof createCardPayments>;
 
 export interface CardPaymentsOptions extends StripeAddress {
-	/** Signing secrets of Stripe's webhook; two while one is rotated. */
+	/** Signing secrets of Stripe's webhook; two while the secret is being rotated. */
 	readonly webhookSecrets: readonly string[];
 	readonly serviceName: string;
 }
 
-/** Largest event of Stripe. */
+/** Most bytes of an event from Stripe. */
 export const EVENT_BYTES_MAX = 1024 * 1024;
-/** Longest wait of a round for its calls to Stripe; then the next round starts with other accounts. */
+/** Longest wait in milliseconds of a round for its calls to Stripe; the next round then starts with other accounts. */
 const TURN_MS = 5_000;
 
 /** Top-ups by card, paid on Stripe's page. This service never gets a card number. */
@@ -49,10 +49,10 @@ export function createCardPayments(
 			try {
 				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
-				// An earlier request may have opened a page that is being paid: then the top-up is kept.
+				// Rejects the top-up only without a page: an earlier request may have opened a page that is being paid.
 				if ((await pages.pageOf(topUp.id)) === undefined) {
 					await rejectTopUp(statements, topUp.id, "stripe");
-					// A concurrent request may have opened a page since.
+					// Closes a page that a concurrent request may have opened since.
 					await pages.expire(topUp.id);
 				}
 				throw paymentServiceFault(error);
@@ -60,8 +60,8 @@ export function createCardPayments(
 		},
 
 		/**
-		 * Like `checkout`, for an automatic top-up that its owner must confirm. Saves the card. Faults: not_found if none
-		 * waits, service_unavailable.
+		 * Like `checkout`, for an automatic top-up that its owner must confirm. Also saves the card. Faults: not_found if
+		 * no top-up waits, service_unavailable.
 		 */
 		async finish(accountId: string, back: string): Promise<string> {
 			const [row] = await statements<{ top_up_id: string; customer_id: string }>`
@@ -80,9 +80,9 @@ export function createCardPayments(
 
 		expire: pages.expire,
 
-		/** Handles Stripe's events. Answers 2xx only after all effects of an event are committed. */
+		/** Handles Stripe's webhook. Answers 2xx only after all effects of the event are committed. */
 		async webhook(request: Request): Promise<Response> {
-			// The text as it was sent, because the signature covers its bytes.
+			// The unparsed text, because the signature covers its bytes.
 			const body = await request.text();
 			const signature = request.headers.get("stripe-signature") ?? "";
 			const event = await verified(body, signature, { stripe, secrets: options.webhookSecrets });
@@ -97,8 +97,8 @@ export function createCardPayments(
 		},
 
 		/**
-		 * Collects refunds that accounts still owe because their credit was leased, and credits payments that would have
-		 * exceeded the largest amount.
+		 * Collects refunds that accounts still owe because instances held their credit. Credits payments that did not fit
+		 * below the largest amount before.
 		 */
 		async collect(): Promise<void> {
 			await creditHeldPayments(tx);
@@ -111,17 +111,17 @@ export function createCardPayments(
 			await inTurn(attempts.drive());
 		},
 
-		/** Resolves when the two functions above have no running call to Stripe. */
+		/** Resolves when `collect` and the automatic top-ups have no call to Stripe in progress. */
 		async ended(): Promise<void> {
 			await Promise.all([attempts.ended(), saved.ended()]);
 		},
 
-		/** Compares Stripe's lists with the books, once a day on one instance. Null if it was done already. */
+		/** Compares Stripe's lists with the books, once a day on one instance. Null if that was done today already. */
 		clear: () => compareDaily({ tx, statements, stripe, log, clock }),
 	};
 }
 
-/** Verifies with each secret: Stripe signs with both while a secret is rotated. */
+/** Returns the event if one of the secrets verifies it: during a rotation, Stripe signs with both. */
 async function verified(body: string, signature: string, by: { stripe: Stripe; secrets: readonly string[] }) {
 	for (const secret of by.secrets) {
 		try {

@@ -7,7 +7,7 @@ import { isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /**
- * Closes a payment page, so that it cannot be paid. A page that is closed already is accepted, so that the call can be
+ * Closes a payment page, so that it cannot be paid. Succeeds if the page is already closed, so that the call can be
  * repeated after a crash. Rejects if the page may have been paid.
  */
 export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
@@ -34,7 +34,7 @@ export function createPaymentPages(
 	return {
 		pageOf,
 
-		/** Opens the top-up's page; called again returns the same page. */
+		/** Opens the page of a top-up. A repeated call returns the same page. */
 		async open(
 			topUp: TopUpRecord,
 			payer: { customer_email: string } | { customer: string; saved: true },
@@ -67,17 +67,17 @@ export function createPaymentPages(
 				{ idempotencyKey: topUp.id },
 			);
 			if (page.url === null) throw new Error("the payment page has no address");
-			// Stored before the customer sees the page: a payment without this row is not credited.
+			// Stored before the customer sees the page, because a payment without this row is not credited.
 			await statements`
 				insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
-			// A second statement: the first does not see the row of a concurrent transaction.
+			// A separate statement, because the first one does not see the row of a concurrent transaction.
 			const known = await pageOf(topUp.id);
-			// After the row was stored: a concurrent cancellation sees the row, so either it or this call closes the page.
+			// Read after storing the page's row: a concurrent cancellation sees the row, so one of the two closes the page.
 			const { state } = await getTopUp(statements, topUp.id);
-			// Closes the new page if the top-up is decided, or if it has another page that Stripe forgot.
+			// Closes the new page if the top-up was decided, or if the row names another page that Stripe has forgotten.
 			if (known !== page.id || state !== "pending") {
 				await closePage(stripe, page.id).catch((error) => {
-					// Stripe refuses if the page is closed already or was paid; both cause the conflict below.
+					// Stripe refuses if the page was closed or paid before; the conflict below then reports it.
 					if (!isStripeRefusal(error)) throw error;
 				});
 				throw new Fault("conflict", "The payment page is closed. The payment may already have been made.");
@@ -85,7 +85,7 @@ export function createPaymentPages(
 			return { id: page.id, url: page.url };
 		},
 
-		/** Closes the top-up's page, so that it cannot be paid. Fault conflict if it may have been paid. */
+		/** Closes the page of a top-up, so that it cannot be paid. Fault conflict if it may have been paid. */
 		async expire(topUpId: string): Promise<void> {
 			const page = await pageOf(topUpId);
 			if (page === undefined) {

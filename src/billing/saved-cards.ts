@@ -23,12 +23,12 @@ interface SetupRow {
 	old: boolean;
 }
 
-/** Seconds until Stripe is first queried about a page; its event usually comes within one. */
+/** Seconds before Stripe is first queried about a page. Its event usually arrives within one second. */
 const LOOK_S = 30;
 const PAGE_HOURS = 25;
 const COLLECTED_AT_ONCE_MAX = 10;
 
-/** Cards for automatic top-ups, which customers enter on Stripe's page. */
+/** Cards that customers save on Stripe's page for automatic top-ups. */
 export function createSavedCards(
 	deps: { statements: Statements; stripe: Stripe; log: Log },
 	options: { serviceName: string },
@@ -36,16 +36,16 @@ export function createSavedCards(
 	const { statements, stripe, log } = deps;
 	const underWay = createCallSlots(COLLECTED_AT_ONCE_MAX);
 
-	/** Deletes the card at Stripe. On failure this row alone names the card, for another try: it is never charged. */
+	/** Deletes the card at Stripe. After a failure only this row names the card: it is retried and never charged. */
 	async function detach(paymentMethodId: string): Promise<void> {
 		await stripe.paymentMethods.detach(paymentMethodId).catch((error) => {
-			// Stripe does not know the card: it was deleted before.
+			// Stripe does not know the card, because it was deleted before.
 			if (!isStripeRefusal(error)) throw error;
 		});
 		await statements`update card_setup set state = 'done' where id = ${paymentMethodId} and kind = 'gone'`;
 	}
 
-	/** Does not fail without Stripe: the deletion is repeated later. */
+	/** Never rejects: if Stripe does not answer, `collect` repeats the deletion. */
 	async function detachSoon(paymentMethodId: string): Promise<void> {
 		await detach(paymentMethodId).catch((error) =>
 			log.warn("a card was removed here and not yet at the payment service; it is tried again", {
@@ -54,7 +54,7 @@ export function createSavedCards(
 		);
 	}
 
-	/** Handles a finished page. Stripe's event only triggers this; the page's state is read from Stripe. */
+	/** Handles a finished page. Stripe's event only triggers this call, which reads the page's state from Stripe. */
 	async function finish({ id, kind, old }: SetupRow): Promise<void> {
 		if (kind === "gone") return detach(id);
 		const page = await stripe.checkout.sessions.retrieve(id, {
@@ -66,7 +66,7 @@ export function createSavedCards(
 				await statements`update card_setup set state = 'closed' where id = ${id} and state = 'open'`;
 			return;
 		}
-		// One statement: if the page was closed in between, nothing is saved and the old card stays.
+		// One statement: if the page was closed before, nothing is saved and the previous card stays.
 		const [gone] = await statements<{ id: string }>`
 			with done as (
 				update card_setup set state = 'done' where id = ${id} and state = 'open' returning account_id
@@ -86,7 +86,7 @@ export function createSavedCards(
 	}
 
 	return {
-		/** Registers a page on which an owner pays an automatic top-up. Its card is saved for later ones. */
+		/** Registers a page on which an owner pays an automatic top-up, so that the page's card is saved for later ones. */
 		async expect(accountId: string, pageId: string): Promise<void> {
 			await statements`
 				insert into card_setup (id, account_id, kind, look_at)
@@ -100,7 +100,9 @@ export function createSavedCards(
 			return row === undefined ? null : toView<SavedCard>(row);
 		},
 
-		/** Opens the page for entering a card and returns its URL. Stripe redirects to `back` + "saved" or "cancelled". */
+		/**
+		 * Opens Stripe's page for entering a card; returns its URL. Stripe redirects to `back` + "saved" or "cancelled".
+		 */
 		async setup(accountId: string, { email, back }: { email: string; back: string }, act?: AuditNote): Promise<string> {
 			const pageFor = (customerId: string) =>
 				stripe.checkout.sessions.create({
@@ -121,7 +123,7 @@ export function createSavedCards(
 					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");
-				// Only the newest page saves a card, so older ones are closed.
+				// Closes older pages, because only the newest page may save a card.
 				await statements`
 					with closed as (
 						update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind = 'card'
@@ -137,7 +139,7 @@ export function createSavedCards(
 		},
 
 		/**
-		 * Deletes the card here and at Stripe, and switches automatic top-ups off. Without an answer `collect` repeats it.
+		 * Deletes the card here and at Stripe, and switches automatic top-ups off. If Stripe fails, `collect` repeats it.
 		 */
 		async remove(accountId: string, act?: AuditNote): Promise<void> {
 			const [row] = await statements<{ payment_method_id: string }>`
@@ -161,7 +163,7 @@ export function createSavedCards(
 			await detachSoon(row.payment_method_id);
 		},
 
-		/** Reads cards of finished pages and deletes removed cards at Stripe. The next call need not wait for it. */
+		/** Saves cards from finished pages and deletes removed cards at Stripe. The next call need not wait for it. */
 		collect(): Promise<void> {
 			const due = (places: number) => statements<SetupRow>`
 				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
@@ -180,7 +182,7 @@ export function createSavedCards(
 	};
 }
 
-/** The account's customer id at Stripe, created if needed. `gone`: a customer that was deleted there. */
+/** The account's customer id at Stripe, which is created if needed. `gone`: an id that was deleted at Stripe. */
 async function customer(
 	{ statements, stripe }: { statements: Statements; stripe: Stripe },
 	accountId: string,
@@ -195,12 +197,12 @@ async function customer(
 	await statements`
 		insert into saved_card as c (account_id, customer_id) values (${accountId}, ${made.id})
 		on conflict (account_id) do update set customer_id = excluded.customer_id where c.customer_id = ${gone ?? null}`;
-	// Of two concurrent customers the first one stored is used.
+	// If two customers were created concurrently, uses the one that was stored first.
 	const [kept] = await read();
 	return kept?.id ?? made.id;
 }
 
-/** Id of the page's payment method. Undefined unless it is a card: only cards are charged later. */
+/** Id of the page's payment method. Undefined unless it is a card, because only cards can be charged later. */
 function cardOf(page: Stripe.Checkout.Session) {
 	const intent = page.setup_intent ?? page.payment_intent;
 	const method = typeof intent === "string" ? undefined : intent?.payment_method;

@@ -1,4 +1,4 @@
-/** Why automatic top-ups stopped, in texts for customers. Stripe's own texts are not shown. */
+/** Why automatic top-ups stopped, as texts for customers. They replace Stripe's own texts, which are not shown. */
 export const STOP_REASONS = {
 	declined: "The card was declined.",
 	funds: "The card was declined: its funds or its limit do not cover the payment.",
@@ -15,7 +15,7 @@ export const STOP_REASONS = {
 
 export type StopReason = keyof typeof STOP_REASONS;
 
-/** Maps Stripe's codes of a failed payment to a reason. */
+/** The reason for a failed payment, by Stripe's error codes. */
 export function stopReasonForFailure(failure: { code?: string; decline_code?: string } | null): StopReason {
 	const { code, decline_code: declineCode } = failure ?? {};
 	if (code === "authentication_required" || declineCode === "authentication_required") return "authentication";

@@ -12,16 +12,16 @@ import type { TopUpRecord } from "./top-ups.ts";
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 
 const ACTOR = "stripe";
-/** Currency of all payments, as Stripe spells it. */
+/** Currency of all payments, in Stripe's spelling. */
 export const CURRENCY = "usd";
-/** SQLSTATE of topup_confirm and ledger_book: the account's credit would exceed the largest amount. */
+/** SQLSTATE that topup_confirm and ledger_book raise if the account's credit would exceed the largest amount. */
 const NO_ROOM = "TG004";
 const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
 
-/** A payment's card top-up; its account is locked. */
+/** The card top-up of a payment. The caller has locked its account. */
 export interface PaidTopUp
 	extends Pick<TopUpRecord, "id" | "accountId" | "amountNanoUsd" | "method" | "reference" | "state"> {
-	/** In whole cents, like all card amounts. */
+	/** Whole US cents, like all amounts of cards. */
 	readonly amountCents: number;
 }
 
@@ -29,18 +29,18 @@ export async function queryRows<Row>(tx: Transaction, query: ReturnType<typeof s
 	return (await tx.execute(query)) as unknown as Row[];
 }
 
-/** Runs a transaction; expected database errors become Faults. `taken`: the conflict's text for a unique violation. */
+/** Runs a transaction; expected database errors become Faults. `taken`: text of the conflict for a unique violation. */
 export async function inTransaction<T>(db: Transactional, taken: string, work: (tx: Transaction) => Promise<T>) {
 	try {
 		return await db.transaction(work);
 	} catch (error) {
-		// Drizzle wraps the driver's errors.
+		// Drizzle wraps the driver's errors, so their cause is used.
 		const cause = error instanceof Fault ? error : ((error as Error).cause ?? error);
 		throw cause instanceof Fault ? cause : faultOfSql(cause, taken);
 	}
 }
 
-/** Locks top-up, account and budget, in the order that all code keeps. */
+/** Locks top-up, account and budget, in the order that all transactions use. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
 	const [row] = await queryRows<object>(
 		tx,
@@ -55,7 +55,7 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 
 /**
  * Confirms the top-up once, whatever its state. Undefined if the credit would exceed the largest amount: the payment
- * stays recorded and is tried again.
+ * stays recorded, and crediting is tried again later.
  */
 export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
@@ -68,7 +68,7 @@ export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<Pa
 	return confirmed ? { ...topUp, state: "confirmed" } : undefined;
 }
 
-/** Runs the booking. False, with nothing booked, if the account's credit would exceed the largest amount. */
+/** Runs `booking`. False, with nothing booked, if the account's credit would exceed the largest amount. */
 async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Promise<void>): Promise<boolean> {
 	try {
 		await tx.transaction(booking);
@@ -79,20 +79,20 @@ async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Prom
 	}
 }
 
-/** True if the payment was credited, even if it was refunded later. */
+/** True if the payment was credited, even if it was refunded afterwards. */
 function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
 	return state !== "pending" && state !== "rejected";
 }
 
-/** SQLSTATE of an error; drizzle wraps the driver's errors. */
+/** SQLSTATE code of an error, or of its cause, because drizzle wraps the driver's errors. */
 export function errorSqlState(error: unknown): unknown {
 	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
 	return code ?? cause?.code;
 }
 
-/** Books what the account owes for a payment's refunds and disputes. The caller holds the locks. */
+/** Books what the account owes for refunds and disputes of a payment. The caller holds the locks of `lockTopUp`. */
 export async function settlePayment(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	// A payment that was not credited leaves nothing to take back.
+	// If the payment was never credited, there is nothing to take back.
 	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
 	const disputes = await queryRows<Dispute>(
@@ -113,7 +113,8 @@ interface Dispute {
 
 /**
  * Takes back refunded credit that no instance holds, and recalls the rest: a refund never takes credit from a running
- * request. The rest is collected later. An account is never overdrawn; spent credit is owed until there is new credit.
+ * request. Recalled credit is collected later. An account is never overdrawn; spent credit is owed until there is new
+ * credit.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	const [row] = await queryRows<{ refunded: string; booked: string; free: string; lent: boolean }>(
@@ -144,8 +145,8 @@ export function hasOpenLease(budgetId: SQL): SQL {
 }
 
 /**
- * A dispute takes its amount at once, even if it is spent, and suspends the account until the decision. If the dispute
- * is won the account becomes active at once, and gets the amount back as soon as its credit allows.
+ * A dispute takes its amount at once, even if it was spent, and suspends the account until Stripe's decision. If the
+ * dispute is won, the account becomes active at once, and gets the amount back as soon as its credit allows.
  */
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
 	const cents = Number(dispute.amount_cents);
@@ -176,7 +177,7 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 	}
 }
 
-/** Makes the account active, unless another dispute is open or lost: that one then keeps it suspended. */
+/** Makes the account active again, unless another dispute is open or lost, which then keeps the account suspended. */
 async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
 	if (!dispute.suspended) return;
 	const [other] = await queryRows<{ id: string }>(
@@ -188,7 +189,7 @@ async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dis
 	else await tx.execute(sql`update stripe_dispute set suspended = true where id = ${other.id}`);
 }
 
-/** Changes the account's state; true if it was in state `from`. */
+/** Changes the account's state from `from` to `to`; true if it was in state `from`. */
 async function changeState(tx: Transaction, accountId: string, from: string, to: string): Promise<boolean> {
 	const rows = await queryRows(
 		tx,
@@ -198,7 +199,7 @@ async function changeState(tx: Transaction, accountId: string, from: string, to:
 	return rows.length > 0;
 }
 
-/** Sets the top-up's state, by all of its refunds and disputes. */
+/** Sets the top-up's state according to all its refunds and disputes. */
 async function setState(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	await tx.execute(sql`
 		update top_up t set state = case

@@ -15,14 +15,14 @@ export interface Clearing {
 	readonly stripe: Stripe;
 	readonly log: Log;
 	readonly day: string;
-	/** Unix time in seconds. Older objects are not compared. */
+	/** Start of the compared period, in Unix seconds. Older objects are not compared. */
 	readonly sinceS: number;
 	readonly outcome: {
-		/** Number of objects in Stripe's lists that were compared. */
+		/** Objects in Stripe's lists that were compared. */
 		compared: number;
-		/** Number of objects that no event had reported; the comparison processed them. */
+		/** Objects that no event had reported and the comparison processed. */
 		taken: number;
-		/** Number of rows of the books that were looked up at Stripe. */
+		/** Rows of the books that were looked up at Stripe one by one. */
 		asked: number;
 	};
 	/** Checkout sessions that Stripe lists as paid. */
@@ -33,19 +33,19 @@ export interface Clearing {
 	readonly disputes: Set<string>;
 }
 
-/** Days compared: pages live one day, slow payments take 14. Disputes take four months and have their own limit. */
+/** Days that are compared: pages live one day, slow payments take 14. Disputes take four months, with another limit. */
 export const COMPARED_DAYS = 35;
 const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
-/** Resolution of a finding whose difference no longer exists. */
+/** Resolution text of a finding whose difference no longer exists. */
 export const AGREES_AGAIN = "the same again";
-/** Most objects per list. A finding says that the rest was not compared. */
+/** Most objects per list. If there are more, a finding says that the others were not compared. */
 const OBJECTS_MAX = 20_000;
-/** Limit of refunds per payment. */
+/** Most refunds read per payment. */
 const REFUNDS_MAX = 1_000;
 const PAGE = 100;
 
-/** Checks that the books have everything in Stripe's lists, and processes what no event reported. */
+/** Checks that the books contain everything in Stripe's lists, and processes objects that no event reported. */
 export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareSessions(clearing);
 	await compareIntents(clearing);
@@ -54,7 +54,7 @@ export async function compareLists(clearing: Clearing): Promise<void> {
 	await recordFees(clearing);
 }
 
-/** Reads a list page by page, up to the limit. */
+/** Reads a list of Stripe page by page, up to the limit. */
 async function* limited<Item>(
 	clearing: Clearing,
 	name: string,
@@ -69,7 +69,7 @@ async function* limited<Item>(
 	}
 }
 
-/** Checks that each paid session of this service is credited; else records a finding. */
+/** Checks that each paid session of this service was credited; otherwise records a finding. */
 async function compareSessions(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
@@ -81,7 +81,7 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Checks that each payment by saved card is credited; else records a finding. */
+/** Checks that each payment by a saved card was credited; otherwise records a finding. */
 async function compareIntents(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
@@ -100,7 +100,7 @@ async function isCredited({ statements }: Clearing, payment: string | null, topU
 	return rows.length > 0;
 }
 
-/** Checks each payment with recent refunds. Reads all refunds of the payment, since older ones count too. */
+/** Checks each payment with recent refunds. Reads all refunds of the payment, because older ones count too. */
 async function compareRefunds(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const payments = new Set<string>();
@@ -112,7 +112,7 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 	for (const paymentId of payments) await compareRefund(clearing, paymentId);
 }
 
-/** Compares one payment's refunds. Skips payments that the books do not know: they belong to other systems. */
+/** Compares the refunds of one payment. Skips payments that the books do not know, which belong to other systems. */
 export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
 	const { statements } = clearing;
 	if (clearing.refunds.has(paymentId)) return;
@@ -135,14 +135,14 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	else await addFinding(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
 }
 
-/** Empty for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
+/** Returns none for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
 async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.Refund[]> {
 	const refunds = new Map<string, Stripe.Refund>();
 	const list = clearing.stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
 	try {
 		for await (const refund of limited(clearing, `refunds of ${paymentId}`, list, REFUNDS_MAX)) {
 			if (refund.status === "failed" || refund.status === "canceled") continue;
-			// By id: a refund that two pages list, or of another payment, must not take credit twice.
+			// A map by id: neither a refund on two pages nor one of another payment may take credit twice.
 			if (stripeId(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
 		}
 	} catch (error) {
@@ -151,7 +151,7 @@ async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.
 	return [...refunds.values()];
 }
 
-/** Records the fees of credited payments for the journal. A Stripe key may lack the right to read them. */
+/** Records Stripe's fees of credited payments, for the journal of payments. A Stripe key may lack that right. */
 async function recordFees(clearing: Clearing): Promise<void> {
 	const { stripe, statements, sinceS } = clearing;
 	const created = { gte: sinceS };
@@ -166,7 +166,7 @@ async function recordFees(clearing: Clearing): Promise<void> {
 	} catch (error) {
 		if (!(error instanceof Stripe.errors.StripePermissionError)) throw error;
 	}
-	// A day that is sealed gets no more fees: `books_now` is after it.
+	// No fee is added to a sealed day: `books_now` is after the last sealed day.
 	await statements`
 		update stripe_payment p set fee_cents = f.cents::bigint, fee_at = books_now()
 		from jsonb_each_text(${JSON.stringify(Object.fromEntries(fees))}::text::jsonb) f(id, cents)
@@ -204,7 +204,7 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 	await addFinding(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
 }
 
-/** Processes an object as its event would be: with the same checks and audit entry. */
+/** Processes an object like the event that reports it, with the same checks and audit entry. */
 export async function applyEvent(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }) {
 	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
 	const outcome = await applyStripeEvent(clearing.tx, event);
@@ -213,7 +213,7 @@ export async function applyEvent(clearing: Clearing, type: Stripe.Event["type"],
 	clearing.log.warn("a payment was reported by no event", { event: event.id, type, object: object.id, outcome });
 }
 
-/** Records a finding. A resolved one whose difference is back counts as new. */
+/** Records a finding. A resolved finding whose difference is back becomes open again. */
 export async function addFinding(
 	clearing: Clearing,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },

@@ -14,20 +14,20 @@ import {
 import { stripeId } from "./stripe-events.ts";
 import { resolveFinding } from "./stripe-findings.ts";
 
-/** Most rows of the books that are looked up one by one, because Stripe's lists lack them or say too little. */
+/** Most rows of the books that are looked up one by one, because Stripe's lists lack them or contain too little. */
 const ASKED_MAX = 3_000;
-/** Lifetime of Stripe's payment pages in hours. */
+/** Hours for which Stripe's payment pages live, with a margin. */
 const PAGE_HOURS = 25;
 const DAY_S = 24 * 3_600;
-/** A comparison that has run for so long counts as interrupted. */
+/** Seconds after which an unfinished comparison counts as interrupted. */
 const RUNNING_MAX_S = 3_600;
 
 type Deps = Pick<Clearing, "tx" | "statements" | "stripe" | "log"> & { readonly clock: Clock };
 
 /**
  * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books in both directions, once a day
- * on one instance. Null if not due. Processes an object that no event reported as if one had; remaining differences
- * become findings.
+ * on one instance. Null if the comparison is not due. Processes an object that no event reported as its event would be;
+ * other differences become findings.
  */
 export async function compareDaily(deps: Deps): Promise<Clearing["outcome"] | null> {
 	const { statements, clock, log } = deps;
@@ -44,7 +44,7 @@ export async function compareDaily(deps: Deps): Promise<Clearing["outcome"] | nu
 		log.info("payments were compared with Stripe's lists", { ...outcome });
 		return outcome;
 	} catch (error) {
-		// Resets the start time, so that the next check runs the comparison again.
+		// Resets the start time, so that the next check repeats the comparison.
 		await statements`update stripe_clearing set started_at = '-infinity' where day = ${day}::date`;
 		throw error;
 	}
@@ -66,7 +66,7 @@ async function clear(deps: Deps, day: string): Promise<Clearing["outcome"]> {
 	return clearing.outcome;
 }
 
-/** Checks that Stripe confirms each row of the books about card payments. */
+/** Checks that Stripe confirms each row of the books that concerns card payments. */
 async function compareBooks(clearing: Clearing): Promise<void> {
 	await compareCredited(clearing);
 	await compareRefunded(clearing);
@@ -76,13 +76,13 @@ async function compareBooks(clearing: Clearing): Promise<void> {
 
 interface CreditedRow {
 	top_up_id: string;
-	/** Null for an automatic top-up without a page. */
+	/** Page of the payment; null for an automatic top-up without a page. */
 	page: string | null;
 	payment: string | null;
 	cents: string;
 }
 
-/** Checks that each credited card top-up was paid: by the same payment, with the same amount. */
+/** Checks that each credited card top-up was paid at Stripe by the recorded payment and with the same amount. */
 async function compareCredited(clearing: Clearing): Promise<void> {
 	const rows = await clearing.statements<CreditedRow>`
 		select t.id as top_up_id, m.page, p.id as payment, t.amount_nano_usd / 10000000 as cents
@@ -127,7 +127,7 @@ async function paidByCard(clearing: Clearing, { payment, top_up_id }: CreditedRo
 	return { isPaid: intent.status === "succeeded", isSame, cents: intent.amount_received };
 }
 
-/** Checks each payment of which the books took something back. */
+/** Checks each payment from which the books took credit back. */
 async function compareRefunded(clearing: Clearing): Promise<void> {
 	const { statements, sinceS } = clearing;
 	const rows = await statements<{ id: string }>`
@@ -142,7 +142,7 @@ async function compareRefunded(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Checks each dispute in the books that Stripe's list lacks. */
+/** Checks each dispute in the books that is missing in Stripe's list. */
 async function compareDisputed(clearing: Clearing): Promise<void> {
 	const { statements, stripe, sinceS, disputes } = clearing;
 	const rows = await statements<{ id: string; amount: string; top_up_id: string }>`
@@ -162,7 +162,7 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Checks each pending top-up whose page cannot be paid any more. */
+/** Checks each pending top-up whose page can no longer be paid. */
 async function compareWaiting(clearing: Clearing): Promise<void> {
 	const { statements, stripe } = clearing;
 	const rows = await statements<{ id: string }>`
@@ -177,7 +177,7 @@ async function compareWaiting(clearing: Clearing): Promise<void> {
 
 const isTooMuch = ({ outcome }: Clearing) => outcome.asked >= ASKED_MAX;
 
-/** Looks an object up at Stripe. Undefined if it does not exist; any other error ends this comparison. */
+/** Looks up an object at Stripe. Undefined if it does not exist; any other error ends the comparison. */
 async function asked<T>(clearing: Clearing, ask: () => Promise<T>): Promise<T | undefined> {
 	clearing.outcome.asked += 1;
 	try {

@@ -2,20 +2,20 @@ import Stripe from "stripe";
 import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 
-/** Deadline of one request, until the last byte of its response. */
+/** Milliseconds for one request, until the last byte of its response. */
 const CALL_MS = 20_000;
-/** Retries within a call, which therefore takes at most 41 s. Jobs repeat calls that must succeed. */
+/** Retries within a call, which so takes at most 41 s. Jobs repeat calls that must succeed. */
 const RETRIES_MAX = 1;
 
 export interface StripeAddress {
 	readonly secretKey: string;
-	/** Address of another Stripe API, for tests. */
+	/** Address of a replacement for Stripe's API, for tests; null: Stripe. */
 	readonly apiBase: string | null;
-	/** Another deadline, for tests. */
+	/** Milliseconds for one request, for tests. */
 	readonly callMs?: number;
 }
 
-/** Client of Stripe's API. `fetch` replaces the transport in tests. */
+/** Client of Stripe's API. `carry` replaces `fetch` in tests. */
 export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAddress, carry?: typeof fetch): Stripe {
 	const url = apiBase === null ? undefined : new URL(apiBase);
 	return new Stripe(secretKey, {
@@ -33,7 +33,7 @@ export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAd
 	});
 }
 
-/** Fault service_unavailable. Stripe's own text is only logged. */
+/** Fault service_unavailable for a failed call. Stripe's own text is only logged. */
 export function paymentServiceFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	return new Fault(
@@ -43,7 +43,7 @@ export function paymentServiceFault(error: unknown): Fault {
 	);
 }
 
-/** True if Stripe understood and refused the request, so that it had no effect. */
+/** True if Stripe answered that it refuses the request, so that the request had no effect. */
 export function isStripeRefusal(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
 	return (
 		error instanceof Stripe.errors.StripeInvalidRequestError && (error.statusCode === 400 || error.statusCode === 404)

@@ -38,8 +38,8 @@ const NO_SUM = "refused: its amount is none";
 
 /**
  * Processes a verified event once: its id, effects and audit entry commit together. Returns `applied`, `ignored`,
- * `known`, or why it was refused; Stripe does not send refused events again. A payment is recorded first, so that paid
- * money without credit always raises an alert.
+ * `known`, or why the event was refused; Stripe does not send refused events again. A payment is recorded first, so
+ * that a payment without credit always raises an alert.
  */
 export async function applyStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
 	const received = receivedOf(event);
@@ -54,12 +54,12 @@ export async function applyStripeEvent(db: Transactional, event: Stripe.Event): 
 }
 
 /**
- * Collects refunds that are owed because the credit was leased or spent, and books what concurrent events left.
- * Accounts with available credit come first; those whose leases are recalled come in random order, so that a dead
- * instance's lease blocks no account. Accounts with nothing to take are skipped.
+ * Collects refunds that are still owed because instances held or requests spent the credit, and books what concurrent
+ * events left. Accounts with available credit come first. Accounts whose leases are recalled come in random order, so
+ * that a dead instance's lease blocks no account. Accounts with nothing to take are skipped.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
-	// Starts with the few payments that owe something; a join would read all payments.
+	// Starts from the few payments that owe something, because a join would read all payments.
 	const owed = (await db.execute(sql`
 		(select p.id, t.id as top_up_id from stripe_payment p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
@@ -81,7 +81,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 	for (const { id, top_up_id } of owed) await withTopUp(db, top_up_id, (tx, topUp) => settlePayment(tx, id, topUp));
 }
 
-/** Skips a locked row; the next call handles it. */
+/** Skips a top-up whose row is locked; the next call handles it. */
 async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, topUp: PaidTopUp) => Promise<unknown>) {
 	try {
 		await db.transaction(async (tx) => {
@@ -94,7 +94,7 @@ async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, 
 	}
 }
 
-/** Credits payments that were too large for the account's credit before; in random order, so that none is blocked. */
+/** Credits payments that did not fit below the largest credit before. In random order, so that none blocks others. */
 export async function creditHeldPayments(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
@@ -112,13 +112,13 @@ function isPaid(event: Stripe.Event): event is PaidEvent {
 	);
 }
 
-/** True if a session is this service's: other systems may use the same Stripe account. */
+/** True if a session belongs to this service: other systems may use the same Stripe account. */
 export const isOwnSession = ({ client_reference_id }: Stripe.Checkout.Session) =>
 	client_reference_id?.startsWith("top_") === true;
 
 const findingOf = (session: Stripe.Checkout.Session) => `paid:${stripeId(session.payment_intent) ?? session.id}`;
 
-/** The payment of a paid session; undefined for other events. */
+/** The payment of a paid session, as a finding until it is credited; undefined for other events. */
 function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | undefined {
 	if (isPaid(event) && isOwnSession(event.data.object)) {
 		const session = event.data.object;
@@ -156,7 +156,7 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 	switch (event.type) {
 		case "checkout.session.completed":
 		case "checkout.session.async_payment_succeeded":
-			// The page may have saved a card, whose details are read from Stripe later.
+			// The page may have saved a card. A job reads the card's details from Stripe later.
 			await tx.execute(
 				sql`update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`,
 			);
@@ -189,7 +189,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (session.payment_status !== "paid") return result("ignored");
-	/** Records the payment without crediting it. */
+	/** Records a payment that is not credited, with the reason. */
 	const refuse = async (outcome: string): Promise<Outcome> => {
 		await setFindingReason(tx, findingOf(session), outcome);
 		return result(outcome);
@@ -209,7 +209,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	return refused === undefined ? result("applied") : refuse(refused);
 }
 
-/** Handles an expired page: nothing was or can be paid on it. */
+/** Handles an expired page: it was not paid and can no longer be paid. */
 async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
 	const rows = await queryRows<{ id: string }>(
 		tx,
@@ -220,7 +220,7 @@ async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promis
 	return { outcome: rows.length > 0 ? "applied" : "ignored", subject, detail: { checkout: session.id } };
 }
 
-/** Stripe's event contains the sum of all refunds, so the largest reported sum is the current one, in any order. */
+/** Stripe's event contains the sum of all refunds, so the largest sum is the current one in any order of events. */
 async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
 	const { amount_refunded: cents, currency } = charge;
 	const payment = stripeId(charge.payment_intent);
@@ -238,11 +238,11 @@ interface WentBack {
 	readonly cents: number;
 	readonly currency: string;
 	readonly detail: Outcome["detail"];
-	/** Why the account's automatic top-ups stop; null: they continue. */
+	/** Why the account's automatic top-ups stop; null if they continue. */
 	readonly halts: "refunded" | "disputed" | null;
 }
 
-/** Stores refunds or disputes of a payment by `rows`, and books them if the payment is known. */
+/** Stores refunds or disputes of a payment by `rows`, and books them if the books know the payment. */
 async function wentBack(
 	tx: Transaction,
 	{ payment, cents, currency, detail, halts }: WentBack,
@@ -261,7 +261,7 @@ async function wentBack(
 	return { outcome: "applied", subject: topUp?.id ?? payment, detail };
 }
 
-/** Closes the finding of an uncredited payment that was refunded completely, and rejects its top-up. */
+/** Closes the finding of an uncredited payment after its complete refund, and rejects its top-up. */
 async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
 	const [open] = await queryRows<{ top_up_id: string | null }>(
 		tx,
@@ -280,7 +280,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	const payment = stripeId(dispute.payment_intent);
 	const detail = { dispute: dispute.id, payment, amount: cents, status };
 	const state = disputeState(status);
-	// An inquiry is not a dispute yet and takes no money.
+	// An inquiry is not yet a dispute and takes no money, so it is ignored.
 	if (state === undefined) return { outcome: "ignored", subject: payment ?? "", detail };
 	return wentBack(tx, { payment, cents, currency, detail, halts: state === "won" ? null : "disputed" }, (id) => [
 		sql`insert into stripe_payment (id) values (${id}) on conflict do nothing`,
@@ -290,7 +290,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	]);
 }
 
-/** True for a plausible number of cents: even a signed event could have a negative or absurd amount. */
+/** True for a plausible number of cents, because even a signed event could contain a negative or absurd amount. */
 function isSum(cents: number): boolean {
 	return Number.isSafeInteger(cents) && cents > 0 && cents <= wholeCents(TOP_UP_NANO_USD_MAX);
 }

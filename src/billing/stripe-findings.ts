@@ -15,12 +15,12 @@ export interface OpenFinding extends Finding, Pick<Row, "foundAtMs"> {
 	readonly accountId: string | null;
 }
 
-/** Runs statements in a transaction, or on the client without one. */
+/** Executes statements in a transaction, or without one on the client. */
 type Executor = Pick<Transactional, "execute">;
 
 const SHOWN_MAX = 50;
 
-/** Records a finding. An existing one stays as it is, but one that was resolved as `reopened` is open again. */
+/** Records a finding. An existing one stays as it is, except that one resolved as `reopened` is opened again. */
 export async function recordFinding(db: Executor, finding: Finding, reopened: string | null = null): Promise<void> {
 	const { id, kind, reason, topUpId, amountCents, currency } = finding;
 	await db.execute(sql`
@@ -30,12 +30,11 @@ export async function recordFinding(db: Executor, finding: Finding, reopened: st
 		where f.resolved_by = 'stripe' and f.resolution = ${reopened}::text`);
 }
 
-/** Changes the reason of an open finding. */
 export async function setFindingReason(db: Executor, id: string, reason: string): Promise<void> {
 	await db.execute(sql`update stripe_finding set reason = ${reason} where id = ${id} and resolved_at is null`);
 }
 
-/** Resolves a finding, because Stripe and the books agree again. */
+/** Resolves a finding because Stripe and the books agree again. `resolution` says why. */
 export async function resolveFinding(db: Executor, id: string, resolution: string): Promise<void> {
 	await db.execute(sql`
 		update stripe_finding set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = ${resolution}
@@ -53,7 +52,7 @@ export async function listOpenFindings(statements: Statements): Promise<OpenFind
 	return rows.map(toView<OpenFinding>);
 }
 
-/** Account of a finding; null if account or finding are unknown. */
+/** Account to which a finding belongs; null if the finding or its account is unknown. */
 export async function accountOfFinding(statements: Statements, id: string): Promise<string | null> {
 	const [row] = await statements<{ account_id: string }>`
 		select t.account_id from stripe_finding f join top_up t on t.id = f.top_up_id where f.id = ${id}`;
@@ -61,8 +60,8 @@ export async function accountOfFinding(statements: Statements, id: string): Prom
 }
 
 /**
- * Resolves a finding by hand, after the operator refunded at Stripe or adjusted the credit. The same statement writes
- * the audit log. Idempotent. Fault not_found.
+ * Resolves a finding for an operator, who refunded at Stripe or adjusted the credit. The same statement writes the
+ * audit log. Idempotent. Fault not_found.
  */
 export async function closeFinding(
 	statements: Statements,

@@ -11,13 +11,13 @@ import {
 } from "./stripe-books.ts";
 import { resolveFinding, setFindingReason } from "./stripe-findings.ts";
 
-/** `outcome` is `applied`, `ignored` (nothing to do), or why the event was refused. */
+/** `outcome` is `applied`, `ignored` (nothing to do), or the reason for refusing the event. */
 export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
 
-/** Reason for which a payment waits until some credit is spent. */
+/** Reason of a payment that is credited only after the account has spent some credit. */
 export const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 
-/** A top-up's payment, as Stripe reports it. */
+/** The payment of a top-up, as Stripe reports it. */
 interface Paid {
 	readonly paymentId: string;
 	readonly topUpId: string;
@@ -25,7 +25,7 @@ interface Paid {
 	readonly currency: string | null;
 }
 
-/** Credits exactly the requested amount in its currency, once. Otherwise returns why the payment is not credited. */
+/** Credits the payment once if amount and currency are the top-up's. Otherwise returns why it is not credited. */
 export async function creditPayment(tx: Transaction, paid: Paid): Promise<string | undefined> {
 	const { paymentId, topUpId } = paid;
 	const topUp = await lockTopUp(tx, topUpId);
@@ -43,7 +43,7 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	return (await creditTopUp(tx, paymentId, topUp)) ? undefined : NO_ROOM;
 }
 
-/** Credits the top-up. False if the credit would exceed the largest amount. */
+/** Credits the top-up. False if the account's credit would exceed the largest amount. */
 export async function creditTopUp(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
 	const credited = await confirmPaid(tx, topUp);
 	if (credited === undefined) return false;
@@ -53,11 +53,11 @@ export async function creditTopUp(tx: Transaction, paymentId: string, topUp: Pai
 	return true;
 }
 
-/** True for payments of automatic top-ups. Stripe reports payments on its pages as sessions instead. */
+/** True for payments of automatic top-ups. Payments on Stripe's pages are reported as sessions and ignored here. */
 export const isAutomaticPayment = ({ metadata }: Stripe.PaymentIntent): boolean =>
 	metadata?.attempt?.startsWith("att_") === true && metadata.top_up?.startsWith("top_") === true;
 
-/** Credits the charge of a saved card and ends its attempt, whatever state the attempt had. */
+/** Credits a charge of a saved card and ends its attempt, whatever state the attempt is in. */
 export async function handlePaidIntent(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: topUpId = "" } = intent.metadata ?? {};
 	const facts = { attempt, payment: intent.id, amount: intent.amount_received, currency: intent.currency };
@@ -88,7 +88,7 @@ export async function handlePaidIntent(tx: Transaction, intent: Stripe.PaymentIn
 	return result(refused);
 }
 
-/** Makes the attempt of a changed automatic payment due for a query at Stripe. */
+/** Schedules a query to Stripe about an automatic payment that changed. */
 export async function handleChangedIntent(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: subject = "" } = intent.metadata ?? {};
 	const detail = { attempt, payment: intent.id, status: intent.status };
@@ -99,7 +99,7 @@ export async function handleChangedIntent(tx: Transaction, intent: Stripe.Paymen
 	return { outcome: "applied", subject, detail };
 }
 
-/** Stops automatic top-ups because of refunds and disputes that were reported before their payment. */
+/** Stops automatic top-ups because of refunds or disputes of a payment that were reported before the payment itself. */
 export async function haltForRefunds(tx: Transaction, paymentId: string): Promise<void> {
 	const [row] = await queryRows<{ account_id: string; reason: "refunded" | "disputed" | null }>(
 		tx,
@@ -110,7 +110,7 @@ export async function haltForRefunds(tx: Transaction, paymentId: string): Promis
 	if (row !== undefined && row.reason !== null) await haltAutomatic(tx, row.account_id, row.reason);
 }
 
-/** Stops automatic top-ups after a refund or dispute: the same card must not buy the missing credit again. */
+/** Stops automatic top-ups after a refund or dispute, because the same card must not buy the missing credit again. */
 export async function haltAutomatic(
 	tx: Transaction,
 	accountId: string,

@@ -14,7 +14,7 @@ interface TransferCheck {
 	readonly topUpId: string;
 	readonly transactionReference: string;
 	readonly operatorId: string;
-	/** Operator's IP address, for the audit log. */
+	/** IP address of the operator, for the audit log. */
 	readonly ip: string | null;
 }
 
@@ -23,9 +23,9 @@ const REFERENCE_SIGNS_MIN = 2;
 const REJECTED: AuditAction = "topup.reject";
 
 /**
- * Records that an operator saw the transfer on the bank statement, and credits the top-up; from `secondLookFrom` on a
- * second operator must confirm first. Faults: not_found; conflict if it was decided, is paid by card, the transaction
- * paid another top-up, or the second check differs or is by the same operator.
+ * Records that an operator saw the transfer on the bank statement, and credits the top-up; from `secondLookFrom` on, a
+ * second operator must confirm first. Faults: not_found; conflict if it was decided before, is paid by card, the
+ * transaction paid another top-up, or the second check differs or is by the same operator.
  */
 export async function confirmTransfer(db: Transactional, check: TransferCheck, secondLookFrom: NanoUsd | null) {
 	const { topUpId, transactionReference, operatorId } = check;
@@ -47,7 +47,7 @@ export async function confirmTransfer(db: Transactional, check: TransferCheck, s
 		);
 		const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 		if (row === undefined) {
-			// The transaction of a rejected or cancelled top-up may pay another one.
+			// Allows the transaction of a rejected or cancelled top-up to pay another top-up.
 			await tx.execute(sql`
 				delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
 					and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
@@ -84,7 +84,7 @@ async function note(
 	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})`);
 }
 
-/** True for letters and digits with signs between them: other references could look alike. */
+/** True for letters and digits with single signs between them; other texts could look like another reference. */
 function isReference(text: string): boolean {
 	return (
 		isLabel(text, REFERENCE_CHARS_MAX) &&
@@ -93,14 +93,14 @@ function isReference(text: string): boolean {
 	);
 }
 
-/** A bank reference without case and signs, as `top_up_check` indexes it: `BANK1`, `bank1` and `Bank-1` are equal. */
+/** A bank reference without case and signs, as the index of `top_up_check` has it: `BANK1` and `Bank-1` are equal. */
 function sameReference(text: SQL): SQL {
 	return sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
 }
 
 /**
- * Rejects a top-up whose transfer did not arrive. The customer sees the reason, which the audit log keeps. Idempotent.
- * Faults: not_found; conflict if it is paid by card or was decided otherwise.
+ * Rejects a top-up whose transfer did not arrive. The customer sees the reason, which the audit log stores. Idempotent.
+ * Faults: not_found; conflict if it is paid by card or was confirmed.
  */
 export async function rejectTransfer(
 	statements: Statements,
@@ -113,7 +113,7 @@ export async function rejectTransfer(
 	return rejectTopUp(statements, topUpId, operatorId, act);
 }
 
-/** Operators' reasons for rejections, by top-up. */
+/** Reasons that operators gave for rejections, by top-up. */
 export async function rejectionReasons(statements: Statements, topUpIds: readonly string[]) {
 	if (topUpIds.length === 0) return new Map<string, string>();
 	const rows = await statements<{ id: string; reason: string | null }>`

@@ -11,11 +11,11 @@ import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { topUp } from "./top-up.sql.ts";
 
-/** Without letters that look like digits: people type the reference into their bank's form. */
+/** No letters that look like digits, because people type the reference into their bank's form. */
 const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_CHARS = 10;
 
-/** A payment reference: `TU-XXXXX-XXXXX`. */
+/** Creates a payment reference such as `TU-XXXXX-XXXXX`. */
 export function newReference(): string {
 	const random = crypto.getRandomValues(new Uint8Array(REFERENCE_CHARS));
 	const text = [...random].map((byte) => REFERENCE_ALPHABET.charAt(byte % 32)).join("");
@@ -27,18 +27,18 @@ export type TopUpState = TopUpRecord["state"];
 export const TOP_UP_STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
-	/** Most pending top-ups of the account; absent: no limit. */
+	/** Most pending top-ups that the account may have; absent: no limit. */
 	readonly pendingMost?: number;
 }
 
 export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
-/** Largest top-up: keeps sums within the range of amounts, and stops typing errors. */
+/** Largest top-up. It keeps sums within the range of amounts, and stops typing errors. */
 export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
-/** Largest card payment: Stripe's amounts have at most eight digits of cents. */
+/** Largest card payment, because Stripe's amounts have at most eight digits of cents. */
 export const CARD_NANO_USD_MAX = nanoUsdOfCents(99_999_999);
 const REFERENCE_CHARS_MAX = 200;
 
-/** Returns the amount if a card can pay it. Fault invalid_request, naming `param`. */
+/** Returns the amount if a card can pay it. Otherwise throws Fault invalid_request, naming `param`. */
 export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 	if (!isWholeCents(amount))
 		throw new Fault("invalid_request", "A card payment must be a whole number of cents.", { param });
@@ -48,8 +48,8 @@ export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 }
 
 /**
- * Records an expected payment, which is credited when confirmed. Called again with the same `id`, adds none. Faults:
- * invalid_request (amount, reference), not_found (account), conflict (reference in use, too many pending).
+ * Records an expected payment, which is credited when it is confirmed. A repeated call with the same `id` adds none.
+ * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use, too many pending).
  */
 export async function createTopUp(
 	statements: Statements,
@@ -79,8 +79,8 @@ export async function createTopUp(
 }
 
 /**
- * Credits a verified payment once. `seq` is its control entry; null if it was confirmed before. Faults: not_found;
- * conflict if it was rejected, refunded or disputed.
+ * Credits a verified payment once. `seq`: number of its control entry; null if it was confirmed before. Faults:
+ * not_found; conflict if it was rejected, refunded or disputed.
  */
 export async function confirmTopUp(
 	statements: Statements,
@@ -98,7 +98,7 @@ export async function confirmTopUp(
 	}
 }
 
-/** Rejects a top-up whose payment did not arrive. Idempotent. Faults not_found; conflict if decided otherwise. */
+/** Rejects a top-up whose payment did not arrive. Idempotent. Faults: not_found; conflict if it was confirmed. */
 export async function rejectTopUp(statements: Statements, id: string, actor: string, act?: AuditNote) {
 	await statements`
 		with rejected as (
@@ -111,14 +111,13 @@ export async function rejectTopUp(statements: Statements, id: string, actor: str
 	throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state: topUp.state } });
 }
 
-/** Reads a top-up. Fault not_found. */
 export async function getTopUp(statements: Statements, id: string): Promise<TopUpRecord> {
 	const [row] = await statements<object>`select * from top_up where id = ${id}`;
 	if (row === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id } });
 	return toView<TopUpRecord>(row);
 }
 
-/** Top-ups, newest first; by default of all accounts and in all states. */
+/** Lists top-ups, newest first; by default of all accounts and in all states. */
 export async function listTopUps(
 	statements: Statements,
 	filter: { state?: TopUpState; accountId?: string } = {},

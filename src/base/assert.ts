@@ -1,4 +1,4 @@
-/** Throws AssertionError, which means a bug. `Fault` is for what a user or another machine can cause. */
+/** Throws AssertionError, which indicates a bug. A user or another machine can cause only `Fault`s. */
 export function assert(condition: unknown, message: string): asserts condition {
 	if (!condition) throw new AssertionError(message);
 }

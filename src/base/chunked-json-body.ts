@@ -2,12 +2,12 @@ import { createTimeSlice } from "./time-slice.ts";
 
 /** Characters of JSON written in one step. */
 const PIECE_CHARS = 128 * 1024;
-/** Assumed length of a number, and of the punctuation of each value. */
+/** Assumed length of a number, and of the punctuation around each value, in characters. */
 const VALUE_CHARS = 20;
 
 /**
- * Body of a response: a value as JSON, or a text, complete or in pieces. Long bodies are serialized while they are
- * read, piece by piece, so that other work runs in between.
+ * Body of a response: a value as JSON, or a text, complete or in pieces. Long bodies are serialized piece by piece
+ * while they are read, so that other requests run in between.
  */
 export function chunkedJsonBody(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
@@ -57,7 +57,6 @@ function streamOf(pieces: Iterator<string>): ReadableStream<string> {
 	);
 }
 
-/** Yields the pieces of `JSON.stringify(value)`. */
 function* written(value: unknown): Generator<string> {
 	if (isShort(value)) yield JSON.stringify(value) ?? "null";
 	else if (typeof value === "string") {
@@ -92,12 +91,12 @@ function* slicesOf(text: string): Generator<string> {
 	}
 }
 
-/** True if the value can be serialized in one step. */
+/** True if the value is short enough to be serialized in one step. */
 function isShort(value: unknown): boolean {
 	return charsLeft(value, PIECE_CHARS) >= 0;
 }
 
-/** `chars` minus the length of the value; stops at the first negative result. */
+/** `chars` minus the length of the value as JSON; stops at the first negative result. */
 function charsLeft(value: unknown, chars: number): number {
 	let left = chars - VALUE_CHARS;
 	if (typeof value === "string") return left - value.length;

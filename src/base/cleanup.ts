@@ -4,22 +4,22 @@ import type { Log } from "./log.ts";
 export type Cleanup = ReturnType<typeof createCleanup>;
 
 /**
- * Deadline for all steps without one of their own, so that steps that wait for silent connections delay nothing.
- * Supervisors kill a process ten seconds after its drain, of which settlements may take two.
+ * Deadline in milliseconds that all steps without an individual deadline share, so that silent connections delay no
+ * step. Supervisors kill a process ten seconds after its drain, of which settlements may take two.
  */
 const TOGETHER_MS = 5_000;
-/** Least time per step after the shared deadline, enough for a step that does not wait. */
+/** Least milliseconds for a step after the shared deadline, enough for a step that does not wait. */
 const LEAST_MS = 200;
 
-/** Runs a process's shutdown steps, in reverse order of their registration. */
+/** Runs a process's shutdown steps in reverse order of their registration. */
 export function createCleanup({ clock, log }: { clock: Clock; log: Log }) {
 	const steps: { end: () => Promise<unknown> | unknown; ownDeadlineMs: number | undefined }[] = [];
 	return {
-		/** Registers a step. `deadlineMs`: for a step that takes longer than the shared deadline. */
+		/** Registers a step. `deadlineMs`: individual deadline of a step that takes longer than the shared one. */
 		add(end: () => Promise<unknown> | unknown, deadlineMs?: number) {
 			steps.push({ end, ownDeadlineMs: deadlineMs });
 		},
-		/** Runs each step once, one after the other, even if some fail. Never rejects. */
+		/** Runs each step once, one after the other, even if some of them fail. Never rejects. */
 		async run() {
 			let leftMs = TOGETHER_MS;
 			for (const { end, ownDeadlineMs } of steps.splice(0).reverse()) {

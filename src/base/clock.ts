@@ -1,19 +1,19 @@
 import { createTimerWheel } from "./timer-wheel.ts";
 
-/** Source of time; tests and the simulation replace it. Wall time is for records, monotonic time for durations. */
+/** Source of time, which tests and the simulation replace. Wall time is for records, monotonic time for durations. */
 export interface Clock {
-	/** Milliseconds since 1970; may jump. */
+	/** Milliseconds since 1970. Jumps when the system's clock is set. */
 	wallMs(): number;
-	/** Milliseconds since some moment. Never decreases, but stops while a virtual machine is suspended. */
+	/** Milliseconds since an arbitrary time. Never decreases, but stops while a virtual machine is suspended. */
 	monotonicMs(): number;
-	/** Calls `run` once, after `delayMs`; the returned function cancels that. */
+	/** Calls `run` once after `delayMs`. The returned function cancels the call. */
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** Longer delays may end two ticks late, three after a stall. Shorter ones are exact, except after a stall. */
+/** From this delay on, timers may fire two ticks late, three after a stall. Shorter ones are exact except after one. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
-/** Lateness that means a stall of the event loop: longer than a heavy request, shorter than COARSE_DELAY_MS_MIN. */
+/** Lateness that indicates a stall of the event loop: more than a heavy request, less than COARSE_DELAY_MS_MIN. */
 const STALL_MS = 500;
 
 const wheel = createTimerWheel({
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** Waits for a short delay. After a stall waits one more tick, once, as longer delays do. */
+/** Waits for a short delay. After a stall it waits one more tick, once, as longer delays do. */
 function shortly(delayMs: number, run: () => void): () => void {
 	const dueMs = performance.now() + delayMs;
 	let timer = setTimeout(() => {
@@ -49,7 +49,7 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
 	return new Promise((resolve) => clock.after(delayMs, resolve));
 }
 
-/** Rejects with `onTimeout()` if `work` has not settled within `delayMs`; `work` itself is not stopped. */
+/** Rejects with `onTimeout()` if `work` has not settled within `delayMs`. Does not stop `work`. */
 export function withDeadline<T>(
 	clock: Clock,
 	work: PromiseLike<T>,

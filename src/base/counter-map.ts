@@ -1,6 +1,6 @@
 /**
- * Counters by name, which requests raise and lower; most are zero. A name stays for a while at zero: a Map whose
- * entries come and go has the memory problem described in `SlotPool`.
+ * Counters by name that requests raise and lower; most are zero. A name at zero is kept for a while, because a Map
+ * whose entries come and go has the memory problem that `SlotPool` describes.
  */
 export class CounterMap {
 	#numbers = new Map<string, number>();
@@ -19,12 +19,12 @@ export class CounterMap {
 		return now;
 	}
 
-	/** Number of names, those at zero included. */
+	/** Number of names, including those at zero. */
 	get size(): number {
 		return this.#numbers.size;
 	}
 
-	/** Keeps at most half of all names, and at most ZEROS_MAX, at zero. */
+	/** Removes names at zero, so that at most half of all names, and at most ZEROS_MAX, are at zero. */
 	#forget(): void {
 		this.#zeros += 1;
 		if (this.#zeros <= Math.max(ZEROS_MAX, this.#numbers.size / 2)) return;

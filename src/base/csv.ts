@@ -1,8 +1,8 @@
 type Rows = readonly (readonly (string | number | boolean | null)[])[];
 
 /**
- * Streams a CSV file as fast as its reader takes it. Rejects if reading the first rows fails, so that an error status
- * is still possible.
+ * Streams a CSV file as fast as its reader takes it. Rejects if the first rows cannot be read, so that the response can
+ * still have an error status.
  */
 export async function csvResponse(
 	fileName: string,
@@ -14,7 +14,7 @@ export async function csvResponse(
 	let first: Rows | undefined = [head, ...((await next()) ?? [])];
 	const stream = new ReadableStream<Uint8Array>({
 		async pull(controller) {
-			// An error aborts the connection, so that a partial file does not look complete.
+			// An error here aborts the connection, so that a partial file does not look complete.
 			const rows = first ?? (await next());
 			first = undefined;
 			if (rows === undefined) controller.close();
@@ -27,12 +27,12 @@ export async function csvResponse(
 }
 
 const NUMBER = /^-?\d+(\.\d+)?$/;
-/** Start of a formula, which may follow blanks and invisible characters and may be in full width. */
+/** Start of a formula in a spreadsheet. It may follow blanks and invisible characters, and may be in full width. */
 const FORMULA = /^[\s\p{C}]*[=+\-@＝＋－＠]/u;
-/** Start of a formula after a character that some spreadsheets treat as the end of a cell. */
+/** Start of a formula after a character that some spreadsheets take for the end of a cell. */
 const NEXT_FORMULA = /([;|\t\r\n])(?=[\s\p{C}]*[=+\-@＝＋－＠])/gu;
 
-/** A CSV line by RFC 4180. A text that spreadsheets would execute as a formula gets an apostrophe before it. */
+/** A line of CSV by RFC 4180. An apostrophe is put before a text that spreadsheets would execute as a formula. */
 export function csvLine(values: readonly (string | number | boolean | null)[]): string {
 	return `${values.map(cell).join(",")}\r\n`;
 }

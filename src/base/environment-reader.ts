@@ -3,7 +3,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type EnvironmentReader = ReturnType<typeof createEnvironmentReader>;
 
 /**
- * Reads variables by type. Reports an invalid value to `note` and returns the default. An empty value counts as unset.
+ * Reads environment variables by type. Reports an invalid value to `note` and returns the default. Empty means unset.
  */
 export function createEnvironmentReader(env: Environment, note: (problem: string) => void) {
 	const text = (name: string): string | null => env[name] || null;
@@ -24,7 +24,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			note(`${name} must be a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
 			return otherwise;
 		},
-		/** Reads one of `options`, by default the first. */
+		/** Reads one of `options`; the default is the first. */
 		choice<const T extends string>(name: string, options: readonly [T, ...T[]]): T {
 			const value = text(name);
 			if (value === null) return options[0];
@@ -38,7 +38,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			note(`${name} ${demand}, got ${JSON.stringify(value)}`);
 			return null;
 		},
-		/** Reads a URL. Errors do not repeat it, because it may contain a password. */
+		/** Reads a URL. Error texts do not repeat the URL, because it may contain a password. */
 		url(name: string, protocols: readonly string[], isOrigin = false): string | null {
 			const given = text(name);
 			if (given === null) return null;
@@ -78,8 +78,8 @@ const HOST_LIST = new RegExp(
 );
 
 /**
- * Makes a PostgreSQL address a URL: moves a list of hosts to the query, and adds a placeholder as host after a user,
- * because the host may be in the query.
+ * Turns a PostgreSQL address into a URL that can be parsed: moves a list of hosts to the query, and adds a placeholder
+ * host if the address has a user but no host.
  */
 function withHost(address: string): string {
 	const [, start, list, path = "", query = "", hash = ""] = HOST_LIST.exec(address) ?? [];
@@ -91,8 +91,8 @@ function withHost(address: string): string {
 }
 
 /**
- * True if a character of the password that should be escaped ended the host part: the rest would be read, and shown, as
- * path, query or fragment. Web addresses may have an @ there.
+ * True if a character of the password that must be escaped ended the host part: the rest would be read, and shown, as
+ * path, query or fragment. Web addresses may contain an @ there.
  */
 function isCutShort({ protocol, pathname, search, hash }: URL): boolean {
 	return !protocol.startsWith("http") && (/@/.test(pathname + hash) || /^\?[^=]*@/.test(search));

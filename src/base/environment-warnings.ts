@@ -2,10 +2,10 @@ import type { Environment } from "./environment-reader.ts";
 import { isOneEditAway, normalizeWord } from "./near-word.ts";
 
 const KNOWN_MODES = ["production", "development", "test"];
-/** Shortest name that may be a typo: shorter ones resemble too many words. */
+/** Length from which a name can count as a typo: shorter names resemble too many words. */
 const NEAR_CHARS_MIN = 6;
 
-/** Warns of variables without effect, and of likely typos. `names` are the known variables. */
+/** Warns of environment variables without effect, and of probable typos. `names`: the known variables. */
 export function environmentWarnings(env: Environment, names: readonly string[]): string[] {
 	const warnings: string[] = [];
 	const { NODE_ENV: mode } = env;
@@ -25,9 +25,9 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 	return warnings;
 }
 
-/** The known, unset variable that `name` may be a typo of: one edit, or only case and separators differ. */
+/** The known, unset variable of which `name` may be a typo: one edit away, or equal except for case and separators. */
 function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
-	// OpenTelemetry has many more variables than this service reads.
+	// Names that start with OTEL_ are skipped: OpenTelemetry has many more variables than this service reads.
 	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
 	const plain = normalizeWord(name);
 	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, normalizeWord(one)));

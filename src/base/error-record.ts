@@ -1,30 +1,30 @@
 /**
- * Fields of an error that may be logged, without values of a failed statement. The query builder puts values into its
- * message; PostgreSQL into detail, context and the quoted parts of its message.
+ * The fields of an error that may be logged. Leaves out values of a failed statement, which the query builder puts into
+ * its message, and PostgreSQL into detail, context and the quoted parts of its message.
  */
 export interface ErrorRecord {
 	readonly name: string;
 	readonly message: string;
-	/** Private text of a Fault. */
+	/** The private text of a Fault. */
 	readonly detail?: string;
-	/** Schema objects that a database error names. */
+	/** Names of schema objects in a database error. */
 	readonly about?: Readonly<Record<string, string>>;
-	/** The error inside the query builder's error. */
+	/** The error that the query builder's error wraps. */
 	readonly cause?: ErrorRecord;
-	/** The stack without the message, which it repeats. */
+	/** The stack without its first lines, which repeat the message. */
 	readonly stack: string;
 }
 
-/** Fields of a database error that name schema objects or places in the server's source. */
+/** Fields of a database error that name schema objects or positions in the server's source. */
 const ABOUT = ["schema_name", "table_name", "column_name", "data_type_name", "constraint_name", "routine"] as const;
 const CAUSES_MAX = 3;
-/** A SQLSTATE code has five characters (PostgreSQL, appendix A). */
+/** Pattern of a SQLSTATE code: five characters (PostgreSQL, appendix A). */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-/** Codes that functions raise. Their texts may contain values. */
+/** Codes that SQL functions raise, whose texts may contain values. */
 const RAISED = /^(P0|TG)/;
 const QUERY_TEXT = /Failed query:[\s\S]*$/;
 const QUOTED = /["'„“”‘’‚«»「][\s\S]*["'„“”‘’‚«»」]|["'„“”‘’‚«»「][\s\S]*$/;
-/** A place in a function of `db/functions`. The rest of the context may contain values. */
+/** Pattern of a position in a function of `db/functions`. The rest of the context may contain values. */
 const PLACE = /PL\/pgSQL function [\w.]+(?:\([\w ,[\]]*\))? line \d+ at [A-Za-z ]+/;
 
 export function errorRecord(error: Error, depth = 0): ErrorRecord {
@@ -45,14 +45,14 @@ export function errorRecord(error: Error, depth = 0): ErrorRecord {
 	};
 }
 
-/** An error in one line, for private texts and terminals. */
+/** An error as one line, for private texts and terminals. */
 export function errorText(error: unknown): string {
 	if (!(error instanceof Error)) return withoutQuery(String(error));
 	const { name, message, cause } = errorRecord(error);
 	return cause === undefined ? `${name}: ${message}` : `${name}: ${message}: ${cause.message}`;
 }
 
-/** An error's text without the query that the query builder adds. */
+/** The text of an error without the query that the query builder adds. */
 export function withoutQuery(text: string): string {
 	return text.replace(QUERY_TEXT, "Failed query");
 }
@@ -62,7 +62,7 @@ function messageOf(error: Error): string {
 	const server = serverError(error);
 	if (server === undefined) return withoutQuery(error.message);
 	const { code, severity, severity_local: localSeverity } = server;
-	// In other languages the values in a message cannot be found.
+	// Values in a message can be found only in English messages; others are left out.
 	const isEnglish = localSeverity === undefined || localSeverity === severity;
 	if (RAISED.test(code) || !isEnglish) return `database error ${code}`;
 	return `database error ${code}: ${error.message.replace(QUOTED, "…")}`;

@@ -1,6 +1,6 @@
 import { Fault } from "./fault.ts";
 
-/** Parses JSON without rounding: numbers that a double cannot represent keep their digits in `JSON.stringify`. */
+/** Parses JSON without rounding: `JSON.stringify` reproduces the digits of numbers that a double cannot represent. */
 
 declare global {
 	/** Functions of the runtime that TypeScript's types lack. */
@@ -19,7 +19,7 @@ const WHOLE = /^-?\d+$/;
 
 /**
  * Like `JSON.parse`, at six times its cost. Integers above 2^53, and numbers beyond a double's range, become
- * ExactNumbers; with `param` the latter are Fault `invalid_request`.
+ * ExactNumbers. With `param`, the latter are Fault `invalid_request`.
  */
 export function parseExactly(text: string, param?: string): unknown {
 	return JSON.parse(text, (_name, value, { source }) => {
@@ -30,7 +30,7 @@ export function parseExactly(text: string, param?: string): unknown {
 	});
 }
 
-/** Adds an integer to a number of either kind; undefined if `value` is no number. */
+/** Adds an integer to a number or ExactNumber; undefined if `value` is neither. */
 export function addExactly(value: unknown, more: number): number | ExactNumber | undefined {
 	if (typeof value === "number") return value + more;
 	return JSON.isRawJSON(value) ? JSON.rawJSON(String(BigInt(value.rawJSON) + BigInt(more))) : undefined;

@@ -4,13 +4,13 @@ import { SlotMap } from "./slot-map.ts";
 interface Line<Waiter> {
 	readonly owner: string;
 	readonly waiters: LinkedQueue<Waiter>;
-	/** Number of the owner's last service: among equals, the owner with the lowest number is next. */
+	/** Time of the owner's last service as a counter: among owners with equally many slots, the lowest is served next. */
 	turn: number;
 }
 
-/** Waiting callers, one queue per owner. The owner with the fewest places (`held`) is served first. */
+/** Waiting callers, with one queue per owner. The owner with the fewest slots (`held`) is served first. */
 export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, held: (owner: string) => number) {
-	/** Queues by owner; none is empty. */
+	/** Queues by owner. None is empty. */
 	const lines = new SlotMap<Line<Waiter>>();
 	let size = 0;
 	let turns = 0;
@@ -24,12 +24,12 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 	}
 
 	return {
-		/** Adds to the end of its owner's queue. */
+		/** Adds a waiter at the end of its owner's queue. */
 		add(waiter: Waiter): QueueNode<Waiter> {
 			size += 1;
 			return lineOf(ownerOf(waiter)).waiters.add(waiter);
 		},
-		/** Adds before the owner's other waiters. */
+		/** Adds a waiter at the front of its owner's queue. */
 		addFirst(waiter: Waiter): QueueNode<Waiter> {
 			size += 1;
 			return lineOf(ownerOf(waiter)).waiters.addFirst(waiter);
@@ -41,13 +41,13 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			size -= 1;
 			if (line.waiters.size === 0) lines.delete(owner);
 		},
-		/** Call it when the owner got or returned a place: other owners with as many places are then served first. */
+		/** Call it when the owner got or returned a slot: other owners with equally many slots are served before it. */
 		goBehind(owner: string) {
 			const line = lines.get(owner);
 			if (line !== undefined) line.turn = turns++;
 		},
 		size: (): number => size,
-		/** The waiter to be served next. */
+		/** The waiter that is served next. */
 		first(): Waiter | undefined {
 			let best: Line<Waiter> | undefined;
 			let least = 0;
@@ -59,21 +59,21 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			}
 			return best?.waiters.first;
 		},
-		/** Queues by fewest places, then by longest wait. A copy, because queues may change during the iteration. */
+		/** Queues by fewest slots, then by longest wait. A copy, because queues may change during the iteration. */
 		inTurn(): Iterable<Iterable<Waiter>> {
 			if (lines.size === 1) return Array.from(lines, ({ waiters }) => waiters);
 			const ranked = Array.from(lines, (line) => ({ line, places: held(line.owner) }));
 			ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);
 			return ranked.map(({ line }) => line.waiters);
 		},
-		/** Last waiter of the longest queue, if that queue stays longer than this owner's with one more. */
+		/** Last waiter of the longest queue, if that queue is still longer than this owner's after one is added to this. */
 		displaced(owner: string): Waiter | undefined {
-			// With one waiter in each queue none is displaced. Saves a loop over perhaps thousands of owners.
+			// With one waiter in each queue, none is displaced. This saves a loop over perhaps thousands of owners.
 			if (lines.size === size) return undefined;
 			let longest: Line<Waiter> | undefined;
 			for (const line of lines) {
 				const more = line.waiters.size - (longest?.waiters.size ?? 0);
-				// Of equally long queues takes the one whose turn is first.
+				// Of equally long queues, takes the one that would be served first.
 				if (more > 0 || (more === 0 && longest !== undefined && line.turn < longest.turn)) longest = line;
 			}
 			const own = lines.get(owner)?.waiters.size ?? 0;

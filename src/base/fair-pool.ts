@@ -5,29 +5,29 @@ import { createFairLines } from "./fair-lines.ts";
 import { Fault } from "./fault.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Share of a pool that is kept for owners with only one place or less than `LEAST` of it. */
+/** Fraction of a pool that is reserved for owners with only one unit or less than `LEAST` of the pool. */
 const RESERVE = 1 / 16;
 const LEAST = 1 / 1_024;
 
 export interface FairPoolOptions {
-	/** Size of the pool in places or bytes. */
+	/** Size of the pool, in slots or bytes. */
 	size(): number;
-	/** Largest share that an owner may hold while no other holds any; 1: all. */
+	/** Largest fraction that an owner may hold while no other owner holds any; 1: all. */
 	share(): number;
-	/** True if every holder can be ended. Then shares do not shrink and nothing is kept in reserve. */
+	/** True if every holder can be ended. Fractions then do not shrink and nothing is kept in reserve. */
 	readonly allYield?: boolean;
-	/** Refuses an owner that already holds its share. */
+	/** Refuses an owner that already holds its largest fraction. */
 	own?(): Fault;
-	/** Refuses an owner that holds little, because others hold the pool. */
+	/** Refuses an owner that holds little, because others have used up the pool. */
 	full?(): Fault;
 }
 
-/** A holder that the pool may end when it is full, to take from the owner that holds most. */
+/** A holder that the pool may end when it is full, to take room from the owner that holds most. */
 export interface Yielding {
 	readonly owner: string;
-	/** A speed, or the time of the start or deadline. The holder with the lowest value is ended first. */
+	/** A number such as its speed, start or deadline. The holder with the lowest number is ended first. */
 	pace(): number;
-	/** Ends the holder. It must give its part back before this returns. */
+	/** Ends the holder. It must give its part back before this call returns. */
 	giveUp(why: Fault): void;
 }
 
@@ -35,9 +35,10 @@ export type FairPool = ReturnType<typeof createFairPool>;
 
 /**
  * A shared resource that is divided fairly among owners: accounts, or networks of callers that are not signed in
- * (`addressNetwork`). **Use it for whatever requests share**: one pool per resource, and a row in the table of SECURITY.md.
- * - `take` and `giveBack`, or `enter` for one place, refuse at the limit: an owner alone holds at most `share`. As
- *   others hold more, its share shrinks in proportion to what is free. The reserve is for owners that hold nearly
+ * (`addressNetwork`). **Use it for every resource that requests share**: one pool per resource, and a row in
+ * SECURITY.md's table.
+ * - `take` and `giveBack`, or `enter` for one slot, refuse at the limit: an owner alone holds at most `share`. As
+ *   others hold more, its part shrinks in proportion to what is free. The reserve is for owners that hold nearly
  *   nothing, so k owners at full load leave room for another, up to RESERVE / LEAST owners.
  * - Holders of `enter` or `yields` can be ended: if an owner that holds less finds no room, the owner that holds most
  *   loses its slowest holder. Needed if holders may last long (uploads, open streams).
@@ -54,7 +55,7 @@ export function createFairPool({
 	const yielding = new SlotPool<Yielding>();
 	let all = 0;
 
-	/** The most that the owner may hold while no other holds any. */
+	/** Most that an owner may hold while no other owner holds any. */
 	const cap = () => Math.max(1, Math.floor(size() * share()));
 
 	function fits(owner: string, amount: number): boolean {
@@ -67,7 +68,7 @@ export function createFairPool({
 		if (mine > ownMost) return false;
 		if (allYield) return true;
 		const reserve = Math.min(Math.floor(most * RESERVE), most - ownMost);
-		// An owner alone reaches exactly `ownMost` by this formula.
+		// The formula allows an owner that is alone exactly `ownMost`.
 		return mine * (most - ownMost - reserve) <= ownMost * (free - reserve);
 	}
 
@@ -75,7 +76,7 @@ export function createFairPool({
 		return held.of(owner) + amount > cap() ? own() : full();
 	}
 
-	/** Slowest holder of the owner that holds most, if that is more than `mine`. Takes 0.3 ms among 4,096 holders. */
+	/** Slowest holder of the owner that holds most, if that is more than `mine`. Takes 0.3 ms with 4,096 holders. */
 	function mostHeld(mine: number): Yielding | undefined {
 		let found: Yielding | undefined;
 		let most = mine;
@@ -108,23 +109,23 @@ export function createFairPool({
 	}
 
 	return {
-		/** Whether the amount is within the owner's share and the pool's room. */
+		/** True if the amount is within the owner's part and the pool's free room. */
 		fits,
-		/** Throws as `take` would, without taking. */
+		/** Throws what `take` would throw. Takes nothing. */
 		check(owner: string, amount = 1) {
 			if (!fits(owner, amount)) throw refusal(owner, amount);
 		},
-		/** Takes an amount. Faults of `own` (default rate_limit_exceeded) and `full` (default overloaded). */
+		/** Takes an amount. Without room, throws `own` (default rate_limit_exceeded) or `full` (default overloaded). */
 		take,
-		/** Counts an amount that is already in use, even beyond the owner's share or the pool's size. */
+		/** Counts an amount that is already in use, even beyond the owner's part or the pool's size. */
 		add,
 		giveBack,
-		/** Registers a holder that may be ended. Returns its slot for `keeps`. */
+		/** Registers a holder that the pool may end. Returns its slot for `keeps`. */
 		yields: (one: Yielding): number => yielding.take(one),
 		keeps: (slot: number, one: Yielding): boolean => yielding.release(slot, one),
 		/**
-		 * Takes a place for a holder, which `giveUp` may end. Returns an idempotent function that frees the place. Faults
-		 * of `own` and `full`.
+		 * Takes a slot for a holder, which `giveUp` may end. Returns an idempotent function that frees the slot. Throws
+		 * `own` or `full` if there is no room.
 		 */
 		enter(owner: string, holder: Omit<Yielding, "owner">): () => void {
 			take(owner);
@@ -169,7 +170,7 @@ function displaced(): Fault {
 
 export interface FairQueueOptions {
 	readonly places: number;
-	/** Most places of one owner; default: all. */
+	/** Most slots of one owner; default: all. */
 	readonly ownMax?: number;
 	readonly waitingMax: number;
 	readonly waitMsMax: number;
@@ -177,8 +178,8 @@ export interface FairQueueOptions {
 }
 
 /**
- * Places for short work, such as queries. Callers wait for one; the owner with the fewest places is served first. If
- * too many wait, the owner with the most loses its last caller to one with fewer. Fault `full` (default overloaded).
+ * Slots for short work, such as queries. Callers wait for a slot; the owner with the fewest slots is served first. If
+ * too many wait, the owner with most waiters loses its last one. Fault `full` (default overloaded).
  */
 export function createFairQueue(
 	{ clock }: { clock: Clock },
@@ -239,11 +240,11 @@ export function createFairQueue(
 	}
 
 	return {
-		/** Resolves with an idempotent function that frees the place. */
+		/** Resolves with an idempotent function that frees the slot. */
 		async enter(owner: string): Promise<() => void> {
 			return taken < places && held.of(owner) < ownMax ? placeOf(owner) : await wait(owner);
 		},
-		/** Runs `work` in a place of this owner. */
+		/** Runs `work` in a slot of this owner. */
 		async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
 			const leave = await this.enter(owner);
 			try {

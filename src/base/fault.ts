@@ -1,6 +1,6 @@
 import { inEnglish, type Text, type TextValues } from "./translate.ts";
 
-/** Codes of all expected failures. `gateway/error-body.ts` maps each to a status and a type. */
+/** Codes of all expected failures. `gateway/error-body.ts` maps each to an HTTP status and an error type. */
 export type FaultCode =
 	| "invalid_request"
 	| "context_length_exceeded"
@@ -43,29 +43,29 @@ export type FaultCode =
 
 export interface FaultDetail {
 	values?: TextValues;
-	/** Request field at fault, in OpenAI's notation (`messages[0].content`). */
+	/** Request field that caused the failure, in OpenAI's notation (`messages[0].content`). */
 	param?: string | null;
-	/** Text for the log only, which may contain addresses, key ids and upstream texts. */
+	/** Text for the log only. It may contain addresses, key ids and texts of model servers. */
 	private?: string;
 	/** Seconds for the `retry-after` header. */
 	retryAfterS?: number;
-	/** True if a retry does not help although the status suggests one. */
+	/** True if a retry will not help although the status suggests one. */
 	isFinal?: true;
 	cause?: unknown;
 }
 
-/** An expected failure: a code, a public text and a private one for the log. */
+/** An expected failure with a code, a public text for the client and a private text for the log. */
 export class Fault extends Error {
 	override readonly name = "Fault" as const;
 	readonly code: FaultCode;
-	/** Parts of `message`, for translation (`translate.ts`). */
+	/** The public text in parts, for translation (`translate.ts`). */
 	readonly texts: readonly Text[];
 	readonly param: string | null;
 	readonly private: string | undefined;
 	readonly retryAfterS: number | undefined;
 	readonly isFinal: boolean;
 
-	/** `text` is public: the id of a text, or several texts in order. */
+	/** `text` is public: the id of a text, or several texts that are joined in order. */
 	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
 		const { values } = detail;
 		const texts = typeof text !== "string" ? text : [values === undefined ? { id: text } : { id: text, values }];

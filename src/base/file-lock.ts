@@ -6,11 +6,11 @@ export interface FileLock {
 }
 
 export interface SharedFileLock extends FileLock {
-	/** True if there is no other holder; none can come until release. False: this holder has lost its lock too. */
+	/** True if no other process holds the lock; none can get it until the release. False: this holder has lost it too. */
 	tryExclusive(): boolean;
 }
 
-/** Interval of attempts, because the system does not report when a lock becomes free. */
+/** Milliseconds between attempts, because the system does not report when a lock becomes free. */
 const POLL_MS = 25;
 const LOCK_SH = 1;
 const LOCK_EX = 2;
@@ -18,16 +18,16 @@ const LOCK_NB = 4;
 const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 /**
- * Takes flock(2) on the file at `path`, created if missing; undefined if another process holds it. The kernel releases
- * it when the holder dies, however it dies; a stopped (SIGSTOP) holder keeps it. Only such a lock, not a pid file,
- * keeps a second writer from a journal. Not for network file systems.
+ * Takes flock(2) on the file at `path`, which is created if missing; undefined if another process holds the lock. The
+ * kernel releases the lock when the holder dies, however it dies; a stopped (SIGSTOP) holder keeps it. Only such a
+ * lock, not a pid file, keeps a second writer from a journal. Not for network file systems.
  */
 export function tryFileLock(path: string): FileLock | undefined {
 	const fd = lockedFile(path, LOCK_EX);
 	return fd === undefined ? undefined : { release: releaseOnce(fd) };
 }
 
-/** Like `tryFileLock`, but waits up to `deadlineMs`; then undefined. */
+/** Like `tryFileLock`, but waits up to `deadlineMs`; undefined after that. */
 export async function waitForFileLock(path: string, deadlineMs: number): Promise<FileLock | undefined> {
 	const giveUpAt = performance.now() + deadlineMs;
 	for (;;) {
@@ -37,7 +37,7 @@ export async function waitForFileLock(path: string, deadlineMs: number): Promise
 	}
 }
 
-/** Like `tryFileLock`, but holders of this kind share the lock. Undefined if a process holds it exclusively. */
+/** Like `tryFileLock`, but users of this function share the lock. Undefined if a process holds it exclusively. */
 export function trySharedFileLock(path: string): SharedFileLock | undefined {
 	const fd = lockedFile(path, LOCK_SH);
 	if (fd === undefined) return undefined;
@@ -45,7 +45,7 @@ export function trySharedFileLock(path: string): SharedFileLock | undefined {
 }
 
 function lockedFile(path: string, kind: number): number | undefined {
-	// O_NONBLOCK, because opening a pipe that another program put here would wait.
+	// O_NONBLOCK, because opening a pipe that another program put at this path would block.
 	const fd = openSync(path, APPENDING, 0o600);
 	if (libc().flock(fd, kind | LOCK_NB) === 0) return fd;
 	closeSync(fd);

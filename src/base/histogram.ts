@@ -1,8 +1,8 @@
-/** A histogram cheap enough for every event: plain numbers, formatted only when metrics are read. */
+/** A histogram that is cheap enough for every event: plain numbers, which are formatted only when metrics are read. */
 export interface Histogram {
-	/** Upper bounds of the buckets, ascending. */
+	/** Upper bounds of the buckets, in ascending order. */
 	readonly bounds: readonly number[];
-	/** A count per bound, and one for values above the last bound. */
+	/** Events per bucket, and as the last element those above the last bound. */
 	readonly counts: readonly number[];
 	readonly sum: number;
 }
@@ -11,7 +11,7 @@ export interface CountedHistogram extends Histogram {
 	observe(value: number): void;
 }
 
-/** From a cached response to a model that thinks for minutes. */
+/** Covers everything from a cached response to a model that reasons for minutes. */
 const LATENCY_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000];
 
 export function createHistogram(bounds: readonly number[] = LATENCY_BOUNDS_MS): CountedHistogram {

@@ -1,6 +1,6 @@
 import { assert } from "./assert.ts";
 
-/** A sortable id: `prefix_` and the 32 hex digits of a UUIDv7. Budgets have the id of their account, project or key. */
+/** A sortable id: `prefix_` and the 32 hex digits of a UUIDv7. */
 export function newId(prefix: string): string {
 	return `${prefix}_${newUuid().replaceAll("-", "")}`;
 }
@@ -10,7 +10,7 @@ export function newUuid(): string {
 	return Bun.randomUUIDv7();
 }
 
-/** The public forms of a request's id, from `uuid` or a new one. */
+/** The public forms of a request's id, made from `uuid` or a new UUID. */
 export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
 	const hex = uuidHex(uuid);
 	return { uuid, requestId: formatRequestId(hex), hex };
@@ -29,7 +29,7 @@ function uuidOfHex(hex: string): string {
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** UUID in a public id (`req_…`, `chatcmpl-…`); undefined if there is none. */
+/** The UUID in a public id (`req_…`, `chatcmpl-…`); undefined if the text contains none. */
 export function uuidFromId(id: string): string | undefined {
 	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
 	if (hex === undefined) return undefined;

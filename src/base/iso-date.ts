@@ -1,8 +1,8 @@
 const FORM = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/;
 
 /**
- * Parses "2027-01-31" (its start in UTC) or "2027-01-31T12:00:00Z" to Unix milliseconds. Undefined for other texts, and
- * for impossible days, which `Date.parse` moves to the next month.
+ * Parses "2027-01-31" (the start of that day in UTC) or "2027-01-31T12:00:00Z" to Unix milliseconds. Undefined for
+ * other texts, and for impossible days, which `Date.parse` would move to the next month.
  */
 export function parseIsoMs(text: string): number | undefined {
 	const ms = FORM.test(text) ? Date.parse(text) : Number.NaN;

@@ -1,4 +1,4 @@
-/** Finds positions in the bytes of a JSON text. */
+/** Finds positions in a JSON text that is in memory as bytes. */
 
 export const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -9,20 +9,20 @@ export const CLOSE_LIST = 0x5d;
 export const OPEN_OBJECT = 0x7b;
 export const CLOSE_OBJECT = 0x7d;
 
-/** 1 for each structural character. */
+/** Lookup table by byte: 1 for each structural character. */
 const SIGNS = new Uint8Array(256);
 for (const sign of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) SIGNS[sign] = 1;
 
 const BACKSLASHES_MAX = 1_000_000;
 
-/** Position of the next structural character, from `from` on; `end` if there is none before it. */
+/** Position of the next structural character in [`from`, `end`), or `end` if there is none. */
 export function nextStructuralByte(bytes: Buffer, from: number, end: number): number {
 	let at = from;
 	while (at < end && SIGNS[bytes[at] as number] === 0) at += 1;
 	return at;
 }
 
-/** Bytes that a loop searches first: most strings are short, and a native search has a fixed cost. */
+/** Bytes that a loop searches before the native search, which has a fixed cost: most strings are short. */
 const NEAR_BYTES = 64;
 
 export function quoteAfter(bytes: Buffer, from: number): number {
@@ -31,7 +31,7 @@ export function quoteAfter(bytes: Buffer, from: number): number {
 	return bytes.indexOf(QUOTE, near);
 }
 
-/** True if the quote at `at` ends the string that begins at `from`: an even number of backslashes is before it. */
+/** True if the quote at `at` ends the string that starts at `from`: the number of backslashes before it is even. */
 export function isUnescapedQuote(bytes: Buffer, from: number, at: number): boolean {
 	let before = at - 1;
 	const least = Math.max(from, at - BACKSLASHES_MAX);
@@ -40,7 +40,7 @@ export function isUnescapedQuote(bytes: Buffer, from: number, at: number): boole
 	return (at - before) % 2 === 1;
 }
 
-/** Last position up to `to` where a string may be split, neither inside a character nor inside an escape. */
+/** Last position up to `to` at which a string may be split: neither inside a character nor inside an escape. */
 export function splitPositionBefore(bytes: Buffer, from: number, to: number, end: number): number {
 	if (to === end) return end;
 	let cut = to;
@@ -48,7 +48,7 @@ export function splitPositionBefore(bytes: Buffer, from: number, to: number, end
 	for (let back = 1; back < 6; back += 1) {
 		const start = cut - back;
 		if (bytes[start] !== BACKSLASH) continue;
-		// After an odd number of backslashes the last one starts an escape.
+		// An odd number of backslashes means that the last one starts an escape.
 		if (isUnescapedQuote(bytes, from, start) && start + (bytes[start + 1] === 0x75 ? 6 : 2) > cut) return start;
 		break;
 	}

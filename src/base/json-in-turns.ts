@@ -16,34 +16,34 @@ import {
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 const DEPTH_MAX = 128;
-/** Most arrays and objects: with millions the garbage collector would take long in one step. */
+/** Most arrays and objects. With millions, the garbage collector would block the event loop for long. */
 const CONTAINERS_MAX = 1_000_000;
-/** Most strings that are values. */
+/** Most strings that are values, not names. */
 const TEXTS_MAX = 500_000;
-/** Limit of values in one array. */
+/** Most values in one array. */
 const LIST_MAX = 1_000_000;
-/** Limit of members in one object. */
+/** Most members of one object. */
 const MEMBERS_MAX = 100_000;
-/** Longest string in bytes: a string is assembled in one step. */
+/** Longest string in bytes, because a string is assembled in one step. */
 const TEXT_BYTES_MAX = 48 * 1024 * 1024;
 
-/** Bytes given to the parser at once, so that a call takes a few milliseconds at most. */
+/** Bytes that the parser gets at once, so that a call takes a few milliseconds at most. */
 const PIECE_BYTES = 128 * 1024;
-/** Structural characters between two looks at the clock. */
+/** Structural characters between two checks of the clock. */
 const SIGNS_A_LOOK = 64;
 
-/** An unfinished array or object. Large values in it are assembled piece by piece; the rest is parsed in one call. */
+/** An unfinished array or object. Large values in it are assembled piece by piece, the others parsed together. */
 interface Open {
 	readonly isList: boolean;
 	/** Position of the opening bracket. */
 	readonly from: number;
 	restFrom: number;
-	/** Position of the last comma between its values; negative if there was none yet. */
+	/** Position of the last comma between its values; negative before the first one. */
 	comma: number;
 	commas: number;
-	/** True if its last value was large, and no comma has followed yet. */
+	/** True if its last value was large and no comma has followed yet. */
 	afterLarge: boolean;
-	/** Values parsed so far; undefined while the array or object is small. */
+	/** Values parsed so far; undefined as long as the array or object is small. */
 	list: unknown[] | undefined;
 	members: Record<string, unknown> | undefined;
 }
@@ -54,16 +54,16 @@ interface Parse {
 	readonly pieceBytes: number;
 	/** Unfinished arrays and objects, innermost last. */
 	readonly open: Open[];
-	/** The outermost value, if it is large, and its position. */
+	/** The outermost value with its position; undefined if it is small. */
 	root: { readonly value: unknown; readonly from: number; readonly to: number } | undefined;
 	containers: number;
-	/** Number of strings that are values. */
+	/** Number of strings so far that are values. */
 	texts: number;
-	/** Number of structural characters, which decides when to look at the clock. */
+	/** Number of structural characters so far, which decides when the clock is checked. */
 	signs: number;
 }
 
-/** Work in steps; other work may run where it yields. Throws SyntaxError. */
+/** Work in steps. At each `yield`, other work may run. Throws SyntaxError. */
 type Steps<Value> = Generator<undefined, Value>;
 
 /**
@@ -103,7 +103,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 	const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 	for (let at = start, since = start; ; since = at) {
 		parse.signs += 1;
-		// Often enough to include the parsing between two looks.
+		// The clock is checked often enough that the parsing between two checks is short.
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		const sign = nextStructuralByte(bytes, at, Math.min(length, since + parse.pieceBytes));
 		if (sign === length) break;
@@ -140,7 +140,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 	return root.value;
 }
 
-/** Position after the string whose quote is at `from`. Attaches a large string. */
+/** Returns the position after the string whose quote is at `from`. Attaches the string if it is large. */
 function* textFrom(parse: Parse, from: number): Steps<number> {
 	const { bytes, timeSlice } = parse;
 	parse.texts += 1;
@@ -179,7 +179,7 @@ function begin({ bytes, open }: Parse, from: number): void {
 	});
 }
 
-/** At a closing bracket: attaches the array or object if it is large. */
+/** Handles a closing bracket: attaches the array or object if it is large. */
 function end(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const ended = open.pop();
@@ -193,7 +193,7 @@ function end(parse: Parse, at: number): void {
 	attach(parse, ended.isList ? listOf(ended) : membersOf(ended), ended.from, at + 1);
 }
 
-/** At a comma: parses the values before it once there are many. */
+/** Handles a comma: parses the values before it once they are many. */
 function separate(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const into = open.at(-1);
@@ -208,7 +208,7 @@ function separate(parse: Parse, at: number): void {
 	into.comma = at;
 }
 
-/** Attaches a large value that ends before `to` to its array or object. */
+/** Attaches a large value, which ends before `to`, to its array or object. */
 function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	const into = parse.open.at(-1);
 	if (into === undefined) {
@@ -218,7 +218,7 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	}
 	if (into.afterLarge) throw new SyntaxError("a missing comma");
 	if (into.comma >= into.restFrom) take(parse, into, into.comma);
-	// Puts a small value in the large one's place, so that the parser can read the rest, with the member's name.
+	// Parses the text before the large value with an empty string in its place, which also gives the member's name.
 	const before = textOf(parse, into.restFrom, from);
 	if (into.isList) {
 		if ((JSON.parse(`[${before}""]`) as unknown[]).length !== 1) throw new SyntaxError("a missing comma");
@@ -232,7 +232,7 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	into.restFrom = to;
 }
 
-/** Parses the values before `to`, which is a comma or the end; at least one. */
+/** Parses the values before `to` (a comma or the end), of which there is at least one. */
 function take(parse: Parse, into: Open, to: number): void {
 	const text = textOf(parse, into.restFrom, to);
 	into.restFrom = to + 1;
@@ -249,7 +249,7 @@ function take(parse: Parse, into: Open, to: number): void {
 	for (const [name, value] of members) define(all, name, value);
 }
 
-/** The text between two positions. Without commas it may have any length, and is then invalid. */
+/** The text between two positions. Throws for a long text without commas, which is invalid. */
 function textOf({ bytes, pieceBytes }: Parse, from: number, to: number): string {
 	if (to - from > 8 * pieceBytes) throw new SyntaxError("a missing comma");
 	return bytes.toString("utf8", from, to);
@@ -265,7 +265,7 @@ function membersOf(open: Open): Record<string, unknown> {
 	return open.members;
 }
 
-/** Sets a member. `__proto__` is an ordinary name, as for `JSON.parse`. */
+/** Sets a member. `__proto__` is an ordinary name here, as in `JSON.parse`. */
 function define(members: Record<string, unknown>, name: string, value: unknown): void {
 	if (name !== "__proto__") members[name] = value;
 	else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });

@@ -3,71 +3,71 @@ import { decodedName, ELEMENTS_MIN, elementsLimit, type ListBounds, tooManyEleme
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
- * Limits of a JSON text's structure. Structure takes a parser much longer than text: a megabyte of empty objects takes
- * as long as a hundred of prose, and deep nesting overflows a serializer's stack. Within these limits any allowed body
- * is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
+ * Limits of a JSON text's structure. A parser needs much longer for structure than for text: a megabyte of empty
+ * objects takes as long as a hundred of prose, and deep nesting overflows a serializer's stack. Within these limits,
+ * any allowed body is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
  */
 const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;
 const OUTERMOST_NAMES_MAX = 1_000;
 const STRINGS_MAX = 100_000;
-/** Most commas; they separate elements and members. */
+/** Most commas, which separate elements and members. */
 const VALUES_MAX = 500_000;
-/** Most commas in members with numbers that no double represents, because their parser is slow. */
+/** Most commas in members with numbers that no double represents, because those are parsed slowly. */
 const EXACT_VALUES_MAX = 5_000;
-/** Most characters of a number, which is read in one step. */
+/** Most characters of a number, because a number is read in one step. */
 const NUMBER_CHARS_MAX = 1_000;
-/** An integer with so many digits is below 2^53. */
+/** An integer with at most this many digits is below 2^53. */
 const SAFE_DIGITS = 15;
-/** Most backslashes: a text of escapes is parsed ten times slower. */
+/** Most backslashes, because a text of escapes is parsed ten times more slowly. */
 const ESCAPES_MAX = 1_000_000;
-/** Most characters outside strings: digits, brackets, white space. */
+/** Most characters outside strings, such as digits, brackets and white space. */
 const SIGNS_MAX = 8_000_000;
 
-/** Steps before other work may run. A step is a character outside strings, a string, or an escape. */
+/** Steps before other work may run. A step is one character outside strings, one string, or one escape. */
 const STEPS_A_TURN = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** An array or object, as written in the text. */
+/** Position and size of an array or object as it is written in the text. */
 export interface RawValue {
 	readonly text: string;
-	/** Number of names in it on all levels; a repeated name counts each time. */
+	/** Number of member names in it on all levels. A repeated name counts each time. */
 	readonly names: number;
-	/** Levels of nesting, its own included. */
+	/** Levels of nesting, including its own. */
 	readonly levels: number;
-	/** Start and end of each string longer than `LONG_STRING_CHARS`, without quotes: start, end, start, … */
+	/** Start and end of each string longer than `LONG_STRING_CHARS`, without its quotes: start, end, start, … */
 	readonly longStrings: readonly number[];
-	/** True if it has numbers that no double represents. */
+	/** True if it contains numbers that no double represents. */
 	readonly isExact: boolean;
-	/** False once the parsed value was changed: the text then differs from it. */
+	/** False once the parsed value was changed, because the text then differs from the value. */
 	isCurrent: boolean;
 }
 
-/** Length from which scanning a string is worth it: that takes 0.6 of the time of copying it. */
+/** Length from which measuring a string in place is worth it: that takes 0.6 of the time of copying the string. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
 export interface Structure {
 	/**
-	 * The member `field` as written, if the text is an object and the member a list or object. Of repeated names the last
-	 * counts, as in JSON.parse. Undefined if a name with escapes might be it too.
+	 * The member `field` as it is written, if the text is an object and the member an array or object. Of repeated names
+	 * the last counts, as in JSON.parse. Undefined if a name with escapes might be the same name.
 	 */
 	field(): RawValue | undefined;
-	/** Outermost members with numbers that no double represents: their values as written, by name. */
+	/** Values as written of the outermost members with numbers that no double represents, by member name. */
 	readonly exact: ReadonlyMap<string, string> | undefined;
-	/** Number of names, strings and values, of which a parser makes objects. */
+	/** Number of names, strings and values, each of which becomes an object when the text is parsed. */
 	readonly parts: number;
 }
 
 /**
- * Checks a JSON text's structure before it is parsed. Invalid JSON is checked up to where a parser stops. Fault
- * `invalid_request`, naming the limit.
+ * Checks the structure of a JSON text before it is parsed. Invalid JSON is checked up to where a parser would stop.
+ * Fault `invalid_request`, which names the exceeded limit.
  */
 export function checkStructure(
 	text: string,
 	field?: string,
-	/** Bounds of the outermost members' elements. */
+	/** Bounds of the elements of the outermost members. */
 	lists?: ListBounds,
 	timeSlice?: TimeSlice,
 ): Structure | Promise<Structure> {
@@ -86,7 +86,7 @@ async function goOn(scan: Scan, timeSlice: TimeSlice): Promise<Structure> {
 	return scan;
 }
 
-/** An escape has at least two characters, so a short text has few. */
+/** False for a short text, which cannot have too many escapes, because an escape has at least two characters. */
 function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
@@ -99,21 +99,21 @@ class Scan implements Structure {
 	names = 0;
 	#outermost = 0;
 	strings = 0;
-	/** Escaped quotes inside strings. */
+	/** Number of escaped quotes in strings so far. */
 	quotes = 0;
 	values = 0;
 	signs = 0;
-	/** The last string on the outermost level, which is the name of the next value. */
+	/** Last string on the outermost level, which is the name of the next value. */
 	#nameFrom = 0;
 	#nameTo = 0;
-	/** Start of the array or object that is searched, and the number of names before it. */
+	/** Start of the array or object that is searched for, and the number of names before it. */
 	#from = 0;
 	#namesBefore = 0;
-	/** Its deepest level, counted from the outermost, and its long strings. */
+	/** Deepest level in that array or object, counted from the outermost level, and its long strings. */
 	deepest = 0;
 	#longStrings: number[] | undefined;
 	readonly #lists: ListBounds | undefined;
-	/** Elements of the present outermost member, and how many of them need no look at its bound. */
+	/** Elements of the current outermost member, and how many more may follow before its bound is looked up. */
 	elements = 0;
 	elementsUnchecked = Number.POSITIVE_INFINITY;
 	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
@@ -129,7 +129,7 @@ class Scan implements Structure {
 		this.#field = field === undefined ? undefined : JSON.stringify(field);
 	}
 
-	/** Records the string from `from` to the current position. */
+	/** Records the string that starts at `from` and ends at the current position. */
 	stringFrom(from: number): void {
 		if (this.depth === 1) {
 			this.#nameFrom = from;
@@ -148,7 +148,7 @@ class Scan implements Structure {
 		this.deepest = 0;
 		this.#longStrings = undefined;
 		this.elements = 1;
-		// A short list needs no look-up of its bound.
+		// The bound is looked up only when a list is longer than every bound's minimum.
 		if (this.#lists !== undefined) this.elementsUnchecked = ELEMENTS_MIN;
 	}
 
@@ -161,7 +161,7 @@ class Scan implements Structure {
 		return this.names + this.strings + this.values;
 	}
 
-	/** Call it after a member's name: an earlier member of the same name does not count. */
+	/** Call it after a member's name. Forgets the result for an earlier member of the same name. */
 	nameEnds(): void {
 		if (this.#outermost++ === OUTERMOST_NAMES_MAX) throw tooMuch(`more than ${OUTERMOST_NAMES_MAX} outermost names`);
 		this.exact?.delete(decodedName(this.#name()));
@@ -171,7 +171,7 @@ class Scan implements Structure {
 		return this.text.slice(this.#nameFrom, this.#nameTo);
 	}
 
-	/** A number that a double may not represent. */
+	/** Records a number that a double may not represent. */
 	longNumber(from: number, to: number, isWhole: boolean): void {
 		const written = this.text.slice(this.text.charCodeAt(from - 1) === MINUS ? from - 1 : from, to);
 		const value = Number(written);
@@ -212,7 +212,7 @@ class Scan implements Structure {
 		return { text: this.text.slice(from, to), ...found, isCurrent: true };
 	}
 }
-/** Scans for one slice of time; true at the end of the text. Skips strings by a native search. */
+/** Scans for one time slice; true at the end of the text. A native search skips the contents of strings. */
 function walk(scan: Scan): boolean {
 	const { text } = scan;
 	const { length } = text;
@@ -272,7 +272,7 @@ function isDigit(sign: number): boolean {
 	return sign >= 0x30 && sign <= 0x39;
 }
 
-/** Moves to the last character of the number that begins here. Returns how many characters it passed. */
+/** Moves to the last character of the number that starts here. Returns the number of characters passed. */
 function passNumber(scan: Scan): number {
 	const { text, at: from } = scan;
 	let to = from + 1;
@@ -292,12 +292,12 @@ function passNumber(scan: Scan): number {
 	return to - from;
 }
 
-/** Position after the string that starts here; the end of the text if the string does not end. */
+/** Returns the position after the string that starts here; the end of the text if the string does not end. */
 function stringEnd(scan: Scan, length: number): number {
 	const { text } = scan;
 	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
 		let before = quote - 1;
-		// Looks no further back: so many backslashes in a row exceed the limit.
+		// Looks back no further, because more backslashes in a row exceed the limit anyway.
 		const least = quote - 2 - 2 * ESCAPES_MAX;
 		while (before > least && text.charCodeAt(before) === BACKSLASH) before -= 1;
 		if (quote - before > 2 * ESCAPES_MAX) throw tooManyEscapes();
@@ -308,13 +308,13 @@ function stringEnd(scan: Scan, length: number): number {
 	return length;
 }
 
-/** Counts escapes in time slices, because each needs a search. Fault `invalid_request` above the limit. */
+/** Counts escapes in time slices, because each escape needs a search. Fault `invalid_request` above the limit. */
 async function countEscapes(text: string, timeSlice: TimeSlice): Promise<void> {
 	let at = -1;
 	for (let escapes = 0; escapes <= ESCAPES_MAX; escapes += 1) {
 		at = text.indexOf("\\", at + 1);
 		if (at < 0) return;
-		// The next character belongs to the same escape.
+		// Skips the character after the backslash, which belongs to the same escape.
 		at += 1;
 		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await timeSlice.next();
 	}

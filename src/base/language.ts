@@ -1,21 +1,21 @@
-/** Languages of pages and mails, each in its own name. */
+/** Languages of pages and mails, by code, each with its name in that language. */
 export const LANGUAGES = { en: "English", de: "Deutsch" } as const;
 
 export type Language = keyof typeof LANGUAGES;
 
-/** Cookie with a reader's choice. Pages write it; the server reads it to render a document. */
+/** Cookie that stores a reader's choice of language. Pages write it; the server reads it to render a document. */
 export const LANGUAGE_COOKIE = "tollgate.language";
 
 export const ENGLISH: Language = "en";
 
-/** Most language ranges that are read. */
+/** Most language ranges of `accept-language` that are read. */
 const RANGES_MAX = 20;
 
 export function isLanguage(text: unknown): text is Language {
 	return typeof text === "string" && Object.hasOwn(LANGUAGES, text);
 }
 
-/** The language chosen in this browser, else that of `accept-language` (RFC 9110, 12.5.4), else English. */
+/** The reader's choice in this browser, else the language of `accept-language` (RFC 9110, 12.5.4), else English. */
 export function requestLanguage(headers: Headers): Language {
 	const cookies = headers.get("cookie") ?? "";
 	const chosen = cookies.split(/;\s*/).find((one) => one.startsWith(`${LANGUAGE_COOKIE}=`));
@@ -23,7 +23,7 @@ export function requestLanguage(headers: Headers): Language {
 	return isLanguage(language) ? language : accepted(headers.get("accept-language") ?? "");
 }
 
-/** First supported language of the highest weight. A range such as `de-AT` counts as `de`. */
+/** The first supported language with the highest weight. A range such as `de-AT` counts as `de`. */
 function accepted(ranges: string): Language {
 	let best: { language: Language; weight: number } | undefined;
 	for (const range of ranges.split(",").slice(0, RANGES_MAX)) {

@@ -11,7 +11,7 @@ const CALLS = {
 /** Opened once: each `dlopen` compiles the calls again and leaks 2.6 KB, and locks are tried every few seconds. */
 let opened: ReturnType<typeof openLibc> | undefined;
 
-/** System calls that Bun lacks. */
+/** System calls that Bun does not offer. */
 export function libc(): ReturnType<typeof openLibc> {
 	opened ??= openLibc();
 	return opened;

@@ -1,6 +1,6 @@
 export type LineOutput = ReturnType<typeof createLineOutput>;
 
-/** Writes a piece. Calls `written`, perhaps at once, when all of it is written or with the error. */
+/** Writes a piece of text. Calls `written`, perhaps at once, when the whole piece is written, or with the error. */
 export type WritePiece = (piece: string, written: (error?: NodeJS.ErrnoException | null) => void) => void;
 
 interface Piece {
@@ -9,16 +9,16 @@ interface Piece {
 	lines: number;
 }
 
-/** Most unread bytes, about ten thousand lines; further lines are dropped. */
+/** Most bytes that may wait to be read, about ten thousand lines. Lines beyond that are dropped. */
 const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
-/** Bytes that a pipe writes atomically (PIPE_BUF), less one for a newline before them. */
+/** Bytes that a pipe writes atomically (PIPE_BUF), minus one for a newline before them. */
 const PIECE_BYTES_MAX = 4_095;
 
 /**
- * Writes log lines to a file, terminal or pipe. These must neither end the process nor fill its memory: lines that
+ * Writes log lines to a file, terminal or pipe. The output must neither end the process nor fill its memory: lines that
  * cannot be written (full disk, closed pipe) or stay unread are dropped, and `onLost` gets their number after the next
- * successful write. If several processes write to one pipe, only pieces that it takes atomically keep lines apart; a
- * longer line may be interrupted while the pipe is full.
+ * successful write. If several processes write to one pipe, only pieces that the pipe takes atomically keep lines
+ * apart; a longer line may be interrupted while the pipe is full.
  */
 export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void) {
 	const waiting: Piece[] = [];
@@ -80,9 +80,9 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 			}
 			send();
 		},
-		/** Resolves once no line waits; never if nothing reads. */
+		/** Resolves once all lines are written; never if nothing reads the output. */
 		flushed: () => (isOut ? new Promise<void>((resolve) => awaiting.push(resolve)) : Promise.resolve()),
-		/** Bytes that wait or are being written. */
+		/** Number of bytes that wait or are being written. */
 		unread: () => unread,
 	};
 }

@@ -1,6 +1,6 @@
 export interface QueueNode<One> {
 	readonly one: One;
-	/** Place in the order of insertion; increases. */
+	/** Number of the node in the order of insertion, which only increases. */
 	readonly nth: number;
 	before: QueueNode<One> | undefined;
 	behind: QueueNode<One> | undefined;
@@ -8,8 +8,8 @@ export interface QueueNode<One> {
 }
 
 /**
- * First in, first out; a node may leave at any time. Not a Set, for the reason given in `SlotPool`. A node that leaves
- * releases its neighbours, so that an old node keeps no later ones in memory.
+ * Queue (first in, first out) from which any node may be removed. Not a Set, for the reason given in `SlotPool`. A
+ * removed node drops its links to its neighbours, so that a referenced old node keeps no later ones in memory.
  */
 export class LinkedQueue<One> implements Iterable<One> {
 	#first: QueueNode<One> | undefined;
@@ -39,7 +39,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return node;
 	}
 
-	/** Adds a value before all others. */
+	/** Adds a value at the front. */
 	addFirst(one: One): QueueNode<One> {
 		const first = this.#first;
 		if (first === undefined) return this.add(one);
@@ -50,7 +50,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return node;
 	}
 
-	/** Removes a node. False if it was removed already. */
+	/** Removes a node. False if it was removed before. */
 	delete(node: QueueNode<One>): boolean {
 		if (!node.isThere) return false;
 		const { before, behind } = node;
@@ -65,7 +65,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return true;
 	}
 
-	/** Nodes may be removed during the iteration; added ones are visited too. */
+	/** Nodes may be removed during the iteration. Added nodes are visited too. */
 	*[Symbol.iterator](): Iterator<One> {
 		let node = this.#first;
 		while (node !== undefined) {

@@ -8,9 +8,9 @@ export interface Log {
 	info(message: string, fields?: LogFields): void;
 	warn(message: string, fields?: LogFields): void;
 	error(message: string, fields?: LogFields): void;
-	/** A log that adds `fields` to each line. */
+	/** Returns a log that adds `fields` to each line. */
 	with(fields: LogFields): Log;
-	/** True if lines of this level are written. For callers whose fields are costly to compute. */
+	/** True if lines of this level are written. For callers that compute costly fields only then. */
 	isOn(level: LogLevel): boolean;
 }
 
@@ -18,12 +18,12 @@ export type LogSwitch = ReturnType<typeof createLogSwitch>;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const satisfies readonly LogLevel[];
 
-/** Level of the lines that are written. It can change while the process runs. */
+/** Minimum level of the lines that are written, which can change while the process runs. */
 export function createLogSwitch(configured: LogLevel) {
 	let level = configured;
 	return {
 		level: () => level,
-		/** Switches level `debug` on or off. Returns the new level. */
+		/** Switches level `debug` on, or off again. Returns the new level. */
 		toggleDebug() {
 			level = level === "debug" ? configured : "debug";
 			return level;
@@ -36,23 +36,23 @@ export function createLogSwitch(configured: LogLevel) {
 
 const RANK: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
 
-/** Names of fields that are never logged. */
+/** Pattern of field names whose values are never logged. */
 const SECRET_FIELD =
 	/^(authorization|x-api-key|cookie|set-cookie|stripe-signature|api_?key|secret|password|pepper|body|prompt|messages)$/i;
 
-/** Texts that look like an API key of this service or of an upstream. */
+/** Pattern of texts that look like an API key of this service or of a model server. */
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
 export interface LogOptions {
 	readonly level: LogLevel | (() => LogLevel);
-	/** Writes a line; it gets no newline. */
+	/** Writes a line, which is passed without a newline. */
 	readonly write: (line: string) => void;
-	/** Set for a terminal, which gets readable lines instead of JSON. */
+	/** Set if the output is a terminal, which gets readable lines instead of JSON. */
 	readonly terminal?: { readonly colour: boolean };
 	readonly nowMs?: () => number;
 }
 
-/** Writes JSON lines, one per event. */
+/** Creates a log that writes one line of JSON per event. */
 export function createLog(options: LogOptions): Log {
 	const nowMs = options.nowMs ?? Date.now;
 	const { level: given } = options;
@@ -62,7 +62,7 @@ export function createLog(options: LogOptions): Log {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
 			const own = { time: new Date(nowMs()).toISOString(), level, message };
-			// `own` comes first and last: its fields are at the start, and no other field replaces them.
+			// `own` is spread twice, so that its fields come first and no other field replaces them.
 			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
 			options.write(
@@ -81,10 +81,10 @@ export function createLog(options: LogOptions): Log {
 	return make({});
 }
 
-/** For components without a log, and for tests. */
+/** Writes nothing; for components without a log, and for tests. */
 export const silentLog: Log = createLog({ level: "error", write: () => {} });
 
-/** Serializes a line. Omits fields that JSON cannot represent, because logging must not end the process. */
+/** Serializes a line. Leaves out fields that JSON cannot represent, because logging must not end the process. */
 function lineOf(record: { time: string; level: LogLevel; message: string }): string {
 	try {
 		return JSON.stringify(record, redact);
@@ -101,7 +101,7 @@ function redact(name: string, value: unknown): unknown {
 	return typeof value === "string" ? withoutQuery(value).replace(SECRET_TEXT, "$1…") : value;
 }
 
-/** A log record for a terminal: `12:34:56 warn  message  name=value`. */
+/** Record of a log line, which a terminal shows as time, level, message and `name=value` pairs. */
 
 interface LogRecord {
 	readonly time: string;
@@ -113,10 +113,10 @@ interface LogRecord {
 const BOLD: Readonly<Record<string, string>> = { warn: "\x1b[33m", error: "\x1b[31m" };
 const END = "\x1b[0m";
 const LEVEL_CHARS = "error".length;
-/** Characters that a terminal could interpret as a command or as a line end. */
+/** Characters that a terminal could interpret as a command or as the end of the line. */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** A record in one line for a terminal. `record` is plain data without secrets. The time is local. */
+/** Formats a record as one line for a terminal, with local time. `record` must be plain data without secrets. */
 function terminalLine({ time, level, message, ...fields }: LogRecord, options: { colour: boolean }): string {
 	const word = level.padEnd(LEVEL_CHARS);
 	const colour = options.colour ? BOLD[level] : undefined;
@@ -134,7 +134,7 @@ function isError(value: unknown): value is { name: string; message: string; deta
 	return typeof value === "object" && value !== null && "name" in value && "message" in value && "stack" in value;
 }
 
-/** Message and place of an error; the JSON log has the whole stack. */
+/** Message and first position of an error. The whole stack is only in the JSON log. */
 function errorText({ message, detail, stack }: { message: string; detail?: unknown; stack?: unknown }): string {
 	const said = typeof detail === "string" ? `${message} (${detail})` : message;
 	const place = /^\s+at .*?([^\s(/]+\/[^\s(/]+:\d+):\d+\)?$/m.exec(String(stack))?.[1];

@@ -1,6 +1,6 @@
 /**
- * True for a single address. Refuses what a mail program could read as two addresses or as a name with another address,
- * and second spellings such as a dot after the domain.
+ * True for a single mail address. Refuses a text that a mail program could read as two addresses, or as a name with
+ * another address, and alternative spellings such as a dot after the domain.
  */
 export function isMailAddress(text: string): boolean {
 	if (text.length > ADDRESS_CHARS_MAX) return false;
@@ -10,7 +10,7 @@ export function isMailAddress(text: string): boolean {
 
 const ADDRESS_CHARS_MAX = 320;
 
-/** Mailbox of an address: without the part after a plus. */
+/** The address without the part after a plus, which reaches the same mailbox. */
 export function mailboxWithoutTag(address: string): string {
 	const at = address.lastIndexOf("@");
 	const name = address.slice(0, at).toLowerCase();

@@ -1,16 +1,16 @@
 import type { Clock } from "./clock.ts";
 
-/** Milliseconds after which work counts as long; it is reported up to a tenth of a second later. */
+/** Milliseconds after which work counts as long. It is reported up to a tenth of a second later. */
 const MOMENT_MS = 100;
 
 /**
- * Reports work that lasts longer than a moment. Most requests end sooner and need neither timer nor listener. `lasts`
- * must not throw.
+ * Reports work that lasts longer than MOMENT_MS. Most requests end sooner, so they need neither timer nor listener.
+ * `lasts` is called with the work and must not throw.
  */
 export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void) {
-	/** Work in order of its start; undefined if it ended. Not a Set, which keeps memory of removed members. */
+	/** Recent work in order of its start; undefined where it ended. Not a Set, which keeps memory of removed members. */
 	let young: (One | undefined)[] = [];
-	/** Number that the first entry of `young` has. */
+	/** Number of the first entry of `young`. */
 	let before = 0;
 	let isTicking = false;
 
@@ -27,7 +27,7 @@ export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void)
 	}
 
 	return {
-		/** Records a start. Returns a number for `end`. */
+		/** Records the start of work. Returns its number for `end`. */
 		begin(one: One) {
 			if (!isTicking) {
 				isTicking = true;
@@ -35,7 +35,7 @@ export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void)
 			}
 			return before + young.push(one) - 1;
 		},
-		/** Records an end, once per `begin`. True if the work was reported as long. */
+		/** Records the end of work; call it once per `begin`. True if the work was reported as long. */
 		end(nth: number) {
 			if (nth < before || young[nth - before] === undefined) return true;
 			young[nth - before] = undefined;

@@ -1,9 +1,9 @@
-/** The word in lower case, without separators. */
+/** The word in lower case without separators, for comparison. */
 export function normalizeWord(word: string): string {
 	return word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** True if one letter inserted, removed, replaced or swapped turns `b` into `a`. */
+/** True if inserting, removing, replacing or swapping one letter turns `b` into `a`. */
 export function isOneEditAway(a: string, b: string): boolean {
 	if (Math.abs(a.length - b.length) > 1) return false;
 	let start = 0;

@@ -1,7 +1,7 @@
 /**
- * Passes a body on as it arrives. `onEnd` is called once, however it ends. The reader gets an error of the source, so
- * that a partial body is recognisable. A reader that cancels ends the source; so does `signal`, and the reader gets its
- * reason.
+ * Forwards a body as it arrives. `onEnd` is called once, however the body ends. An error of the source reaches the
+ * reader, so that a partial body is recognizable. If the reader cancels or `signal` aborts, the source is cancelled;
+ * after an abort, the reader gets the signal's reason.
  */
 export function forwardBody(
 	body: ReadableStream<Uint8Array>,
@@ -44,7 +44,7 @@ export function forwardBody(
 	});
 }
 
-/** True if no connection was established, so that nothing was sent. */
+/** True if the connection could not be established, so that nothing was sent. */
 export function isConnectFailure(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return code === "ENOENT" || code === "ECONNREFUSED" || code === "ConnectionRefused";

@@ -1,4 +1,4 @@
-/** True if a process with this id exists, of any user; zombies count. */
+/** True if a process with this id exists, even another user's or a zombie. */
 export function isProcessAlive(pid: number): boolean {
 	try {
 		process.kill(pid, 0);

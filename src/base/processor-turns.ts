@@ -1,25 +1,25 @@
 import { CounterMap } from "./counter-map.ts";
 import { createFairLines } from "./fair-lines.ts";
 
-/** Milliseconds of work before other work of the event loop runs. The step that exceeds them is still completed. */
+/** Milliseconds of work before other work of the event loop runs. A step that exceeds them is still completed. */
 const TURN_MS = 2;
-/** Time for which processor time that an owner used counts against it. */
+/** Length in milliseconds of a window, in which used processor time counts against an owner. */
 const WINDOW_MS = 250;
-/** Refused work per window, of one owner and of all; beyond it such owners wait for the next window. */
+/** Most milliseconds of refused work per window, of one owner and of all; beyond it owners wait for the next window. */
 const REFUSED_MS_MAX = 25;
 const ALL_REFUSED_MS_MAX = 50;
-/** Added to the rank of owners beyond REFUSED_MS_MAX, so that they come after all others. */
+/** Added to the rank of owners beyond REFUSED_MS_MAX, so that they are served after all others. */
 const LAST_US = 1e12;
 
 interface Waiter {
 	readonly owner: string;
-	/** Returns how long it took or will take; undefined if that is unknown, which ends the slice. */
+	/** Starts the step. Returns how long it took or will take; undefined if unknown, which ends the slice. */
 	go(): number | undefined;
 }
 
 /**
  * Divides the event loop among owners with much work. Work runs at once while the slice has time left. Otherwise it
- * waits, and the owner that has used the least processor time in the present window is next.
+ * waits, and the owner that has used the least processor time in the current window is next.
  */
 export function createProcessorTurns() {
 	let window = newWindow();
@@ -62,7 +62,7 @@ export function createProcessorTurns() {
 		isScheduled = false;
 		usedMs = 0;
 		const nowMs = performance.now();
-		// A window that begins later than now is of a clock that was set back.
+		// A window that starts in the future belongs to a clock that was set back since.
 		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) {
 			before = window;
 			window = newWindow();
@@ -79,14 +79,14 @@ export function createProcessorTurns() {
 	return {
 		/** Charges `ms` of processor time to an owner. */
 		spend,
-		/** Whether work of the owner was refused in this window or the one before. */
+		/** True if work of the owner was refused in this window or the previous one. */
 		hadRefusals: (owner: string) => window.refusedMs.of(owner) > 0 || before.refusedMs.of(owner) > 0,
-		/** Charges work that was refused, so that an owner cannot fill the processor with it. */
+		/** Charges refused work to its owner, so that no owner can fill the processor with it. */
 		refused(owner: string, ms: number) {
 			window.refusedMs.add(owner, ms);
 			window.allRefusedMs += ms;
 		},
-		/** Runs a short step of work, at once or later. */
+		/** Runs a short step of work, at once or when it is the owner's turn. */
 		run<Result>(owner: string, work: () => Result | Promise<Result>): Result | Promise<Result> {
 			if (isFree(owner)) {
 				const beganMs = performance.now();
@@ -120,8 +120,8 @@ export function createProcessorTurns() {
 			return undefined;
 		},
 		/**
-		 * Resolves when a step of `stepMs` (0: unknown) may start. `continues`: the work has begun, and goes before other
-		 * work of its owner, so that little is half done at a time.
+		 * Resolves when a step of `stepMs` (0: unknown) may start. `continues`: the work has already begun, so it goes
+		 * before other work of its owner; little work is then unfinished at a time.
 		 */
 		next(owner: string, stepMs: number, continues: boolean): Promise<void> {
 			return new Promise((resolve) => {

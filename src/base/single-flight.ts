@@ -1,4 +1,4 @@
-/** Runs work one at a time. A run that rejects calls `onError` and cancels the following one. */
+/** Runs `work` one at a time. A run that rejects calls `onError` and cancels the waiting run. */
 export function createSingleFlight(work: () => Promise<void>, onError: (error: unknown) => void) {
 	let running: Promise<void> | undefined;
 	let again = false;
@@ -17,13 +17,13 @@ export function createSingleFlight(work: () => Promise<void>, onError: (error: u
 	}
 
 	return {
-		/** Starts a run. During a run, calls together cause one more after it. Never rejects. */
+		/** Starts a run. All calls during a run cause one more run after it. Never rejects. */
 		run() {
 			again = true;
 			running ??= runAll();
 			return running;
 		},
-		/** The current run and, if there is one, the following run. */
+		/** Resolves after the current run and, if there is one, the waiting run. */
 		running: () => running,
 	};
 }

@@ -1,10 +1,10 @@
 import { CounterMap } from "./counter-map.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Objects by name. Like a Map, without the memory problem described in `SlotPool`. */
+/** Objects by name, like a Map, but without the memory problem that `SlotPool` describes. */
 export class SlotMap<One extends object> implements Iterable<One> {
 	readonly #slots = new SlotPool<One>();
-	/** Slot of each name, counted from one. */
+	/** Slot of each name plus one; 0 for unknown names. */
 	readonly #places = new CounterMap();
 
 	get size(): number {

@@ -1,8 +1,8 @@
 /**
- * A set of objects, in no order, each with a slot number that is reused after release. Not a Set: one whose members
- * come and go replaces its tables repeatedly, and each old table refers to the newer one. A single old table that
- * survives a young collection keeps all later members in memory until a full collection. Measured with 32 open and
- * 100,000 released objects: 127,000 alive instead of 139, young collections of 3 to 28 ms instead of 0.2.
+ * An unordered set of objects, each with a slot number that is reused after release. Not a Set: one whose members come
+ * and go replaces its tables repeatedly, and each old table refers to the newer one. A single old table that survives a
+ * young collection keeps all later members in memory until a full collection. Measured with 32 open and 100,000
+ * released objects: 127,000 alive instead of 139, young collections of 3 to 28 ms instead of 0.2.
  */
 export class SlotPool<One extends object> implements Iterable<One> {
 	readonly #ones: (One | undefined)[] = [];
@@ -17,7 +17,6 @@ export class SlotPool<One extends object> implements Iterable<One> {
 		return this.#ones.length;
 	}
 
-	/** Adds an object and returns its slot. */
 	take(one: One): number {
 		const slot = this.#released.pop() ?? this.#ones.length;
 		this.#ones[slot] = one;
@@ -28,7 +27,7 @@ export class SlotPool<One extends object> implements Iterable<One> {
 		return this.#ones[slot];
 	}
 
-	/** Removes an object. False if it is not in that slot. */
+	/** Removes an object from its slot. False if the slot contains another object or none. */
 	release(slot: number, one: One): boolean {
 		if (this.#ones[slot] !== one) return false;
 		this.#ones[slot] = undefined;
@@ -42,7 +41,7 @@ export class SlotPool<One extends object> implements Iterable<One> {
 		this.#released.length = 0;
 	}
 
-	/** Visits all members. Any member may be released during the iteration. */
+	/** Visits all members, any of which may be released during the iteration. */
 	*[Symbol.iterator](): Iterator<One> {
 		for (let slot = 0; slot < this.#ones.length; slot++) {
 			const one = this.#ones[slot];

@@ -3,11 +3,11 @@ import { assert } from "./assert.ts";
 export interface States<State extends string> {
 	now(): State;
 	is(state: State): boolean;
-	/** Changes the state; asserts that `transitions` allows it. */
+	/** Changes to state `next`. Throws AssertionError if `transitions` does not allow that. */
 	enter(next: State): void;
 }
 
-/** `transitions`: for each state, those that may follow it. */
+/** `transitions`: for each state, the states that may follow it. */
 export function createStates<State extends string>(
 	transitions: Readonly<Record<State, readonly State[]>>,
 	first: NoInfer<State>,

@@ -2,7 +2,7 @@ import { Fault } from "./fault.ts";
 
 /**
  * Characters that Postgres cannot store: zero bytes, and unpaired surrogates, which text columns replace and JSON
- * columns refuse. Unchecked, a statement could succeed and the one that logs it fail.
+ * columns refuse. Without this check, a statement could succeed and the statement that logs it could fail.
  */
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
@@ -11,7 +11,7 @@ export function replaceUnstorable(text: string): string {
 	return text.replace(UNSTORABLE, "\u{fffd}");
 }
 
-/** Fault `invalid_request`, naming the field, if a name or text in a parsed body cannot be stored. */
+/** Fault `invalid_request`, naming the field, if Postgres cannot store a member's name or text of a parsed body. */
 export function assertStorable(body: unknown): void {
 	const fields: [string, unknown][] = typeof body === "object" && body !== null ? Object.entries(body) : [["", body]];
 	for (const field of fields) {
@@ -27,7 +27,7 @@ export function assertStorable(body: unknown): void {
 
 const FIELD = /^[A-Za-z_]\w{0,63}$/;
 
-/** A loop, because the client decides the depth. */
+/** A loop instead of recursion, because the client decides the depth. */
 function isStorable(value: unknown): boolean {
 	const waiting: unknown[] = [value];
 	for (const one of waiting) {

@@ -1,13 +1,13 @@
 import { createProcessorTurns } from "./processor-turns.ts";
 
-/** Resolves after timers and sockets have been served once. */
+/** Resolves after the event loop has served timers and sockets once. */
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
- * Resolves once per turn of the event loop for all callers in it, so that their next steps run back to back. Used
- * before small requests are sent and their responses are read: saves 20–25 % CPU under load (`test/bench/README.md`).
+ * Resolves once per turn of the event loop for all callers in that turn, so that their next steps run back to back.
+ * Used before small requests are sent and their responses read: saves 20–25 % CPU under load (`test/bench/README.md`).
  */
 export type TickBarrier = () => Promise<void>;
 
@@ -24,30 +24,30 @@ export function createTickBarrier(): TickBarrier {
 	};
 }
 
-/** Milliseconds after which a long task lets other work run. */
+/** Milliseconds after which a long task must let other work run. */
 const TURN_MS = 5;
-/** Most that one step is charged, because a task may have waited since its last step. */
+/** Most milliseconds that one step is charged, because the task may have waited since its last step. */
 const STEP_MS_MAX = 25;
 
 export type TimeSlice = ReturnType<typeof createTimeSlice>;
 
-/** One for the process, like the event loop. */
+/** One instance for the process, because the event loop is shared too. */
 const turns = createProcessorTurns();
 let tasks = 0;
 
-/** Runs a short step of an owner's work: at once, or in the owner's turn if the slice is used up. */
+/** Runs a short step of an owner's work: at once, or in the owner's turn if the time slice is used up. */
 export const runInTurn: typeof turns.run = turns.run;
 
-/** Charges work that was refused to its owner. */
+/** Charges refused work to its owner, see `createProcessorTurns`. */
 export const chargeRefusedWork = turns.refused.bind(turns);
 
-/** Whether work of the owner was refused lately. */
+/** True if work of the owner was refused in this window or the previous one. */
 export const hadRefusals: typeof turns.hadRefusals = turns.hadRefusals;
 
-/** Resolves when a step of an owner's work may begin; undefined if it may at once. */
+/** Resolves when a step of an owner's work may begin; undefined if it may begin at once. */
 export const waitForTurn = turns.begin.bind(turns);
 
-/** Tells a long task after each step whether it should let other work run. Tasks of one owner run one after another. */
+/** Tells a long task after each step whether to let other work run. Tasks of the same owner run one after another. */
 export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	let endsMs = performance.now() + turnMs;
 	let chargedToMs = endsMs - turnMs;
@@ -57,7 +57,7 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 		endsMs = chargedToMs + turnMs;
 	}
 
-	/** Charges the owner for the processor time since the last call. */
+	/** Charges the owner for the processor time used since the last call. */
 	function charge(): number {
 		const nowMs = performance.now();
 		turns.spend(owner, Math.min(nowMs - chargedToMs, STEP_MS_MAX));
@@ -66,14 +66,14 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	}
 
 	return {
-		/** Call it after each step. True: call `next`. */
+		/** Call it after each step of the task. True: call `next` before the next step. */
 		isOver: () => charge() > endsMs,
-		/** Call it before the first step: waits while other tasks use the event loop. */
+		/** Call it before the first step of the task. Waits while other tasks use the event loop. */
 		async begin() {
 			await turns.begin(owner, 0);
 			restart();
 		},
-		/** Lets other work run and resolves after it. */
+		/** Lets other work run; resolves when it is this task's turn again. */
 		async next() {
 			charge();
 			await turns.next(owner, 0, true);
@@ -82,7 +82,7 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	};
 }
 
-/** Like `list.map(map)`, but lets other work run if it takes long. */
+/** Like `list.map(map)`, but lets other work run in between if the list is long. */
 export async function mapInTurns<Item, Result>(
 	list: readonly Item[],
 	map: (item: Item, place: number) => Result,

@@ -3,9 +3,9 @@ import { SlotPool } from "./slot-pool.ts";
 export interface TimerWheelOptions {
 	readonly nowMs: () => number;
 	readonly tickMs: number;
-	/** Lateness of a tick in milliseconds from which it counts as a stall of the event loop. */
+	/** Milliseconds by which a late tick counts as a stall of the event loop. */
 	readonly stallMs: number;
-	/** Calls `tick` every `tickMs` until the returned function is called. */
+	/** Calls `tick` every `tickMs` milliseconds until the returned function is called. */
 	readonly every: (tickMs: number, tick: () => void) => () => void;
 }
 
@@ -15,16 +15,16 @@ interface Deadline {
 }
 
 /**
- * Timers for long deadlines that rarely expire; a runtime timer for each would be costly. One timer serves all, in
+ * Timers for long deadlines that rarely expire; a runtime timer for each would be costly. One timer serves them all, in
  * buckets of one tick; it runs while there are deadlines and one tick longer. A callback that throws causes an uncaught
- * exception, as with `setTimeout`, and delays no other. After a stall deadlines wait for one more tick, because awaited
- * events may have arrived unread.
+ * exception, as with `setTimeout`, and delays no other callback. After a stall, deadlines wait for one more tick,
+ * because awaited events may have arrived and not been read yet.
  */
 export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions) {
 	const buckets = new Map<number, SlotPool<Deadline>>();
-	/** Number of deadlines. An empty bucket stays until its tick, since the next deadline often falls into it. */
+	/** Number of deadlines. An empty bucket is kept until its tick, because the next deadline often falls into it. */
 	let waiting = 0;
-	/** Last tick whose bucket was processed. */
+	/** Number of the last tick whose bucket was processed. */
 	let done = 0;
 	let tickedMs = 0;
 	let isSparing = false;
@@ -33,7 +33,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	function tick(): void {
 		const sinceMs = nowMs() - tickedMs;
 		tickedMs += sinceMs;
-		// Never twice in a row: in a loop that is always late no deadline would expire.
+		// Waits never twice in a row: otherwise no deadline would expire in an event loop that is always late.
 		isSparing = sinceMs >= stallMs && !isSparing;
 		if (isSparing) return;
 		const now = Math.floor(tickedMs / tickMs);
@@ -61,7 +61,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	}
 
 	return {
-		/** Calls `run` after `delayMs`, up to two ticks late, three after a stall. The returned function cancels that. */
+		/** Calls `run` after `delayMs`, up to two ticks late, three after a stall. The returned function cancels it. */
 		after(delayMs: number, run: () => void) {
 			if (stop === undefined) {
 				tickedMs = nowMs();
@@ -78,7 +78,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 			const deadline: Deadline = { run, slot: 0 };
 			deadline.slot = bucket.take(deadline);
 			waiting += 1;
-			// Bound, because a closure would keep the variables of this call in memory.
+			// `bind`, because a closure would keep the variables of this call in memory.
 			return forget.bind(undefined, deadline, bucket);
 		},
 	};

@@ -2,15 +2,15 @@ import { pages, server } from "./de.json";
 import { ENGLISH, type Language } from "./language.ts";
 
 /**
- * Texts that the server writes: errors, mails, receipts, statements. A text's id is its English form, with `{name}` for
- * values. `server` in `de.json` has the German form under the same id.
+ * Id of a text that the server writes: errors, mails, receipts, statements. The id is the English form, with `{name}`
+ * for values; `server` in `de.json` has the German form under the same id.
  */
 
 export type TextId = keyof typeof server;
 
 export type TextValues = Readonly<Record<string, string | number | bigint>>;
 
-/** A text to translate: its id and its values. */
+/** A text to translate: its id and the values of its placeholders. */
 export interface Text {
 	readonly id: string;
 	readonly values?: TextValues;
@@ -21,14 +21,14 @@ export interface KnownText extends Text {
 	readonly id: TextId;
 }
 
-/** German names of roles and rights, which are texts of pages. */
+/** German names of roles and rights, which pages use too. */
 const PAGES: Readonly<Record<string, unknown>> = pages;
-/** Names of values that are texts themselves: states, roles, rights. */
+/** Names of placeholders whose values are texts that are translated too, such as states and roles. */
 const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem", "period", "why"]);
-/** Names of values that are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
+/** Names of placeholders whose values are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
 const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
 
-/** Names of values that are decimals: `1.25`. */
+/** Names of placeholders whose values are decimals: `1.25`. */
 const DECIMALS: ReadonlySet<string> = new Set([
 	"amount",
 	"balance",
@@ -44,7 +44,7 @@ export function inEnglish({ id, values }: Text): string {
 	return values === undefined ? id : fillPlaceholders(id, values);
 }
 
-/** The text in `language`; in English if there is no translation. */
+/** The text in `language`, or in English if there is no translation. */
 export function translate(language: Language, text: Text): string {
 	const german = language === ENGLISH ? undefined : germanOf(SERVER, text.id);
 	if (german === undefined) return inEnglish(text);
@@ -75,7 +75,7 @@ function germanOf(texts: Readonly<Record<string, unknown>>, id: string): string 
 	return typeof text === "string" ? text : undefined;
 }
 
-/** Fills in values; without a value the placeholder stays. */
+/** Replaces placeholders by their values. A placeholder without a value stays. */
 export function fillPlaceholders(text: string, values: TextValues): string {
 	return filled(text, (name) => values[name]);
 }
@@ -84,7 +84,7 @@ function filled(text: string, valueFor: (name: string) => TextValues[string] | u
 	return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(valueFor(name) ?? mark));
 }
 
-/** A date or time (UTC) as German writes it; other texts unchanged. */
+/** A date or time (UTC) as German writes it; any other text unchanged. */
 function germanMoment(text: string): string {
 	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(text) ?? [];
 	if (year === undefined) return text;

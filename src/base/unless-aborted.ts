@@ -1,4 +1,4 @@
-/** Rejects as soon as `signal` aborts. Does not wait for the work: a database may take minutes to fail. */
+/** Rejects as soon as `signal` aborts, without waiting for the work: a database may take minutes to fail. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 	const aborted = Promise.withResolvers<never>();
 	const give = () => aborted.reject(signal.reason);
@@ -7,7 +7,7 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
 	try {
 		return await Promise.race([work, aborted.promise]);
 	} finally {
-		// Removes the listener, because the signal may exist much longer than the work.
+		// Removes the listener, because the signal may live much longer than the work.
 		signal.removeEventListener("abort", give);
 	}
 }

@@ -7,7 +7,7 @@ const LOOK_MS = 60_000;
 
 /**
  * Reads a value periodically (`everyMs`, by default a minute) for readiness and metrics. While reading fails, the last
- * value stays. `what` names it in the log.
+ * value stays. `what` names the value in the log.
  */
 export function startWatch<T>(
 	deps: { look: () => Promise<T>; clock: Clock; log: Log },
@@ -33,7 +33,7 @@ export function startWatch<T>(
 	}
 
 	return {
-		/** The last value; undefined before the first one. */
+		/** The value that was read last; undefined before the first one. */
 		last: () => last,
 		stop() {
 			stopped = true;

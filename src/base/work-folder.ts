@@ -6,13 +6,13 @@ import { tryFileLock } from "./file-lock.ts";
 
 export type WorkFolder = ReturnType<typeof openWorkFolder>;
 
-/** Lock file that shows that the owner runs. A new folder may lack it for a moment. */
+/** Name of the lock file that its owner holds while it runs. A new folder lacks the file for a moment. */
 const LOCK = "lock";
 const YOUNG_MS = 60_000;
 
 /**
- * Creates a temporary folder for this process, and deletes those with the same prefix that killed processes left. A
- * prefix must have only one purpose.
+ * Creates a temporary folder for this process, and deletes folders with the same prefix that killed processes left.
+ * Each prefix must have only one purpose.
  */
 export function openWorkFolder(prefix: string) {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));
@@ -36,6 +36,6 @@ function removeIfLeft(path: string): void {
 		rmSync(path, { recursive: true, force: true });
 		lock.release();
 	} catch {
-		// The folder belongs to another user or is deleted already.
+		// Ignored: the folder belongs to another user or is already deleted.
 	}
 }

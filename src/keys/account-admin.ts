@@ -75,7 +75,7 @@ export async function createAccount(
 /** Returns the fields in the form in which they are stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
-	// Without a valid address nobody could sign in or get mail, so the account would have no owner.
+	// Without a valid address no person could sign in or get mail, so it would have no owner.
 	if (!isMailAddress(email)) throw new Fault("invalid_request", "Enter a valid email address.", { param: "email" });
 	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);

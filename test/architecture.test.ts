@@ -200,19 +200,6 @@ describe("each rule finds", () => {
 		]);
 	});
 
-	test("a circle, of types too", () => {
-		const circle = (text: string) => [
-			made("src/keys/a.ts", 'import { b } from "./b.ts";'),
-			made("src/keys/b.ts", 'import { c } from "./c.ts";'),
-			made("src/keys/c.ts", text),
-			made("src/keys/d.ts", 'import { a } from "./a.ts";'),
-		];
-		const found = [["src/keys/a.ts", "src/keys/b.ts", "src/keys/c.ts"]];
-		expect(importCycles(circle('import { a } from "./a.ts";'))).toEqual(found);
-		expect(importCycles(circle('import type { A } from "./a.ts";'))).toEqual(found);
-		expect(importCycles(circle(""))).toEqual([]);
-	});
-
 	test("closures without named states", () => {
 		const closure = (count: number, more = "") => {
 			const names = Array.from({ length: count }, (_, nth) => `v${nth}`);
@@ -228,13 +215,6 @@ describe("each rule finds", () => {
 		const local = "function a() { let a, b, c, d, e, f; a = b = c = d = e = f = 1; return () => a; }";
 		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
 	});
-
-	test("a page's import past the shared file", () =>
-		expect(
-			sharedProblems([
-				made("src/web/a.ts", 'import { x } from "../console/views.ts";\nimport type { Y } from "../console/b.ts";'),
-			]),
-		).toEqual(["src/web/a.ts imports src/console/b.ts"]));
 
 	test("a function with more than eight dependencies, also picked or joined", () => {
 		const names = (count: number, letter = "m") => Array.from({ length: count }, (_, n) => `${letter}${n}`);
@@ -255,21 +235,6 @@ describe("each rule finds", () => {
 		expect(found("function make(deps: SmallDeps & { own: string }) {}")).toHaveLength(1);
 		expect(found('function make(deps: SmallDeps, others: Omit<LargeDeps, "m0">) {}')).toEqual([]);
 		expect(found(`function make(deps: Pick<LargeDeps, "m0" | "m1">) {}`)).toEqual([]);
-	});
-
-	test("a room over its budget, without one, or missing", () => {
-		const files = [made("src/keys/a.ts", "a\nb\n"), made("src/main.ts", "a\n")];
-		const problems = (...rows: [string, number][]) => budgetProblems(files, new Map(rows));
-		expect(problems(["keys", 2], ["top", 1])).toEqual([]);
-		expect(problems(["keys", 1], ["top", 1])).toEqual(["keys has 2 lines; its budget is 1"]);
-		expect(problems(["keys", 2])).toEqual(["top has no budget"]);
-		expect(problems(["keys", 2], ["top", 1], ["gone", 1])).toEqual(["there is no room gone"]);
-	});
-
-	test("banned words in comments or papers, but not in code", () => {
-		const code = 'const nobody = "anew"; // fine\n// Nobody waits.\n/** Asks anew. */\n';
-		expect(wordProblems([made("src/a.ts", code)])).toEqual(["src/a.ts:2: Nobody", "src/a.ts:3: anew"]);
-		expect(wordProblems([made("a.md", "It is told.\n```\nnobody\n```\n")])).toEqual(["a.md:1: is told"]);
 	});
 
 	test("files that a paper names but that do not exist", () => {

@@ -155,14 +155,6 @@ test("refunds take the refunded sum once, in any order of events", async () => {
 	expect(await stateOf(page.topUpId)).toBe("refunded");
 });
 
-test("a refund event before its payment's event is booked with the payment", async () => {
-	const { customer, page, paymentId } = await atThePage();
-	expect(await send("charge.refunded", chargeOf(paymentId, 4_000))).toBe(200);
-	expect(await balance(customer)).toBe(0);
-	expect(await send("checkout.session.completed", session(page, paymentId))).toBe(200);
-	expect(await balance(customer)).toBe(60e9);
-});
-
 test("a refund of held credit is collected on its return and never overdraws", async () => {
 	const { customer, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;

@@ -73,14 +73,6 @@ test("expired keys do not count, and none is reactivated beyond the limit", asyn
 	expect((await byOwner(made[0]?.status === 200 ? second : first, { name: "ended" })).status).toBe(200);
 });
 
-test("eight concurrent creations with one token return one key's secret", async () => {
-	const owner = await signedUp(service);
-	const body = { name: "one", token: "a-token-of-one-creation" };
-	const made = await Promise.all(Array.from({ length: 8 }, () => owner.send("POST", "/api/console/keys", body)));
-	expect(made.map(({ status }) => status)).toEqual(Array(8).fill(200));
-	expect(new Set(made.map((answer) => `${answer.body.key.id} ${answer.body.secret}`)).size).toBe(1);
-});
-
 /** Starts a second creation while the first, which took the last place, is not committed. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {

@@ -42,25 +42,6 @@ test("statements time out on a silent connection, and the next ones work", async
 	expect(await db.statements`select 4 as four`).toEqual([{ four: 4 }]);
 });
 
-test("statements keep their connection after an error of the database", async () => {
-	await db.statements`select 1`;
-	const before = proxy.accepted();
-	await expect(Promise.resolve(db.statements`select 1 / 0`)).rejects.toThrow("division by zero");
-	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
-	expect(proxy.accepted()).toBe(before);
-});
-
-test("statements work after the connections were cut", async () => {
-	await db.statements`select 1`;
-	proxy.reset();
-	// A statement that was running when the connection broke may fail; the next one must succeed.
-	await waitFor(
-		async () => (await Promise.resolve(db.statements`select 1`).catch(() => [])).length === 1,
-		"a new connection",
-	);
-	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
-});
-
 /** Terminates the backend that runs `statement`, as soon as it does. */
 async function endOnServer(statement: string): Promise<void> {
 	const ended = () => server.sql`
@@ -120,8 +101,4 @@ test("statements reconnect with a pause if the server refuses or closes connecti
 		// Each of two connections retries after pauses that grow to at least 250 ms, within the statement's deadline.
 		expect(accepted()).toBeLessThan(2 * 12);
 	}
-});
-
-test("statements have no transactions", () => {
-	expect(Object.keys(db.statements)).toEqual(["end"]);
 });

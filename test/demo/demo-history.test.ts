@@ -83,6 +83,17 @@ test("a later start adds nothing; its key is not an invented one", async () => {
 	expect(shown?.name).toBe("demo");
 });
 
+test("a start without a usable key creates one", async () => {
+	const start = (serviceName = "service", newPepper = false) =>
+		ensureDemoAccount({ ...maker(db.statements), serviceName }, { nowMs: Date.now(), newPepper });
+	expect((await start()).secret).toBeUndefined();
+	await db.sql`update api_key set state = 'revoked'`;
+	expect((await start()).secret).toStartWith("sk_service_");
+	// A key of another service name or pepper cannot be read.
+	expect((await start("acme")).secret).toStartWith("sk_acme_");
+	expect((await start("service", true)).secret).toStartWith("sk_service_");
+});
+
 test("a start cut off anywhere is completed by the next", async () => {
 	for (let allowed = 0, done = false; !done; allowed += LONG ? 1 : 12) {
 		if (allowed > 150) throw new Error("it never came to its end");

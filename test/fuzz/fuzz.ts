@@ -98,6 +98,8 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		// A wrong answer of a model server may cause a 5xx other than 500.
 		const ours = kind === "answers" ? response.status === 500 : response.status >= 500;
 		if (ours || text.includes('"internal_error"')) defect(`answered ${response.status} ${text.slice(0, 300)}`, input);
+		else if (response.status >= 400 && !/^\{"error":\{"message":".+","type":/.test(text))
+			defect(`answered in another shape: ${text.slice(0, 300)}`, input);
 	} catch (error) {
 		count("closed");
 		defect(`no answer: ${error}`, input);

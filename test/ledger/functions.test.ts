@@ -16,32 +16,6 @@ const storeOf = (id: string) => patient(createPgLedgerStore({ statements: db.led
 const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>
 	Promise.all(Array.from({ length: count }, (_, n) => work(n)));
 
-test("concurrent repetitions of a grant take its amount once", async () => {
-	await makeAccount(db, "g", 1_000, {});
-	await goLive(db, "g");
-	const request = wish("g", 300, 300, { again: true });
-	const replies = await repeat(8, () => storeOf("g").grant([request]));
-	expect(new Set(replies.map(([reply]) => reply?.amount))).toEqual(new Set([usd(300)]));
-	const [row] = await db.sql`select drawn_nano_usd as drawn from budget where id = 'g'`;
-	expect(Number(row?.drawn)).toBe(300);
-});
-
-test("concurrent repetitions of a flush count each settlement once", async () => {
-	await makeAccount(db, "f", 100_000, { "f-key": null });
-	await goLive(db, "f");
-	const store = storeOf("f");
-	const ask = (budget: string) => wish(budget, 40_000);
-	await store.grant([ask("f"), ask("f-key")]);
-	const events = Array.from({ length: 200 }, (_, n) => settledEvent("f", "f-key", n));
-	await repeat(12, async (n) => {
-		const cut = n % 3 === 0 ? events : n % 3 === 1 ? events.slice(0, 100).reverse() : events.slice(50);
-		await store.flush(cut, JSON.stringify(events.slice(0, 20)));
-	});
-	const rows = await db.sql`select settled_nano_usd as settled from lease where instance_id = 'f'`;
-	expect(rows.map((row) => Number(row.settled))).toEqual([19_900, 19_900]);
-	expect((await db.sql`select 1 from reservation where instance_id = 'f'`).length).toBe(0);
-});
-
 test("concurrent flushes, grants and returns of many instances do not deadlock", async () => {
 	const accounts = Array.from({ length: 6 }, (_, n) => `d${n}`);
 	for (const account of accounts) await makeAccount(db, account, 1_000_000, { [`${account}-key`]: null });
@@ -96,24 +70,6 @@ test("a close concurrent with grants, returns and flushes keeps the books sound"
 	expect(Number(budget?.drawn)).toBe(160);
 });
 
-test("a late settlement takes the available credit and writes the rest off", async () => {
-	await makeAccount(db, "l", 100, { "l-key": 60 });
-	await goLive(db, "l");
-	const store = storeOf("l");
-	await store.close();
-	const event = JSON.stringify(settledEvent("l", "l-key", 90));
-	await repeat(4, () => store.settleLate(event));
-	const [usage] =
-		await db.sql`select charged_nano_usd as charged, written_off_nano_usd as off from usage_event where account_id = 'l'`;
-	expect([Number(usage?.charged), Number(usage?.off)]).toEqual([60, 30]);
-	const budgets =
-		await db.sql`select id, drawn_nano_usd as drawn, written_off_nano_usd as off from budget where account_id = 'l' order by id`;
-	expect(budgets.map((row) => [row.id, Number(row.drawn), Number(row.off)])).toEqual([
-		["l", 60, 30],
-		["l-key", 60, 0],
-	]);
-});
-
 test("a refusal is unproved while an earlier epoch's credit will return", async () => {
 	await makeAccount(db, "e", 100, {});
 	await goLive(db, "e-gone");
@@ -138,19 +94,6 @@ test("a refusal is unproved while an earlier epoch's credit will return", async 
 	expect(await storeOf("e-gone").close()).toEqual({ closed: 1, done: true });
 	const [reply] = await storeOf("e-asks").grant([wish("e", 10)]);
 	expect(reply?.amount).toBe(usd(10));
-});
-
-test("concurrent bookings with one reference are booked once", async () => {
-	await makeAccount(db, "b1", 0, {});
-	await makeAccount(db, "b2", 0, {});
-	const results = await repeat(10, async (n) => {
-		const [row] = await db.statements<{ seq: string | null }>`
-			select ledger_book(${newUuid()}, ${`b${(n % 2) + 1}`}, 'top_up', 50, 'ref-1', 'test', '', false) as seq`;
-		return row?.seq ?? null;
-	});
-	expect(results.filter((seq) => seq !== null).length).toBe(1);
-	const [row] = await db.sql`select sum(limit_nano_usd) as sum from budget where id in ('b1', 'b2')`;
-	expect(Number(row?.sum)).toBe(50);
 });
 
 /**

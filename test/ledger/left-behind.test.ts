@@ -11,33 +11,6 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, broken, openLeases, journals, available } = world;
 
-test("the next start after kill -9 charges the delivered output", async () => {
-	const child = await startChild("one");
-	await child.ask("open done 100", "opened done");
-	await child.ask("settle done 60", "settled done");
-	await child.ask("open streaming 1000", "opened streaming");
-	await child.ask("progress streaming 200 320", "progressed streaming");
-	await child.ask("open silent 500", "opened silent");
-	await child.end();
-	expect(await available()).toBeLessThan(CREDIT - 60 - 320);
-
-	const next = await startHere("one");
-	await next.recovered();
-	const rows = await world.db
-		.sql`select charged_nano_usd as charged, basis, ending from usage_event order by charged_nano_usd`;
-	expect(rows.map((row) => [Number(row.charged), row.basis, row.ending])).toEqual([
-		[0, "recovered", "crashed"],
-		[60, "exact", "finished"],
-		[200, "recovered", "crashed"],
-	]);
-	expect((await world.db.sql`select 1 from ledger_entry where kind = 'credit_note'`).length).toBe(0);
-	expect(await available()).toBe(CREDIT - 60 - 200);
-	expect(await openLeases()).toBe(0);
-	expect(journals("one")).toEqual(["2"]);
-	expect(await broken()).toEqual([]);
-	expect(await next.stop(5_000)).toBe(true);
-});
-
 /** Leaves a crashed process's journal, and locks its account's row, so that the next start cannot replay it. */
 async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	const child = await startChild("one");

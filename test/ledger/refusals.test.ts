@@ -4,18 +4,6 @@ import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
 import { outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
-test("a request recalls other instances' idle slices before its refusal", async () => {
-	const { slices, state, clock } = scripted(5);
-	state.unanswered = 1;
-	state.onRecall = async () => {
-		state.available += 100;
-	};
-	const drawn = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 200);
-	expect(await drawn).toBe("drawn");
-	expect(state.recalled).toEqual([["b"]]);
-});
-
 test("a request is refused once every instance with a slice has answered the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 2;

@@ -1,26 +1,14 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
-import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
 import { createSlices, type Slices } from "../../src/ledger/slices.ts";
 import { type GrantRequest, type LedgerStore, NotLive } from "../../src/ledger/store.ts";
-import { withDatabase } from "../support/database.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { goLive, makeAccount, usd } from "./fixture.ts";
+import { usd } from "./fixture.ts";
 import { OPTIONS, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
-
-const db = await withDatabase();
-
-async function pgSlices(id: string): Promise<Slices> {
-	const epoch = await goLive(db, id);
-	const store = createPgLedgerStore({ statements: db.ledger }, id, epoch);
-	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
-}
 
 /** Does what a request does: reserves the amount in each slice, or draws credit and tries again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
@@ -37,22 +25,6 @@ async function reserve(slices: Slices, budgets: readonly string[], amount: numbe
 		if (await slices.draw(budgets, usd(amount))) return false;
 	}
 }
-
-test("400 concurrent requests on credit for 50 reserve exactly 50", async () => {
-	await makeAccount(db, "one", 500, { "one-key": null });
-	const slices = await pgSlices("one");
-	const outcomes = await Promise.all(Array.from({ length: 400 }, () => reserve(slices, ["one", "one-key"], 10)));
-	expect(outcomes.filter(Boolean).length).toBe(50);
-	slices.stop();
-});
-
-test("400 concurrent requests on a key capped for 50 reserve exactly 50", async () => {
-	await makeAccount(db, "capped", 1_000_000, { "capped-key": 500 });
-	const slices = await pgSlices("capped");
-	const outcomes = await Promise.all(Array.from({ length: 400 }, () => reserve(slices, ["capped", "capped-key"], 10)));
-	expect(outcomes.filter(Boolean).length).toBe(50);
-	slices.stop();
-});
 
 test("a grant whose reply was lost is repeated with the same op", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
@@ -308,29 +280,4 @@ test("a slice with unacknowledged charges is not forgotten", async () => {
 	slice.unacknowledged = usd(0);
 	for (let second = 0; second < 3; second++) clock.advance(1_000);
 	expect(slices.get("b")).toBeUndefined();
-});
-
-test("two instances share the same credit to the last nano-dollar", async () => {
-	await makeAccount(db, "shared", 1_000, { "shared-key": null });
-	await db.sql`select instance_stand(i.id, i.epoch, null, array['live'], 'dead', null, null) from instance_now i`;
-	const both = await Promise.all([pgSlices("shared-1"), pgSlices("shared-2")]);
-	// Each instance answers the other's recalls, as in a cluster.
-	const answering = both.map((slices, index) => {
-		const store = createPgLedgerStore({ statements: db.ledger }, `shared-${index + 1}`, 1);
-		const answer = (budget: string, ticket: number) => slices.answer(budget, ticket);
-		return createRecallAnswers({ store, answer, clock: systemClock, log: silentLog });
-	});
-	await db.listen(
-		"tollgate_recall",
-		() => {
-			for (const answers of answering) answers.hear();
-		},
-		() => {},
-	);
-	const outcomes = await Promise.all(
-		Array.from({ length: 200 }, (_, n) => reserve(both[n % 2] as Slices, ["shared", "shared-key"], 10)),
-	);
-	expect(outcomes.filter(Boolean).length).toBe(100);
-	for (const answers of answering) answers.stop();
-	for (const slices of both) slices.stop();
 });

@@ -137,23 +137,6 @@ test("an archived project can be read, not changed, nor seen by another account"
 	}
 });
 
-test("a read-only key says so, only reads, and never has a cap", async () => {
-	const { accountId, secret: usual } = await service.customer();
-	const made = (await script.send("POST", "/keys", { account_id: accountId, name: "dashboard", reads_only: true }))
-		.body;
-	expect(made).toMatchObject({ object: "key", reads_only: true, cap_usd: "0.00" });
-	expect((await script.get(`/keys/${made.id}`)).body.reads_only).toBe(true);
-	expect((await whole(`/keys?account_id=${accountId}`)).map((key) => key.reads_only)).toEqual([true, false]);
-	expect((await service.get("/v1/usage", made.secret)).status).toBe(200);
-	const ask = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
-	const refused = await service.post("/v1/chat/completions", made.secret, ask);
-	expect([refused.status, (await refused.json()).error.code]).toEqual([403, "read_only_key"]);
-	expect((await service.post("/v1/chat/completions", usual, ask)).status).toBe(200);
-	const capped = { account_id: accountId, name: "capped", reads_only: true, cap_usd: "1" };
-	expect((await script.send("POST", "/keys", capped)).body.error).toMatchObject({ param: "cap_usd" });
-	expect((await script.send("PATCH", `/keys/${made.id}`, { cap_usd: "1" })).status).toBe(409);
-});
-
 test("the adjustments are listed by account and state", async () => {
 	const accountId = await service.account();
 	const made: string[] = [];

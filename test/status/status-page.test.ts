@@ -1,155 +1,50 @@
 import { describe, expect, test } from "bun:test";
 import packageJson from "../../package.json" with { type: "json" };
-import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { daySinceEpoch } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
-import { createStatusStore } from "../../src/status/status-store.ts";
+import { createStatusStore, type ServiceLevel } from "../../src/status/status-store.ts";
+import { withDatabase } from "../support/database.ts";
 import { violationOf } from "../support/json-schema.ts";
-import { type TestService, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
-import { type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked at by hand.
 type Any = any;
 
-/** A moment far from the middle of a minute, when observations are made. */
-const START_MS = Date.parse("2026-11-20T12:00:07.123Z");
-const TODAY = daySinceEpoch(START_MS);
-const FIRST_LOOK_MS = 22_877;
-
-/** A real clock with a calendar that stands still and observations that run on demand. */
-interface LookClock extends Clock {
-	/**
-	 * Advances the calendar to the next observation. If an instance's lease ended meanwhile, it serves again after its
-	 * renewal.
-	 */
-	arrive(): void;
-	look(): void;
-}
-
-function createLookClock(): LookClock {
-	let nowMs = START_MS;
-	let capturing = false;
-	let due: { atMs: number; run: () => void } | undefined;
-	return {
-		wallMs: () => nowMs,
-		monotonicMs: systemClock.monotonicMs,
-		after(delayMs, run) {
-			if (!capturing && delayMs !== FIRST_LOOK_MS) return systemClock.after(delayMs, run);
-			capturing = false;
-			due = { atMs: nowMs + delayMs, run };
-			return () => {};
-		},
-		arrive() {
-			nowMs = due?.atMs ?? nowMs;
-		},
-		look() {
-			// An observation's first timer is that of the next observation.
-			capturing = true;
-			due?.run();
-		},
-	};
-}
-
+/** A moment at which no observation is made. */
+const NOW_MS = Date.parse("2026-11-20T12:00:07.123Z");
+const TODAY = daySinceEpoch(NOW_MS);
 const NAME = `Sly </span><script>alert("1")</script> & 'co'`;
-const clocks = [createLookClock(), createLookClock()] as const;
-const chats = withUpstream("vllm");
-const vectors = withUpstream("vllm");
+const url = "http://127.0.0.1:9";
+const chat = deployment({ id: "org/chat", url });
+const vectors = { id: "vectors", kind: "embedding", url, rates: 'input: "1"' } as const;
+const embedding = deployment({ ...vectors, extra: `    name: ${JSON.stringify(NAME)}` });
 
-const chat = () => deployment({ id: "org/chat", url: chats.url });
-const embedding = () =>
-	deployment({
-		id: "vectors",
-		kind: "embedding",
-		url: vectors.url,
-		rates: 'input: "1"',
-		extra: `    name: ${JSON.stringify(NAME)}`,
-	});
-
-const pastMinute = (ago: number, subject: string) => ({
-	minute: (TODAY - ago) * 1_440 + 600,
-	levels: new Map([[subject, "operational" as const]]),
+const { statements, url: databaseUrl } = await withDatabase();
+/** A minute of a past day, or of today, at which these subjects had this level. */
+const minute = (ago: number, nth: number, level: ServiceLevel, ...subjects: string[]) => ({
+	minute: (TODAY - ago) * 1_440 + 600 + nth,
+	levels: new Map(subjects.map((subject) => [subject, level])),
 });
-
-/** Requires the answer long before a statement to Postgres would time out. */
-const status = async ({ url }: TestService): Promise<Any> =>
-	(await fetch(`${url}/status`, { signal: AbortSignal.timeout(3_000) })).json();
-const page = ({ url }: TestService) =>
-	fetch(`${url}/status`, { headers: { accept: "text/html" }, signal: AbortSignal.timeout(3_000) });
+await createStatusStore(statements).add([
+	...[100, 89, 3].map((ago) => minute(ago, 0, "operational", "service", "model:org/chat", "model:gone")),
+	...[0, 1, 2].map((nth) => minute(0, nth, "operational", "service", "model:org/chat", "model:vectors")),
+	...[3, 4, 5].map((nth) => minute(0, nth, "down", "model:org/chat")),
+]);
+const service = await withService({
+	models: `${chat}\n${embedding}`,
+	clock: { ...systemClock, wallMs: () => NOW_MS },
+	env: { DATABASE_URL: databaseUrl },
+});
+const status = async (): Promise<Any> => (await fetch(`${service.url}/status`)).json();
+const page = () => fetch(`${service.url}/status`, { headers: { accept: "text/html" } });
+await waitFor(async () => (await status()).history.as_of !== null, "the history to be read");
 const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
-const today = (track: Any) => track.days.at(-1);
-
-const common = { models: `${chat()}\n${embedding()}`, limits: "  breaker_cool_s: 1" };
-const service = await withService({ ...common, clock: clocks[0] });
-await createStatusStore(service.db.statements).add(
-	[100, 89, 3].flatMap((ago) => ["service", "model:org/chat", "model:gone"].map((subject) => pastMinute(ago, subject))),
-);
-/** A second instance on the same database, started when the history exists. */
-const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: service.db.url } });
-// A server counts as known only after its first health check.
-await setHealth(503, chats, vectors);
-await setHealth(200, chats, vectors);
-
-/** Makes servers fail or recover, and waits until both instances have noticed. */
-async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[]): Promise<void> {
-	for (const server of servers) server.setHealth(code);
-	const ids = servers.map((server) => (server === chats ? "org/chat" : "vectors"));
-	const expected = code === 200 ? "connected" : "unavailable";
-	for (const one of [service, other]) {
-		const noticed = async () => {
-			const { models } = await status(one);
-			return ids.every((id) => models.find((model: Any) => model.id === id).status === expected);
-		};
-		await waitFor(noticed, `${ids} to be ${expected}`, 20_000);
-	}
-}
-
-/** For each minute both instances observe once, then both load the result. */
-async function minutes(count: number): Promise<void> {
-	for (let minute = 0; minute < count; minute += 1) {
-		await Promise.all([arriveAt(service, clocks[0]), arriveAt(other, clocks[1])]);
-		await lookAt(service, clocks[0]);
-		await lookAt(other, clocks[1]);
-	}
-}
-
-async function arriveAt(one: TestService, clock: LookClock): Promise<void> {
-	clock.arrive();
-	await waitFor(() => one.app.instanceLease.gate.isOpen(), "the lease to be renewed", 20_000);
-}
-
-async function lookAt(one: TestService, clock: LookClock): Promise<void> {
-	clock.look();
-	const asOf = new Date(clock.wallMs()).toISOString();
-	await waitFor(async () => (await status(one)).history.as_of === asOf, "the look to be written and read", 20_000);
-}
-
-test("minutes of two instances count once, with a model's downtime", async () => {
-	await minutes(2);
-	await setHealth(503, chats);
-	await minutes(3);
-	await setHealth(200, chats);
-	await minutes(1);
-	const answer = await status(other);
-	expect(answer.status).toBe("operational");
-	expect(today(modelOf(answer, "org/chat"))).toEqual({
-		date: "2026-11-20",
-		operational_minutes: 3,
-		degraded_minutes: 0,
-		down_minutes: 3,
-	});
-	expect(today(modelOf(answer, "vectors"))).toMatchObject({ operational_minutes: 6, down_minutes: 0 });
-	expect(today(answer.history.service)).toMatchObject({ operational_minutes: 3, degraded_minutes: 3, down_minutes: 0 });
-	expect(today(answer.history.services.chat)).toMatchObject({ operational_minutes: 3, down_minutes: 3 });
-	expect(today(answer.history.services.embeddings)).toMatchObject({ operational_minutes: 6 });
-	// Available in three of today's six minutes and in the one minute of each past day.
-	expect(modelOf(answer, "org/chat").uptime_percent).toBe(62.5);
-	expect(answer.history.service.uptime_percent).toBe(100);
-}, 30_000);
 
 test("the JSON has 90 days of the deployed models, as described", async () => {
-	const answer = await status(other);
+	const answer = await status();
 	expect(Object.keys(answer)).toEqual(["object", "status", "version", "checked_at", "services", "models", "history"]);
 	expect(answer.version).toBe(packageJson.version);
 	const { history } = answer;
@@ -159,15 +54,20 @@ test("the JSON has 90 days of the deployed models, as described", async () => {
 		"2026-11-17",
 		"2026-11-20",
 	]);
+	expect(modelOf(answer, "org/chat")).toMatchObject({
+		days: [{}, {}, { operational_minutes: 3, degraded_minutes: 0, down_minutes: 3 }],
+		// Available in three of today's six minutes and in the one minute of each past day.
+		uptime_percent: 62.5,
+	});
 	expect(history.models.map((model: Any) => model.id)).toEqual(["org/chat", "vectors"]);
 	expect(Object.keys(history.services)).toEqual(["chat", "completions", "embeddings"]);
-	const document = await (await fetch(`${other.url}/openapi.json`)).json();
+	const document = await (await fetch(`${service.url}/openapi.json`)).json();
 	const { schema } = document.paths["/status"].get.responses["200"].content["application/json"];
 	expect(violationOf(document, schema, answer)).toBeUndefined();
 });
 
 test("the page describes every day and escapes model names", async () => {
-	const response = await page(other);
+	const response = await page();
 	const html = await response.text();
 	expect(html).toContain("<span>2026-11-20 (today): 50.00 % operational, 3 minutes down</span>");
 	expect(html).toContain("<span>2026-11-17: 100 % operational, 23 h 59 min without data</span>");
@@ -187,7 +87,7 @@ test("the page describes every day and escapes model names", async () => {
 });
 
 test("the page is compressed for clients that accept gzip", async () => {
-	const ask = (encoding: string) => fetch(`${other.url}/status`, { headers: { "accept-encoding": encoding } });
+	const ask = (encoding: string) => fetch(`${service.url}/status`, { headers: { "accept-encoding": encoding } });
 	const [plain, packed] = [await ask("identity"), await ask("gzip")];
 	expect(plain.headers.get("content-encoding")).toBeNull();
 	expect(packed.headers.get("content-encoding")).toBe("gzip");
@@ -195,13 +95,13 @@ test("the page is compressed for clients that accept gzip", async () => {
 });
 
 test("the page hides a model that left the catalogue, and restores its history with it", async () => {
-	await other.serve(embedding(), "  breaker_cool_s: 1");
-	const without = await status(other);
+	await service.serve(embedding);
+	const without = await status();
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
 	expect(Object.keys(without.history.services)).toEqual(["embeddings"]);
-	expect(await (await page(other)).text()).not.toContain("org/chat");
-	await other.serve(`${chat()}\n${embedding()}`, "  breaker_cool_s: 1");
-	expect(modelOf(await status(other), "org/chat").days).toHaveLength(3);
+	expect(await (await page()).text()).not.toContain("org/chat");
+	await service.serve(`${chat}\n${embedding}`);
+	expect(modelOf(await status(), "org/chat").days).toHaveLength(3);
 });
 
 describe("the age of the history", () => {

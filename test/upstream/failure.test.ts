@@ -175,24 +175,6 @@ describe("a malformed stream", () => {
 		}
 	});
 
-	test("completes tool calls with index, id and type", () => {
-		const chat = reader();
-		const calls = (call: object) =>
-			chat.accept(choice({ delta: { tool_calls: [call] } }))?.choices[0]?.delta.tool_calls;
-		expect(calls({ function: { name: "a", arguments: { x: 1 } } })).toEqual([
-			{
-				index: 0,
-				id: expect.stringMatching(/^call_/),
-				type: "function",
-				function: { name: "a", arguments: '{"x":1}' },
-			},
-		]);
-		expect(calls({ function: { arguments: "more" } })).toEqual([{ index: 0, function: { arguments: "more" } }]);
-		expect(calls({ id: "call_2", function: { name: "b" } })).toEqual([
-			{ index: 1, id: "call_2", type: "function", function: { name: "b", arguments: "" } },
-		]);
-	});
-
 	test("rebuilds log probabilities field by field", () => {
 		const content = [
 			{ token: "a", logprob: -0.5, bytes: [97], token_id: 7, top_logprobs: [{ token: "b", logprob: -2, rank: 1 }] },

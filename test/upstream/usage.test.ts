@@ -20,18 +20,6 @@ describe("a usage record", () => {
 		expect(readUsage(record(9, 3, { reasoning_tokens: 2, prompt_tokens_details: null }))).toEqual(usage(9, 3, 0, 2));
 	});
 
-	test.each<[string, object]>([
-		["prompt_tokens_details", { prompt_tokens_details: { cached_tokens: 4 } }],
-		["input_tokens_details", { input_tokens_details: { cached_tokens: 4 } }],
-		["prompt_cache_hit_tokens", { prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 5 }],
-		["cached_tokens", { cached_tokens: 4 }],
-		["cache_read_input_tokens", { cache_read_input_tokens: 4, cache_creation_input_tokens: 0 }],
-		["a name next to a zero", { prompt_tokens_details: { cached_tokens: 0 }, cached_tokens: 4 }],
-	])("has cached tokens under %s", (_, more) => {
-		expect(readUsage(record(9, 3, more))).toEqual(usage(9, 3, 4));
-		expect(readUsage(record(9, 3, more), "beside")).toEqual(usage(9, 3, 4));
-	});
-
 	test("has llama.cpp's cached tokens from its timings", () => {
 		expect(readUsage(record(9, 3), "inside", { cache_n: 4, prompt_n: 5 })).toEqual(usage(9, 3, 4));
 		for (const odd of [null, 7, { cache_n: "4" }]) expect(readUsage(record(9, 3), "inside", odd)).toEqual(usage(9, 3));
@@ -82,12 +70,6 @@ describe("a usage record", () => {
 		const details = { prompt_tokens_details: { cached_tokens: 90 }, total_tokens: 102 };
 		expect(readUsage(record(10, 2, details))).toEqual(usage(100, 2, 90));
 		expect(readUsage(record(100, 2, details))).toEqual(usage(100, 2, 90));
-	});
-
-	test("with more cached than prompt tokens has none", () => {
-		const more = { prompt_tokens_details: { cached_tokens: 99 } };
-		expect(readUsage(record(9, 3, more))).toEqual({ ...usage(9, 3), contradicts: true });
-		expect(readUsage(record(9, 3, { ...more, total_tokens: 12 }))).toEqual({ ...usage(9, 3), contradicts: true });
 	});
 
 	test("with one half completes it from the total", () => {

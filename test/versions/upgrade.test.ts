@@ -3,23 +3,16 @@
  * Git history. Long form: `bun run upgrade`.
  */
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { silentLog } from "../../src/base/log.ts";
-import { migrate } from "../../src/db/migrate.ts";
-import { type Migration, migrations } from "../../src/db/migrations/list.ts";
 import { type Ask, type Sent, sendChat } from "../chaos/chat-client.ts";
 import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
 import { type Fleet, type FleetMember, handedIn, LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
 import { type Load, type LoadKey, startLoad } from "../chaos/load.ts";
-import { startServe } from "../chaos/serve-process.ts";
 import { judge } from "../chaos/verdict.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
-import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
+import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
-import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { takeFormerVersion } from "./former-version.ts";
 
@@ -93,24 +86,6 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 	console.log(`${sent.length} requests through ${steps.length} replacements: none refused`);
 	return { sent, keys, accounts: new Map([[account, RICH]]) };
 }
-
-// `db/migrated.test.ts` tests that this version marks a breaking migration for the former version.
-test.skipIf(!LONG)("the former version refuses a schema that breaks it", async () => {
-	const database = await createEmptyDatabase();
-	const folder = temporaryFolder();
-	try {
-		const breaking: Migration = { name: "9000_breaking", sql: "create table broken (a int)", breaking: true };
-		await migrate({ log: silentLog }, database.url, [...migrations, breaking]);
-		const config = join(folder, "tollgate.yaml");
-		writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1", dialect: "vllm" })}\n`);
-		const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), CONFIG: config, PORT: "0" };
-		await expect(startServe(env, { program: former.program })).rejects.toThrow(
-			"belongs to a newer version: its migration 9000_breaking",
-		);
-	} finally {
-		await database.drop();
-	}
-});
 
 async function startAs(member: FleetMember, program: Program): Promise<void> {
 	member.become(program);

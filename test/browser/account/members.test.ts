@@ -98,33 +98,6 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key.status()).toBe(200);
 	});
 
-	test.if(LONG)("a changed role applies to the member's next page", async () => {
-		const { page } = guest;
-		const role = members(house).getByRole("combobox", { name: "Role of Grace Guest" });
-		const give = async (name: string) => {
-			await role.click();
-			await house.page.getByRole("option", { name }).click();
-		};
-		const given = house.page.waitForResponse((response) => response.request().method() === "PATCH");
-		await give("Admin");
-		await given;
-		await page.goto("/keys");
-		await page.getByRole("link", { name: "the owner's key" }).waitFor();
-		await give("Viewer");
-		await house.page.getByText(/^the guest's key \(…/).waitFor();
-		await house.page.getByRole("button", { name: "Change to viewer, keep the keys" }).click();
-		await house.page.getByRole("dialog").waitFor({ state: "detached" });
-		await waitFor(async () => (await role.inputValue()) === "Viewer", "the new role to be shown");
-		await page.reload();
-		await page.getByRole("link", { name: "the owner's key" }).waitFor();
-		await shoot(house, "members-5-roles");
-		expect(await page.getByRole("button", { name: "Create a key" }).count()).toBe(0);
-		await walk(page, "/credit");
-		await page.getByRole("heading", { name: "Credit" }).waitFor();
-		await page.getByText("No top-ups yet.").waitFor();
-		expect(await page.getByRole("heading", { name: "Top up" }).count()).toBe(0);
-	});
-
 	test("a removed member's open page switches to another account", async () => {
 		const { page } = guest;
 		await walk(page, "/keys");

@@ -242,13 +242,3 @@ test("a field that changes the meaning is refused if the server ignores it", asy
 		"echo, suffix, n, mystery, max_tokens",
 	]);
 });
-
-test("a prompt above the context names `prompt`", async () => {
-	const { secret, accountId } = await service.customer();
-	const refuse = { error: { message: "This model's maximum context length is 10 tokens.", code: 400 } };
-	server("vllm").next(() => Response.json(refuse, { status: 400 }));
-	const response = await service.post("/v1/completions", secret, { model: "vllm", prompt: "x" });
-	expect(response.status).toBe(400);
-	expect((await response.json()).error).toMatchObject({ code: "context_length_exceeded", param: "prompt" });
-	expect(await charged(accountId)).toMatchObject([{ charged: 0 }]);
-});

@@ -199,24 +199,6 @@ describe("a whole answer", () => {
 });
 
 describe("a stream", () => {
-	test("is settled by the first of several endings", async () => {
-		const { road, reader, call, leave } = await streaming();
-		leave();
-		void reader.cancel();
-		call.fail();
-		road.openStreams.shutDown();
-		await turn();
-		settledOnce(road, { ending: "client_left", charged: costOf(1), status: 499 });
-		expect(call.isClosed).toBe(true);
-	});
-
-	test("is settled if only its body is cancelled", async () => {
-		const { road, reader, call } = await streaming();
-		await reader.cancel();
-		settledOnce(road, { ending: "client_left", charged: costOf(1) });
-		expect(call.isClosed).toBe(true);
-	});
-
 	test("is not charged for output after the client left", async () => {
 		const { road, call, leave } = await streaming();
 		call.isDeaf = true;
@@ -293,19 +275,6 @@ describe("a stream", () => {
 		const text = await rest(reader);
 		expect(text).toContain('"internal_error"');
 		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
-		settledOnce(road, { ending: "finished", charged: costOf(1) });
-	});
-
-	test("that has ended is not settled again", async () => {
-		const { road, call, reader, leave } = await streaming({ mode: "host" });
-		road.journal.isDurable = false;
-		call.end();
-		await turn();
-		settledOnce(road, { ending: "finished", charged: costOf(1) });
-		road.openStreams.shutDown();
-		leave();
-		for (const sync of road.journal.syncs) sync.resolve();
-		await rest(reader);
 		settledOnce(road, { ending: "finished", charged: costOf(1) });
 	});
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
+import { ask, onlyUsage } from "../../support/chat.ts";
 import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -24,31 +24,6 @@ const service = await withService({
 });
 
 describe("before the first event", () => {
-	test("the client does not notice that a failed replica was replaced", async () => {
-		for (const broken of [
-			() => reply().errorStatus(503),
-			() => reply().reset(),
-			() => reply().text("a").dieAfter(0),
-			() => reply().errorEvent(0),
-		])
-			for (const stream of [true, false]) {
-				// The test server sends an unstreamed answer at once, so it cannot break off in the middle.
-				if (!stream && broken().script.breaks !== undefined) continue;
-				let failures = 0;
-				const answer = () => (failures++ === 0 ? broken() : reply().text("x y"));
-				first.always(answer);
-				second.always(answer);
-				const { accountId, secret } = await service.customer();
-				const response = await service.post("/v1/chat/completions", secret, ask("one two three", { stream }));
-				const text = await response.text();
-				expect([response.status, failures]).toEqual([200, 2]);
-				expect(text).not.toContain('"error"');
-				const row = await onlyUsage(service, accountId);
-				expect(Number(row.charged_nano_usd)).toBe(priceOf(6, 2));
-				expect(row.ending).toBe("finished");
-			}
-	});
-
 	test.concurrent("a longer wait sends the header and a comment", async () => {
 		failing.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();

@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatEvent, streamReply, usageEvent } from "../../support/raw-answer.ts";
-import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, withUpstream } from "../../support/upstream-server.ts";
+import { withUpstream } from "../../support/upstream-server.ts";
 
 const [upstream, other] = [withUpstream(), withUpstream()];
 const service = await withService({
@@ -36,29 +35,3 @@ test("the estimate learns the tokens of an event from finished streams", async (
 	// A model at another server keeps its own estimate.
 	expect(await estimate("another")).toEqual({ basis: "estimated", completion_tokens: 12 });
 });
-
-test("a client that leaves after six tokens is charged six", async () => {
-	const { accountId, secret } = await service.customer();
-	upstream.next(
-		reply()
-			.text(Array.from({ length: 6 }, (_, nth) => `barrage${nth}`))
-			.usage(null)
-			.stallAfter(6),
-	);
-	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask("hi", { stream: true })));
-	await client.until("barrage5");
-	client.leave();
-	expect(await onlyUsage(service, accountId)).toMatchObject({
-		ending: "client_left",
-		basis: "estimated",
-		completion_tokens: 6,
-	});
-});
-
-test("the estimate stays within twice the size and the reservation", async () => {
-	await finish(1, 2_000, 60);
-	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 24 });
-	expect(await estimate("test-model", { max_tokens: 9 })).toEqual({ basis: "estimated", completion_tokens: 9 });
-	await finish(40, 40, 250);
-	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
-}, 60_000);

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
-import { ROWS_PER_MINUTE_MAX } from "../../../src/ops/refusals.ts";
 import { ask } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -58,39 +57,6 @@ const amounts = (error: Sent["error"]) => ({
 	affordable_tokens: error.affordable_max_tokens ?? null,
 });
 
-// The log is written once a second: tests with different accounts run concurrently to share the wait.
-test.concurrent("the log of a 402 has the amounts that the client got", async () => {
-	const { accountId, keyId, secret } = await service.customer({ exactCredit: 2_200_000 });
-	const leave = new AbortController();
-	stalling.next(reply().text("a b").stallAfter(1));
-	const running = await service.post(
-		CHAT,
-		secret,
-		ask("hi", { model: "stalling-model", stream: true, max_tokens: 500 }),
-		{ signal: leave.signal },
-	);
-	const { status, uuid, error } = await send(secret, ask("hi", { model: "stalling-model", max_tokens: 1_000 }));
-	expect(status).toBe(402);
-	leave.abort();
-	await running.text().catch(() => {});
-	const [row] = await stored(accountId, 1);
-	expect(row).toMatchObject({
-		request_id: uuid,
-		key_id: keyId,
-		model: "stalling-model",
-		endpoint: "chat",
-		code: "insufficient_quota",
-		status: 402,
-		message: error.message,
-		param: null,
-		...amounts(error),
-		repeats: 0,
-	});
-	expect(Number(row?.held_nano_usd)).toBeGreaterThan(1_000_000);
-	expect(Number(row?.required_nano_usd)).toBeGreaterThan(Number(row?.available_nano_usd));
-	expect(row?.affordable_tokens).toBeGreaterThan(0);
-});
-
 test.concurrent("a 402 by a key's cap differs from one by credit", async () => {
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
 	const chat = await send(secret, ask());
@@ -141,18 +107,6 @@ test.concurrent("a failure after admission has usage and no refusal", async () =
 	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
 });
 
-test.concurrent("a loop of refusals is a few rows with counts", async () => {
-	const { accountId, secret } = await service.customer({ exactCredit: 5_000 });
-	const count = ROWS_PER_MINUTE_MAX + 25;
-	for (let sent = 0; sent < count; sent++) expect((await send(secret, ask())).status).toBe(402);
-	const sum = async () => (await refused(accountId)).reduce((total, row) => total + row.repeats + 1, 0);
-	await waitFor(async () => (await sum()) === count, "all of them to be counted");
-	const rows = await refused(accountId);
-	// On a slow machine the requests may spread over two minutes.
-	expect(rows.length).toBeLessThanOrEqual(2 * ROWS_PER_MINUTE_MAX);
-	expect(rows.at(-1)?.repeats === 0 ? rows.length : rows.at(-1)?.repeated_at).toBeTruthy();
-});
-
 test("a revoked key is in its owner's log; an unknown one in none", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	expect((await service.get("/v1/models", secret)).status).toBe(200);
@@ -170,31 +124,4 @@ test("a revoked key is in its owner's log; an unknown one in none", async () => 
 	await stored(next, 1);
 	expect(await strangers()).toBe(before + 1);
 	expect((await stored(accountId, 1))[0]).toMatchObject({ code: "api_key_revoked", status: 401, model: null });
-});
-
-test("requests are answered while the log's table is unavailable", async () => {
-	const { accountId, secret } = await service.customer();
-	await service.db.sql`alter table refused_request rename to away`;
-	try {
-		const { status } = await send(secret, ask("hi", { model: "none" }));
-		expect(status).toBe(404);
-		await waitFor(
-			() => service.logged.some((line) => String(line.message).startsWith("refused requests cannot be written")),
-			"the first attempt",
-		);
-		for (let sent = 0; sent < 5; sent++) {
-			const fine = await service.post(CHAT, secret, ask());
-			expect(fine.status).toBe(200);
-			await fine.text();
-			expect((await send(secret, ask("hi", { model: "none" }))).status).toBe(404);
-		}
-		await service.settled();
-		expect(await service.usage(accountId)).toHaveLength(5);
-	} finally {
-		await service.db.sql`alter table away rename to refused_request`;
-	}
-	expect(await stored(accountId, 6)).toHaveLength(6);
-	const metrics = async () => (await service.get("/metrics")).text();
-	await waitFor(async () => /^tollgate_refusals_waiting 0$/m.test(await metrics()), "nothing to wait any more");
-	expect(await metrics()).toMatch(/^tollgate_refusals_dropped_total 0$/m);
 });

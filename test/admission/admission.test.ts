@@ -235,8 +235,9 @@ test("admission lets at most a thousand requests wait for a cap's change", async
 	expect(new Set(await Promise.all(waiting))).toEqual(new Set(["admitted"]));
 });
 
-test("admission does not count a request without credit against its key's limits", async () => {
-	const { admission, request, state } = setUp({ requestsPerMinute: 1, concurrencyMax: 1 });
+test.each(["key", "project"])("admission counts no request without credit against its %s's limits", async (holder) => {
+	const limits = { requestsPerMinute: 1, concurrencyMax: 1 };
+	const { admission, request, state } = holder === "key" ? setUp(limits) : setUp({}, limits);
 	state.free = 0;
 	state.whileDrawn = () => SHORT;
 	for (let tried = 0; tried < 3; tried++)
@@ -360,15 +361,6 @@ test("admission counts all keys of a project against its limits", async () => {
 		Object.assign(project as ProjectEntry, { requestsPerMinute: null, concurrencyMax: null });
 		expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 	}
-});
-
-test("admission does not count a request without credit against its project's limits", async () => {
-	const { admission, request, state } = setUp({}, { concurrencyMax: 1, requestsPerMinute: 1 });
-	state.free = 0;
-	state.whileDrawn = () => SHORT;
-	expect(await codeOf(() => admission.admit(request()))).toBe("insufficient_quota");
-	state.free = 1_000;
-	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 });
 
 test.each(["key", "project", "account", "tag", "model"] as const)(

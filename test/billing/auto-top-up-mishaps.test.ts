@@ -3,6 +3,7 @@ import { markAutoTopUps, readAutoAttempts } from "../../src/billing/auto-top-ups
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { createTopUp } from "../../src/billing/top-ups.ts";
 import { LONG } from "../support/long-form.ts";
+import { openTransaction } from "../support/open-transaction.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 import type { Mishap } from "./stripe-cards.ts";
 
@@ -242,19 +243,14 @@ test("a locked row of one account delays no other account's top-up", async () =>
 	await spend(held, 60);
 	await markAutoTopUps(db.statements);
 	await spend(other, 60);
-	const release = Promise.withResolvers<void>();
-	const holds = Promise.withResolvers<void>();
-	const holding = db.sql.begin(async (sql) => {
-		await sql`select 1 from auto_top_up where account_id = ${held.accountId} for update`;
-		holds.resolve();
-		await release.promise;
-	});
-	await holds.promise;
+	const release = await openTransaction(
+		db.sql,
+		(tx) => tx`select 1 from auto_top_up where account_id = ${held.accountId} for update`,
+	);
 	await turn();
 	expect((await attempts(other)).length).toBe(1);
 	expect((await attempts(held)).length).toBe(0);
-	release.resolve();
-	await holding;
+	await release();
 	await turn();
 	expect((await attempts(held)).length).toBe(1);
 }, 60_000);

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import type { Transactional } from "../../src/db/transactional.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
+import { openTransaction } from "../support/open-transaction.ts";
 import { payIn } from "../support/paid-account.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { usd, withAutomatic } from "./automatic.ts";
@@ -77,15 +78,11 @@ test("a hundred accounts on a silent instance delay no other, each is tried in t
 test("a locked account row delays no other account", async () => {
 	const held = await refunded("pi_0_held", 0);
 	await refunded("pi_1_behind", 0);
-	const [holds, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-	const holding = db.sql.begin(async (sql) => {
-		await sql`select 1 from account where id = ${held.accountId} for update`;
-		holds.resolve();
-		await release.promise;
-	});
-	await holds.promise;
-	await collectRefunds(db.tx).finally(() => release.resolve());
-	await holding;
+	const release = await openTransaction(
+		db.sql,
+		(tx) => tx`select 1 from account where id = ${held.accountId} for update`,
+	);
+	await collectRefunds(db.tx).finally(release);
 	expect([await booked("pi_0_held"), await booked("pi_1_behind")]).toEqual([0, 10_000]);
 	await collectRefunds(db.tx);
 	expect(await booked("pi_0_held")).toBe(10_000);

@@ -64,6 +64,11 @@ const from = (atMs: number) => new Date(atMs).toISOString();
 type Point = readonly (string | number)[];
 const sorted = (points: readonly Point[]) => points.map((point) => point.join(" ")).toSorted();
 
+type Shown = Awaited<ReturnType<typeof revenueSeries>>["points"][number];
+const numbersOf = (p: Shown): Point => [
+	...[p.group, p.atMs, p.requests, p.promptTokens, p.cachedTokens, p.completionTokens, p.costNanoUsd],
+];
+
 /** What the series must be, from the requests themselves. */
 async function rawSeries({ group, bucket, model }: RevenueFilter, [fromMs, toMs]: readonly [number, number]) {
 	const rows = await sql<{ id: string; at: Date; n: number; p: number; c: number; o: number; nano: string }[]>`
@@ -88,15 +93,7 @@ for (const group of ["model", "code", "account", "project"] as const)
 				const raw = await rawSeries(asked, [found.fromMs, found.toMs]);
 				const listed = new Set(found.groups.map(({ id }) => id));
 				if (group === "account") expect(listed.size).toBe(51);
-				const shown = found.points.map((p) => [
-					p.group,
-					p.atMs,
-					p.requests,
-					p.promptTokens,
-					p.cachedTokens,
-					p.completionTokens,
-					p.costNanoUsd,
-				]);
+				const shown = found.points.map(numbersOf);
 				const isRefused = ([id]: Point) => id === "insufficient_quota" || id === "rate_limit_exceeded";
 				expect(sorted(shown.filter(([id]) => id !== "other" && !isRefused([id as string])))).toEqual(
 					sorted(raw.filter(([id]) => listed.has(String(id)))),
@@ -274,18 +271,6 @@ test("sums by day of old hours equal the requests", async () => {
 	expect(await rows()).toBeLessThan(before.hours / 2);
 	const after = await revenueSeries(statements, asked);
 	expect(after).toEqual(before.series);
-	expect(
-		sorted(
-			after.points.map((p) => [
-				p.group,
-				p.atMs,
-				p.requests,
-				p.promptTokens,
-				p.cachedTokens,
-				p.completionTokens,
-				p.costNanoUsd,
-			]),
-		),
-	).toEqual(sorted(await rawSeries(asked, [after.fromMs, after.toMs])));
+	expect(sorted(after.points.map(numbersOf))).toEqual(sorted(await rawSeries(asked, [after.fromMs, after.toMs])));
 	expect((await serviceFigures(statements, asked)).speeds).toEqual(before.speeds);
 });

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import postgres, { type TransactionSql } from "postgres";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { openTransaction } from "../support/open-transaction.ts";
 import { foldAll } from "../support/sums.ts";
 
 /**
@@ -39,30 +40,11 @@ async function withClock() {
 	};
 }
 
-/** Begins a transaction, runs `work` and leaves it open; returns a function that ends it. */
-async function leftOpen(
-	sql: Awaited<ReturnType<typeof withClock>>["sql"],
-	work: (tx: TransactionSql) => Promise<unknown>,
-) {
-	const done = Promise.withResolvers<void>();
-	const release = Promise.withResolvers<void>();
-	const transaction = sql.begin(async (tx) => {
-		await work(tx);
-		done.resolve();
-		await release.promise;
-	});
-	await done.promise;
-	return async () => {
-		release.resolve();
-		await transaction;
-	};
-}
-
 test("a row with a slow commit or a leaping clock is summed once", async () => {
 	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
 	try {
 		await foldAll();
-		const commit = await leftOpen(sql, (tx) => insert(tx));
+		const commit = await openTransaction(sql, (tx) => insert(tx));
 		await setAhead(5);
 		await fold();
 		await setAhead(6);
@@ -86,7 +68,7 @@ test("rows settled after the clock was set back are summed once", async () => {
 		await insert(sql, 10);
 		await foldAll();
 		// While an open transaction holds transaction numbers back, rows are aggregated by their age alone.
-		const other = await leftOpen(sql, (tx) => tx`create table other ()`);
+		const other = await openTransaction(sql, (tx) => tx`create table other ()`);
 		await insert(sql, 2);
 		await insert(sql, 10);
 		await sql`update usage_cursor set folded_at = now() + interval '1 minute'`;

@@ -1,11 +1,12 @@
 import { expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
+import type { TransactionSql } from "postgres";
 import { csvLine } from "../../src/base/csv.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { formatUsd, type NanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
+import { openTransaction } from "../support/open-transaction.ts";
 import { withChat } from "../support/service.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
@@ -56,28 +57,20 @@ test("the sums equal the rows under concurrent requests and summing jobs", async
 
 test("a row committed after a summing job is counted once by the next job", async () => {
 	const db = await createTestDatabase();
-	const insert = (id: string) => sql`
+	const insert = (tx: Pick<typeof db, "sql">["sql"] | TransactionSql) => tx`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
-		values (${id}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
+		values (gen_random_uuid(), 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
 	const count = async () => Number((await db.sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n);
 	try {
 		await foldUsage(db.statements);
-		const opened = Promise.withResolvers<void>();
-		const release = Promise.withResolvers<void>();
-		const slow = db.tx.transaction(async (tx) => {
-			await tx.execute(insert(crypto.randomUUID()));
-			opened.resolve();
-			await release.promise;
-		});
-		await opened.promise;
+		const commit = await openTransaction(db.sql, insert);
 		// The later rows commit first, and the sums pass their time before the earlier row commits.
-		await db.tx.execute(insert(crypto.randomUUID()));
+		await insert(db.sql);
 		await foldUsage(db.statements);
-		await db.tx.execute(insert(crypto.randomUUID()));
+		await insert(db.sql);
 		await foldUsage(db.statements);
-		release.resolve();
-		await slow;
+		await commit();
 		await foldAll(db.statements);
 		for (let again = 0; again < 3; again++) await foldUsage(db.statements);
 		expect(await count()).toBe(3);
@@ -94,17 +87,9 @@ test("a row committed after a summing job is counted once by the next job", asyn
 }, 120_000);
 
 test("a second console skips a summing job in progress", async () => {
-	const held = Promise.withResolvers<void>();
-	const release = Promise.withResolvers<void>();
-	const holder = service.db.tx.transaction(async (tx) => {
-		await tx.execute(sql`select 1 from usage_cursor for update`);
-		held.resolve();
-		await release.promise;
-	});
-	await held.promise;
+	const release = await openTransaction(service.db.sql, (tx) => tx`select 1 from usage_cursor for update`);
 	expect(await foldUsage(service.db.statements)).toBeNull();
-	release.resolve();
-	await holder;
+	await release();
 });
 
 test("the CSV has every request and no formula", async () => {

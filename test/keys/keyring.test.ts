@@ -305,24 +305,6 @@ describe("keyring", () => {
 		}
 	});
 
-	test("loads an evicted key again when it is used", async () => {
-		const { ring, asked } = scripted({ keysMax: 1 });
-		for (const [nth, digest] of ["d1", "d2"].entries()) {
-			const loading = loadOne(ring, digest);
-			asked[nth]?.answer(loaded(1, `key_${digest}`));
-			await loading;
-		}
-		ring.apply(keyChange(2, "key_d1", { state: "revoked" }));
-		expect(ring.peek(digestOf("d1"))).toBe(undefined);
-		const again = [loadOne(ring, "d1"), loadOne(ring, "d1")];
-		asked[2]?.answer(loaded(1, "key_d1"));
-		await settle();
-		asked[3]?.answer(loaded(2, "key_d1", { state: "revoked" }));
-		expect((await Promise.all(again)).map(({ state }) => state)).toEqual(["revoked", "revoked"]);
-		expect(asked.length).toBe(4);
-		expect(ring.size()).toMatchObject({ keys: 1, accounts: 1 });
-	});
-
 	test("no key is older than the applied entries, in any order", async () => {
 		const step = fc.constantFrom("load", "change", "apply", "answer", "evict");
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];

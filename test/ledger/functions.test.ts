@@ -6,6 +6,7 @@ import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import { type LedgerStore, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
+import { openTransaction } from "../support/open-transaction.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
@@ -103,15 +104,7 @@ async function beside(
 	uncommitted: string,
 	send: () => Promise<unknown>,
 ): Promise<{ waited: boolean; outcome: unknown }> {
-	const done = Promise.withResolvers<void>();
-	const commit = Promise.withResolvers<void>();
-	const transaction = db.sql.begin(async (sql) => {
-		await sql.unsafe(uncommitted);
-		done.resolve();
-		await commit.promise;
-	});
-	transaction.catch(done.reject);
-	await done.promise;
+	const commit = await openTransaction(db.sql, (sql) => sql.unsafe(uncommitted));
 	let over = false;
 	const sent = send().catch((error: unknown) => error);
 	void sent.then(() => (over = true));
@@ -120,8 +113,7 @@ async function beside(
 		waited ||= (await lockWaits(db.sql)) > 0 && !over;
 		return waited || over;
 	}, "the statement to wait or to end");
-	commit.resolve();
-	await transaction;
+	await commit();
 	return { waited, outcome: await sent };
 }
 

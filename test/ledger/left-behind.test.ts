@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
+import { openTransaction } from "../support/open-transaction.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { CREDIT, withLeases } from "./lease-world.ts";
@@ -17,19 +18,7 @@ async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	await child.ask("open streaming 1000", "opened streaming");
 	await child.ask("progress streaming 200 320", "progressed streaming");
 	await child.end();
-	const [held, freed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-	const holding = world.db.sql.begin(async (transaction) => {
-		await transaction`select 1 from lease for update`;
-		held.resolve();
-		await freed.promise;
-	});
-	await held.promise;
-	return {
-		async free() {
-			freed.resolve();
-			await holding;
-		},
-	};
+	return { free: await openTransaction(world.db.sql, (tx) => tx`select 1 from lease for update`) };
 }
 
 test("a stop just after a start replays the crashed journal first", async () => {

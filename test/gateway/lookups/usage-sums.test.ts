@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
+import { openTransaction } from "../../support/open-transaction.ts";
 import { foldAll } from "../../support/sums.ts";
 import { waitFor } from "../../support/wait.ts";
 import { withLookups } from "./lookups-world.ts";
@@ -229,14 +230,7 @@ test("includes all usage before `as_of` during another transaction", async () =>
 	};
 	await settle();
 	await foldAll(statements);
-	const begun = Promise.withResolvers<void>();
-	const release = Promise.withResolvers<void>();
-	const other = sql.begin(async (tx) => {
-		await tx`create temporary table held ()`;
-		begun.resolve();
-		await release.promise;
-	});
-	await begun.promise;
+	const commit = await openTransaction(sql, (tx) => tx`create temporary table held ()`);
 	const settledMs = await settle();
 	try {
 		await waitFor(async () => (await foldUsage(statements)) !== null, "a fold");
@@ -244,7 +238,6 @@ test("includes all usage before `as_of` during another transaction", async () =>
 		expect(data[0].requests).toBe(1);
 		expect(Date.parse(asOf)).toBeLessThan(settledMs);
 	} finally {
-		release.resolve();
-		await other;
+		await commit();
 	}
 });

@@ -4,6 +4,7 @@ import { waitForAllInstances } from "../../../src/cluster/wait-for-all-instances
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { ask } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
+import { openTransaction } from "../../support/open-transaction.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { withChat } from "../../support/service.ts";
 import { foldAll } from "../../support/sums.ts";
@@ -100,19 +101,9 @@ test("held rows affect their own account only", async () => {
 	for (const { name } of tables) {
 		if ((await sql.unsafe(`select 1 from ${name} limit 1`)).length === 0) continue;
 		const customer = await service.customer({ settings: { requestsPerMinute: 1_000, concurrencyMax: 100 } });
-		const held = Promise.withResolvers<void>();
-		const letGo = Promise.withResolvers<void>();
-		const holding = sql.begin(async (transaction) => {
-			await transaction.unsafe(
-				`select 1 from ${name} t where position($1 in t::text) = 0 and position($2 in t::text) = 0 for update`,
-				[customer.accountId, customer.keyId],
-			);
-			held.resolve();
-			await letGo.promise;
-		});
-		holding.catch(held.reject);
+		const others = `select 1 from ${name} t where position($1 in t::text) = 0 and position($2 in t::text) = 0 for update`;
+		const release = await openTransaction(sql, (tx) => tx.unsafe(others, [customer.accountId, customer.keyId]));
 		try {
-			await held.promise;
 			heldIn.push(name);
 			const waited = watchWaits();
 			// The customer with the locks also sends requests: its blocked rows are in the same batches as the other's.
@@ -122,8 +113,7 @@ test("held rows affect their own account only", async () => {
 			});
 			expect({ name, waited: await waited() }).toEqual({ name, waited: [] });
 		} finally {
-			letGo.resolve();
-			await holding;
+			await release();
 		}
 	}
 	hangUp.abort();
@@ -133,33 +123,18 @@ test("held rows affect their own account only", async () => {
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 }, 120_000);
 
-async function hold(lock: (transaction: typeof sql) => Promise<unknown>) {
-	const held = Promise.withResolvers<void>();
-	const letGo = Promise.withResolvers<void>();
-	const holding = sql.begin(async (transaction) => {
-		await lock(transaction as unknown as typeof sql);
-		held.resolve();
-		await letGo.promise;
-	});
-	holding.catch(held.reject);
-	await held.promise;
-	return async () => {
-		letGo.resolve();
-		await holding;
-	};
-}
-
 test("a key is revoked while its usage sums wait", async () => {
 	const [holder, customer] = [await service.customer(), await service.customer()];
 	await (await send(service.url, holder.secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);
 	await foldAll(statements);
 	// The lock stops the aggregation, so that the next sums are older than the transaction that takes the row lock.
-	const goOn = await hold((transaction) => transaction`select 1 from usage_cursor for update`);
+	const goOn = await openTransaction(sql, (tx) => tx`select 1 from usage_cursor for update`);
 	for (const { secret } of [holder, customer]) await (await send(service.url, secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 2, "the holder's usage", PROMPT_MS);
 	await waitFor(async () => (await service.usage(customer.accountId)).length === 1, "the usage", PROMPT_MS);
-	const letGo = await hold(
+	const letGo = await openTransaction(
+		sql,
 		(transaction) => transaction`select 1 from usage_total where account_id = ${holder.accountId} for update`,
 	);
 	await goOn();

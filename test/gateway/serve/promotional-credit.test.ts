@@ -60,38 +60,6 @@ const spent = (accountId: string, count: number) =>
 	waitFor(async () => (await service.usage(accountId)).length === count, `${count} settlements`);
 const reconciled = async () => (await service.reconciled()).filter(({ ok }) => !ok);
 
-test("credit that ends while requests hold it is taken once they release it", async () => {
-	const gate = Promise.withResolvers<void>();
-	upstream.always(() =>
-		reply()
-			.text("a")
-			.usage({ ...USAGE, completion: 1 })
-			.behind(gate.promise),
-	);
-	const { accountId, secret } = await customer(0, 20, YESTERDAY);
-	const before = upstream.requests.length;
-	const running = Promise.all(Array.from({ length: 8 }, (_, nth) => send(secret, nth)));
-	await waitFor(() => upstream.requests.length === before + 8, "all requests to run");
-	await waitFor(async () => {
-		await endPromotions(statements);
-		const { credit, free } = await booksOf(accountId);
-		expect(free).toBeGreaterThanOrEqual(0);
-		return credit === 8;
-	}, "all but the held credit to be taken back");
-	expect(await send(secret, 0)).toBe(402);
-	gate.resolve();
-	expect(await running).toEqual(Array.from({ length: 8 }, () => 200));
-	await spent(accountId, 8);
-	await waitFor(async () => {
-		await endPromotions(statements);
-		return (await booksOf(accountId)).left === 0;
-	}, "the released credit to be taken back");
-	const { credit, spent: charged, used } = await booksOf(accountId);
-	expect(charged).toBeCloseTo((8 * priceOf(USAGE.prompt, 1)) / COST);
-	expect([credit, used]).toEqual([charged, charged]);
-	expect(await reconciled()).toEqual([]);
-});
-
 test("an end during a burst refuses nobody with paid credit, takes the exact rest", async () => {
 	upstream.always(() => reply().text(TEXT).usage(USAGE).delay(5));
 	const { accountId, secret } = await customer(AT_ONCE, AT_ONCE, YESTERDAY);

@@ -4,10 +4,13 @@ import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { errorResponse } from "./error-body.ts";
 
-/** Returns a request's client address: the peer's, or the one that a trusted proxy reports. */
+/** Returns a request's client address: the TCP peer's, or the address that a trusted proxy reports. */
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
-/** Reads `x-forwarded-for` from the right up to the first untrusted address. `onUnknownProxy` is called once. */
+/**
+ * Reads `x-forwarded-for` from the right up to the first untrusted address. `onUnknownProxy` is called once per
+ * process.
+ */
 export function createClientAddress(
 	trustedProxies: readonly string[],
 	onUnknownProxy: (peer: string) => void = () => {},
@@ -41,7 +44,7 @@ export function createClientAddress(
 	};
 }
 
-/** Warns once. Clients behind an untrusted proxy share its address, and so the limit of failed attempts. */
+/** Warns once. Clients after an untrusted proxy share its address, and so its limit of failed authentications. */
 export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 	return (proxy) =>
 		log.warn(
@@ -50,28 +53,28 @@ export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 		);
 }
 
-/** True for an address that only this machine itself can use. */
+/** True for a loopback address. */
 export function isLoopback(address: string): boolean {
 	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
 }
 
-/** Header between the planes: the request came through a proxy. */
+/** Header from the gateway process to the console process: the request came through a proxy. */
 export const PASSED_ON_HEADER = "x-tollgate-passed-on";
 
-/** True if a proxy, trusted or not, passed the request on. `address` is the client's as far as known. */
+/** True if any proxy, trusted or not, forwarded the request. `address`: the client's address as far as known. */
 export function cameThroughProxy(headers: Headers, address: string): boolean {
 	const forwardedFor = headers.get("x-forwarded-for");
 	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
 	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));
 }
 
-/** Removes a port, which some proxies (Azure's) append and which would make each connection another client. */
+/** Removes the port that some proxies (Azure's) append: with it, each connection would count as another client. */
 function withoutPort(hop: string): string {
 	const [, bracketed, dotted] = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? [];
 	return plain(bracketed ?? dotted ?? hop);
 }
 
-/** Writes IPv4-mapped IPv6 as IPv4, so that a client has one address. */
+/** Converts an IPv4-mapped IPv6 address to IPv4, so that a client has a single address. */
 function plain(address: string): string {
 	if (!/:ffff:/i.test(address) || isIP(address) !== 6) return address;
 	const tail = address.slice("::ffff:".length);
@@ -85,15 +88,15 @@ function plain(address: string): string {
 
 type Answer = Response | Promise<Response>;
 
-/** Paths of probes, which are answered even without a `Host` header. */
+/** Paths of health probes, which are answered even without a `Host` header. */
 export type Probes = Readonly<Record<"/livez" | "/readyz", () => Answer>>;
 
 /**
- * Refuses requests without a valid `Host` header, from which the runtime builds the URL. Answers probes anyway: load
- * balancers send them by HTTP/1.0 without `Host` (HAProxy's `option httpchk`).
+ * Refuses requests without a valid `Host` header, from which the runtime builds the URL. Probes are answered anyway:
+ * load balancers send them by HTTP/1.0 without `Host` (HAProxy's `option httpchk`).
  */
 export function createUrlCheck(probes: Probes): (request: Request) => Answer | undefined {
-	/** Scheme and host of the last valid URL. Clients repeat it, so comparing saves parsing. */
+	/** Scheme and host of the last valid URL. Most requests have the same ones, so a comparison saves parsing the URL. */
 	let known = "";
 	return ({ url, headers }) => {
 		if (known !== "" && url.startsWith(known)) return undefined;
@@ -108,7 +111,10 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 	};
 }
 
-/** Hint for a `Host` with an IPv6 zone. The zone is local to the client's machine and must be removed (RFC 6874). */
+/**
+ * Hint in the error for a `Host` with an IPv6 zone. A zone has a meaning only on the client's machine, so RFC 6874
+ * requires clients to remove it.
+ */
 function zoneHint(headers: Headers): string {
 	return /^\[[^\]]*%/.test(headers.get("host") ?? "")
 		? ": an IPv6 address has no zone (%…) there. Use an address without one, or a name"

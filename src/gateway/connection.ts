@@ -4,39 +4,42 @@ import { createLongRunWatch } from "../base/moments.ts";
 
 export interface Connection {
 	readonly request: Request;
-	/** The client's address, as far as it can be trusted. */
+	/** The client's address, as reported by the peer or a trusted proxy. */
 	readonly address: string;
-	/** Sets the idle timeout in seconds; 0: none. */
+	/** Sets the idle timeout of the connection in seconds; 0: no timeout. */
 	setIdleTimeout(seconds: number): void;
-	/** Language of error texts, English by default. The console sets it for people. */
+	/** Language of error texts; English by default. Set for requests from the console's pages. */
 	readonly language?: Language | undefined;
-	/** Set for a line of a batch, which has no connection of a client. */
+	/** Set for a line of a batch, which has no client connection. */
 	readonly line?: {
 		readonly batchId: string;
-		/** Id of the line's request, stored before the line is sent. */
+		/** The request id of the line, which was stored before the line is sent. */
 		readonly requestUuid: string;
 	};
 }
 
 /**
- * Idle timeout between requests. Longer than those of clients and load balancers (Caddy 120 s, Go and Traefik 90, AWS,
- * nginx and .NET 60): if the server closed first, a request in transit could be lost.
+ * Idle timeout between requests. Longer than the timeouts of clients and load balancers (Caddy 120 s, Go and Traefik
+ * 90, AWS, nginx and .NET 60): if the server closed first, a request in transit could be lost.
  */
 export const IDLE_TIMEOUT_S = 125;
-/** Idle timeout while a client reads a long answer. */
+/** Idle timeout while a client reads a long answer that is not a stream. */
 export const UNREAD_TIMEOUT_S = 10;
-/** Idle timeout of a stream. Comments keep a quiet one open; a client that does not read is disconnected. */
+/**
+ * Idle timeout of a stream. Keep-alive comments prevent it during a model's silence, so it disconnects only clients
+ * that do not read.
+ */
 export const STREAM_TIMEOUT_S = 60;
 /** Idle timeout while a body arrives: the runtime disconnects clients that send less than 16 KB/s. */
 export const BODY_TIMEOUT_S = 64;
 
 export type SilentConnections = ReturnType<typeof createSilentConnections>;
 
-/** Removes the idle timeout of connections that wait long for an answer. */
+/** Removes the idle timeout of connections whose client waits long for an answer. */
 export function createSilentConnections(clock: Clock) {
 	const moments = createLongRunWatch<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
 	return {
-		/** Returns a number, with which the caller calls `end`. */
+		/** Returns a number that the caller passes to `end`. */
 		begin: moments.begin,
 		end(connection: Connection, nth: number) {
 			if (moments.end(nth)) trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
@@ -48,6 +51,6 @@ export function trySetIdleTimeout(connection: Connection, idleTimeoutS: number):
 	try {
 		connection.setIdleTimeout(idleTimeoutS);
 	} catch {
-		// The connection is already closed.
+		// Throws if the connection is already closed, which has no timeout to set.
 	}
 }

@@ -10,9 +10,9 @@ const EXPOSED = ["x-request-id", "x-ignored-parameters", SERVED_MODEL_HEADER, "r
 );
 
 /**
- * Lets pages of the allowed origins read answers of `/v1/`, errors included, but not of the management interface. No
- * answer depends on cookies (keys are bearer tokens), so no origin needs protection. Requests without `Origin` are
- * unchanged.
+ * Adds CORS headers, with which pages of the allowed origins can read answers of `/v1/`, errors included. Not for the
+ * management interface. Any origin may be allowed, because keys are bearer tokens and no answer depends on cookies.
+ * Requests without `Origin` are unchanged.
  */
 export function createCors(answer: Answer, allowed: () => Cors): Answer {
 	return (request) => {
@@ -26,7 +26,7 @@ export function createCors(answer: Answer, allowed: () => Cors): Answer {
 	};
 }
 
-/** A function of its own, so that requests without `Origin` allocate no closure. `origin` may be `*`. */
+/** A separate function, so that requests without `Origin` allocate no closure. `origin` may be `*`. */
 function allowedAnswer(answer: Answer, request: Request, origin: string): Response | Promise<Response> {
 	const allow = (response: Response) => {
 		response.headers.set("access-control-allow-origin", origin);

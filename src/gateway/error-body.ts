@@ -46,7 +46,7 @@ export const ERRORS: Readonly<Record<FaultCode, ErrorKind>> = {
 	...errors(503, "overloaded", "service_unavailable"),
 	...errors(504, "upstream_timeout"),
 };
-/** Statuses that SDKs would retry although it is useless; a header tells them not to. */
+/** Statuses that SDKs would retry although a retry fails again; the header `x-should-retry: false` prevents it. */
 const FINAL: ReadonlySet<number> = new Set([402, 409]);
 
 export const CLIENT_LEFT_STATUS = 499;
@@ -73,7 +73,7 @@ export function faultStatus(fault: Fault): number {
 	return ERRORS[fault.code].status;
 }
 
-/** True if a retry is useless. A 503 without `retry-after` means that the model is not offered. */
+/** True if a retry would fail again. A 503 without `retry-after` means that the model is not offered. */
 export function isRetryUseless(fault: Fault): boolean {
 	if (fault.retryAfterS !== undefined) return false;
 	return fault.isFinal || FINAL.has(faultStatus(fault)) || fault.code === "service_unavailable";
@@ -89,7 +89,7 @@ export function errorResponse(fault: Fault, requestId: string, language: Languag
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
 
-/** Converts any thrown value to a Fault. Its public text contains no text of an upstream. */
+/** Converts any thrown value to a Fault. The public text never repeats a text of an upstream server. */
 export function toFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
@@ -106,12 +106,12 @@ export function toFault(error: unknown): Fault {
 	);
 }
 
-/** Error for requests that still wait when the process stops. */
+/** Error for requests that are still waiting when the process stops. */
 export function stoppingFault(detail: { private?: string; cause?: unknown } = {}): Fault {
 	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
 }
 
-/** Omits the model server's text, which may repeat the prompt. The upstream's log has it under the request id. */
+/** Omits the model server's error text, which may repeat the prompt. The log contains it under the request id. */
 function faultOfUpstream(failure: UpstreamFailure): Fault {
 	const { kind, status, param, retryAfterS } = failure;
 	const detail = { private: `upstream ${kind} ${status ?? ""}`.trimEnd(), cause: failure };
@@ -152,7 +152,10 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 	aborted: ["request_timeout", "The request was cancelled."],
 };
 
-/** Known causes, by words in the model server's message. The public texts are the gateway's own. */
+/**
+ * Hints for the client, chosen by words in the model server's message. They are fixed texts, so no text of the server
+ * reaches the client.
+ */
 const HINTS: readonly (readonly [RegExp, string])[] = [
 	[/\broles\b|role not supported|message role/i, "This model may not support the order or kind of roles."],
 	[/\btools?\b|tool_choice|function.call/i, "This model may not support tools, or not in this form."],
@@ -163,7 +166,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 ];
 
 function hintOf({ private: message }: UpstreamFailure): string {
-	// pydantic repeats the request after `input`, so only the text before it is searched.
+	// pydantic repeats the client's request after `input`, so only the text before `input` is searched for words.
 	const [said = ""] = message.split(/\binput(?:_value)?["'\\]*\s*[:=]/, 1);
 	const [, hint] = HINTS.find(([words]) => words.test(said)) ?? [];
 	return hint ?? "Check the request against the model's documentation.";

@@ -23,12 +23,12 @@ interface TextInput extends EndpointInput {
 	readonly prompt: Prompt;
 	readonly choices: number;
 	readonly measure: PromptMeasure;
-	/** Output tokens per choice. */
+	/** Most output tokens per choice. */
 	readonly maxOutputTokens: number;
 	readonly includeUsage: boolean;
 }
 
-/** Differences between chats and text completions. */
+/** The parts in which chats and text completions differ. */
 interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>, Chunk>
 	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read"> {
 	readonly name: ChatMode;
@@ -40,7 +40,7 @@ interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>
 	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
 
-/** An endpoint that generates text and charges tokens. */
+/** Creates an endpoint that generates text and charges tokens. */
 export function generatedText<
 	Input extends TextInput,
 	Reply extends TextReply<unknown>,
@@ -56,7 +56,7 @@ export function generatedText<
 		readBody: jsonReader(own.schema, own.readsRaw ? promptField : undefined),
 		read: own.read,
 		promptOf: ({ prompt }) => prompt.json,
-		// A literal, because an object built by spreads is reallocated as it grows.
+		// An object literal, because an object built by spreads is reallocated as it grows.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),
 			cachedTokens: 0,
@@ -95,7 +95,10 @@ export function generatedText<
 	};
 }
 
-/** Writes a stream's events and computes its charge by tokens. A class, because there is one per open stream. */
+/**
+ * Writes a stream's events and computes its charge by tokens. A class, because it allocates less than closures and
+ * every open stream has one.
+ */
 class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
@@ -125,7 +128,10 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 		return priceTokens(this.#request, this.#measure, usage, bytes, chunks, likely);
 	}
 
-	/** Bytes bound uncounted tokens, since a token has at least one byte. */
+	/**
+	 * `output` may be bytes if the upstream counts no tokens: a token has at least one byte, so the bytes are an upper
+	 * bound.
+	 */
 	costAt(now: Bill, output: number): NanoUsd {
 		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}

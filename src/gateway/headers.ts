@@ -3,16 +3,16 @@ import type { Model } from "../catalog/model.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { RateLimitState } from "../limits/key-limits.ts";
 
-/** Header with the id of the model that answered a request to a route. */
+/** Response header with the id of the model that answered; set if the request named a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
 
-/** Also the `param` of a 415 that refuses the body's compression rather than its type. */
+/** Also the `param` of a 415 error if the body's compression is refused, not its content type. */
 export const CODING_HEADER = "content-encoding";
 
-/** Headers of responses without `x-ignored-parameters`, by content type; reused. */
+/** Cache: headers of responses without `x-ignored-parameters`, by content type. */
 const PLAIN = new Map<string, Headers>();
 
-/** Headers of a response. The next call returns the same object, so the caller must copy them. */
+/** Headers of a response. The next call returns the same object with other values, so the caller must copy it. */
 export function answerHeaders(requestId: string, ignored: readonly string[], contentType: string): Headers {
 	let plain = PLAIN.get(contentType);
 	if (plain === undefined) {
@@ -33,7 +33,7 @@ export function answerHeaders(requestId: string, ignored: readonly string[], con
 
 const HEADER_NAMES_MAX = 20;
 
-/** Value of `x-ignored-parameters`: up to 20 names that are safe in a header, then a number. */
+/** Value of `x-ignored-parameters`: up to 20 names that are safe in a header, then the number of further names. */
 function ignoredHeader(ignored: readonly string[]): string | undefined {
 	if (ignored.length === 0) return undefined;
 	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);
@@ -56,7 +56,10 @@ const REQUEST_HEADERS = rateHeaders("requests");
 const TOKEN_HEADERS = rateHeaders("tokens");
 export const RATE_HEADERS = [...REQUEST_HEADERS, ...TOKEN_HEADERS];
 
-/** Sets OpenAI's headers with the closest limits of requests and tokens, if there are any. */
+/**
+ * Sets OpenAI's rate-limit headers from the request limit and the token limit that are closest to exhaustion. Sets none
+ * without limits.
+ */
 export function setRateHeaders(
 	response: Response,
 	admission: Pick<Admission, "rateLimitState">,
@@ -69,7 +72,7 @@ export function setRateHeaders(
 
 function setOf(response: Response, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {
 	if (state === null) return;
-	// Read only here, since a response makes its headers at their first use.
+	// Read as late as possible, because a Response allocates its headers when they are first read.
 	const { headers } = response;
 	headers.set(names[0], String(state.limit));
 	headers.set(names[1], String(state.remaining));

@@ -16,8 +16,8 @@ interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches">
 }
 
 /**
- * Serves the console's requests to the public interface. A signed token names the key, instead of its secret. The
- * requests are handled like public ones; an invalid token gets a 403.
+ * Serves the console's requests to the public interface. A signed token names the API key instead of its secret.
+ * Otherwise the requests are handled like public ones; an invalid token gets a 403.
  */
 export function createInternalApi(
 	deps: InternalDeps,
@@ -31,7 +31,9 @@ export function createInternalApi(
 		assert(connection !== undefined, "a request comes with its connection");
 		return connection;
 	}
-	/** The key per connection. A request whose token was valid at its start may run for hours. */
+	/**
+	 * The API key of each connection. The token is checked only at the start, because the request may then run for hours.
+	 */
 	const named = new WeakMap<Connection, KeyDigest>();
 	function digestOf(connection: Connection): KeyDigest {
 		const { headers, url } = connection.request;
@@ -61,7 +63,7 @@ export function createInternalApi(
 	};
 }
 
-/** True if the request has an internal token; API keys start differently. */
+/** True if the request has an internal token; API keys have another prefix. */
 export function hasInternalToken(request: Request): boolean {
 	return request.headers.get("authorization")?.startsWith("Bearer tgi_") ?? false;
 }

@@ -1,4 +1,7 @@
-/** Rules for all request bodies: null means absent; unknown fields are passed on if the model lists them. */
+/**
+ * Rules for all request bodies: null means absent; unknown fields are sent to the server if the catalogue lists them
+ * for the model.
+ */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
@@ -7,21 +10,23 @@ import { isEssentialField } from "../catalog/request-fields.ts";
 import { bodyProblem } from "./body/body-problem.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "./exact-numbers.ts";
 
-/** A field that may be absent or null, which mean the same. */
+/** A field that may be absent or null, with the same meaning. */
 export const nullish = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
 
-/** A request body with a model. Other fields are dropped unless the model lists them. */
+/** A request body that names a model. Other fields are dropped unless the catalogue lists them for the model. */
 export const requestBody = <T extends TProperties>(fields: T) =>
 	openObject({ model: Type.String({ minLength: 1, description: "ID of a model: see GET /v1/models." }), ...fields });
 
 export const shortText = (maxLength: number) => nullish(Type.String({ maxLength }));
 
-/** Matches any name. TypeBox's default for records skips names that contain a line break. */
+/** Matches any name. TypeBox's default pattern for records does not match names with a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
-/** A map with values of one kind. `additionalProperties` would allocate a scope per check. */
+/**
+ * A map whose values have one schema. Without this pattern, `additionalProperties` would allocate a scope per check.
+ */
 export const mapSchema = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
@@ -46,7 +51,7 @@ export const GENERATION_FIELDS = {
 const LISTS = ["stop", "tools", "functions"] as const;
 const CHOOSES_FREELY: ReadonlySet<unknown> = new Set(["auto", "none"]);
 
-/** Removes empty lists and maps, and `tool_choice` without tools, which some clients always send. */
+/** Removes empty lists and maps, and `tool_choice` without tools: some clients always send them. */
 export function removeEmpty(body: Record<string, unknown>): void {
 	for (const name of LISTS) {
 		const list = body[name];
@@ -60,7 +65,7 @@ export function removeEmpty(body: Record<string, unknown>): void {
 	if (CHOOSES_FREELY.has(body.function_call)) delete body.function_call;
 }
 
-/** Reads the model's name before anything else. Fault invalid_request. */
+/** Reads the model's name before the other fields are checked. Fault invalid_request. */
 export function readModelName(body: Readonly<Record<string, unknown>>): string {
 	if (typeof body.model !== "string" || body.model === "")
 		throw new Fault("invalid_request", "`model` must be the ID of a model: see GET /v1/models.", { param: "model" });
@@ -88,8 +93,8 @@ export function limitsOutput(model: Model): boolean {
 const NO_FIELDS: readonly string[] = [];
 
 /**
- * Returns the optional fields that the model supports, and the names of other fields. `own`: fields that the endpoint
- * reads itself; they are supported unless listed in `unsupported`. Fault unsupported_parameter.
+ * Returns the optional fields that the model supports, and the names of the ignored fields. `own`: fields that the
+ * endpoint reads itself; they count as supported unless listed in `unsupported`. Fault unsupported_parameter.
  */
 export function supportedFields(
 	body: Readonly<Record<string, unknown>>,
@@ -113,7 +118,7 @@ export function supportedFields(
 	return { fields, ignored: ignored ?? NO_FIELDS };
 }
 
-/** A function of its own, because a closure in the caller would keep its variables for every request. */
+/** A separate function: a closure in `supportedFields` would keep its variables alive for every request. */
 function assertNoneRefused(ignored: readonly string[], body: Readonly<Record<string, unknown>>, model: Model): void {
 	const refused = ignored.find((name) => isRefused(model, name, body[name]));
 	if (refused === undefined) return;
@@ -129,7 +134,7 @@ function isRefused({ unsupportedParameters, kind }: Model, name: string, value: 
 
 const CHOICES: readonly string[] = ["n"];
 
-/** Names of `n` and the output limits that the model does not support. */
+/** Names of those of `n`, `max_tokens` and `max_completion_tokens` that the model does not support. */
 export function unsupportedLimits({ n }: { n?: number | null }, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];

@@ -26,7 +26,7 @@ export interface EndpointDeps {
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
 	readonly batches: Batches;
-	/** Part of `/openapi.json` for routes outside this room. */
+	/** Part of `/openapi.json` for routes of other rooms. */
 	readonly documentPart: (failures: DescribeFailures) => DocumentPart;
 	connectionOf(request: Request): Connection;
 }
@@ -37,7 +37,10 @@ type Routes = Readonly<
 
 const BARE = { parse: "none" } as const;
 
-/** Handlers get the bare Request and return a complete Response, which no hook changes. Other methods get a 405. */
+/**
+ * Handlers get the bare Request and return a complete Response, which no Elysia hook changes. Methods without a handler
+ * get a 405.
+ */
 export function addRoutes(app: Elysia, routes: Routes): void {
 	for (const [path, methods] of Object.entries(routes)) {
 		for (const [method, answer] of Object.entries(methods))
@@ -110,7 +113,7 @@ function lastPart(url: string): string {
 	}
 }
 
-/** The rest of the path, still encoded: the router would decode it or stop at an encoded slash. */
+/** The path after `/v1/models/`, still encoded: Elysia's router would decode it or stop at an encoded slash. */
 function modelIdOf(url: string): string {
 	return new URL(url).pathname.slice("/v1/models/".length);
 }
@@ -129,7 +132,10 @@ export function notFound(request: Request): Response {
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
-/** For the outermost `onError`: such an error may be a bug, so the response does not contain its text. */
+/**
+ * Response for errors that reach Elysia's outermost `onError`. Such an error may be a bug, so the response does not
+ * contain its text.
+ */
 export function uncaughtErrorResponse(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);
@@ -141,7 +147,7 @@ export function uncaughtErrorResponse(error: unknown, code: string | number): Re
 	return errorResponse(toFault(error), requestId);
 }
 
-/** Paths of other services' interfaces, and what to use here instead. The first match counts. */
+/** Paths of other services' interfaces, and what to use instead. The first match is used. */
 const INSTEAD: readonly [RegExp, string][] = [
 	[/\/\//, "Unknown endpoint: the path has `//`. The client's base URL ends with /v1, without a slash after it."],
 	[

@@ -10,7 +10,7 @@ export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> 
 
 export const KEEP_ALIVE_COMMENT = ": \n\n";
 const DONE = "data: [DONE]\n\n";
-/** A choice without content, per value of the events' field `object`. */
+/** An empty choice for each value of the events' field `object`. */
 const EMPTY_CHOICES: Readonly<Record<string, string>> = {
 	"chat.completion.chunk": '[{"index":0,"delta":{},"finish_reason":null}]',
 	text_completion: '[{"text":"","index":0,"logprobs":null,"finish_reason":null}]',
@@ -18,15 +18,15 @@ const EMPTY_CHOICES: Readonly<Record<string, string>> = {
 
 /**
  * Writes a text answer as server-sent events: `data: <json>` and `data: [DONE]`. The last event has the usage. A client
- * that requested it gets `choices: []` there and `usage: null` before. For other clients that event has an empty
- * choice, since many read `choices[0]` of every event. A class, since there is one per open stream: closures would be
- * nine more objects.
+ * that requested usage gets `choices: []` in it, and `usage: null` in earlier events. For other clients the last event
+ * has an empty choice, since many read `choices[0]` of every event. A class, because nine closures per open stream
+ * would cost more.
  */
 export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	readonly #prefix: string;
 	readonly #usageChoices: string;
 	readonly #suffix: string;
-	/** The last event's members besides its choices, with their text; most events repeat them. */
+	/** The last event's members other than its choices, with their JSON; most events repeat them, so it is reused. */
 	#about: AnswerFields | undefined;
 	#aboutText = "";
 	#tail: string;
@@ -39,7 +39,7 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 		this.#tail = this.#suffix;
 	}
 
-	/** Text of these chunks; empty if they have no choices. */
+	/** The events for these chunks as text; empty if they have no choices. */
 	chunks(chunks: readonly Chunk[]): string {
 		let text = "";
 		for (const chunk of chunks) {

@@ -12,11 +12,17 @@ export interface UnmeteredCall {
 	readonly url: string;
 	readonly key: KeyEntry;
 	readonly requestId: string;
-	/** Rejects if the key is no longer valid. For requests with an effect after a body that may take hours. */
+	/**
+	 * Rejects if the key is no longer valid. For requests that change something after a body that may take hours to
+	 * arrive.
+	 */
 	checkAgain(): Promise<void>;
 }
 
-/** An endpoint that needs a key but no credit. Returns JSON or a Response. `reads`: read-only keys may use it. */
+/**
+ * An endpoint that needs a key but no credit. `answer` returns JSON or a Response. `use` "reads": read-only keys are
+ * allowed.
+ */
 type Unmetered = (answer: (call: UnmeteredCall) => unknown, use?: KeyUse) => (request: Request) => Promise<Response>;
 
 export function createUnmetered(
@@ -33,7 +39,7 @@ export function createUnmetered(
 			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
-			// A call that changes something needs an instance that receives revocations.
+			// A call that changes something needs an instance that still receives revocations of keys.
 			const checkOpen = () => {
 				if (use !== "reads") deps.admission.checkOpen();
 			};
@@ -48,7 +54,7 @@ export function createUnmetered(
 		} catch (error) {
 			const fault = toFault(error);
 			deps.telemetry.stats.refuse(fault.code);
-			// Logs bugs here: otherwise only the client would see them.
+			// Bugs are logged here, because otherwise only the client would see them.
 			if (fault.code === "internal_error")
 				deps.telemetry.log.error("a request failed", {
 					request: requestId,

@@ -4,7 +4,7 @@ import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The gateway answers any invalid input with a 4xx in the documented error shape, never with a 5xx, for free. */
+/** The gateway answers any invalid input with a documented 4xx error and no charge, never with a 5xx. */
 
 const { upstream, service } = await withChat({ limits: "  body_mb: 4" });
 const customer = await service.customer();
@@ -55,7 +55,7 @@ describe("a raw socket", () => {
 		}
 	});
 
-	test("refuses a header of 100 KB", async () => {
+	test("refuses headers of 100 KB", async () => {
 		const client = await openRaw(service.url, head(`X-Big: ${"x".repeat(100_000)}\r\nContent-Length: 2\r\n\r\n{}`));
 		const text = await client.ended();
 		expect(text).toMatch(/^HTTP\/1\.1 431/);
@@ -73,7 +73,7 @@ describe("a raw socket", () => {
 		client.leave();
 	});
 
-	test("is recorded as a timeout if the client leaves during its body", async () => {
+	test("is logged as a timeout if the client disconnects during its body", async () => {
 		const leaving = await service.customer();
 		const refused = async () =>
 			(await service.db.sql`select code from refused_request where account_id = ${leaving.accountId}`).map(
@@ -82,7 +82,7 @@ describe("a raw socket", () => {
 		const before = head("").replace(customer.secret, leaving.secret);
 		for (const rest of ["Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n5\r\n{"]) {
 			const client = await openRaw(service.url, before + rest);
-			// This answer proves that the server has read the bytes that the first connection sent before.
+			// The answer on this connection proves that the server has read the bytes sent before on the first connection.
 			expect((await service.get("/v1/models", leaving.secret)).status).toBe(200);
 			client.leave();
 		}
@@ -90,7 +90,7 @@ describe("a raw socket", () => {
 		expect(new Set(await refused())).toEqual(new Set(["request_timeout"]));
 	});
 
-	test("accepts short host names", async () => {
+	test("accepts host names without a domain", async () => {
 		for (const host of ["x", "gw", "api", "gw:80"]) {
 			const client = await openRaw(service.url, rawPost(PATH, customer.secret, { model: "test-model" }, { host }));
 			expect([host, parseRaw(await client.until("\r\n\r\n")).status]).toEqual([host, 400]);
@@ -99,7 +99,7 @@ describe("a raw socket", () => {
 	});
 });
 
-test("none of these requests reaches a model server", async () => {
+test("none of the invalid requests reaches a model server", async () => {
 	expect(upstream.requests).toHaveLength(0);
 	await expectUncharged(service, customer.accountId);
 	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);

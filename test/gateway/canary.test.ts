@@ -35,7 +35,7 @@ async function keep(response: Promise<Response>): Promise<void> {
 	answers.push(JSON.stringify({ status, headers, body }));
 }
 
-test("no planted secret appears in answers, log or tables", async () => {
+test("no secret planted in a key, prompt or answer appears in answers, log or tables", async () => {
 	const { secret } = await service.customer();
 	const error = {
 		error: {
@@ -80,7 +80,7 @@ test("no planted secret appears in answers, log or tables", async () => {
 		upstream.always(script);
 		const ways = [true, false].map((stream) => ask(prompt, { stream }));
 		await Promise.all(ways.map((body) => keep(service.post("/v1/chat/completions", secret, body))));
-		// A successful request after each failure keeps the circuit breaker closed.
+		// Sends a successful request after each failure, so that the circuit breaker stays closed.
 		upstream.always(() => reply().text("fine"));
 		await keep(service.post("/v1/chat/completions", secret, ask(prompt)));
 	}
@@ -103,7 +103,7 @@ test("no planted secret appears in answers, log or tables", async () => {
 	expect(answers.length).toBeGreaterThan(45);
 	for (const answer of answers) {
 		for (const canary of [UPSTREAM_KEY, PROMPT, UPSTREAM_TEXT, SERVED_NAME, address, secret]) {
-			// An error may quote the client's own `param`, and no other planted text.
+			// An error may quote the client's own `param`, but no other planted text.
 			if (answer.includes(canary)) throw new Error(`${canary} is in ${answer.slice(0, 500)}`);
 		}
 		expect(answer).not.toContain("set-cookie");
@@ -132,7 +132,7 @@ test("no planted secret appears in answers, log or tables", async () => {
 	);
 }, 30_000);
 
-test("the gateway forwards only the fields meant for the upstream", async () => {
+test("the gateway forwards only fields of the model server's interface", async () => {
 	const { secret } = await service.customer();
 	upstream.always(() => reply().text("ok"));
 	const headers = {

@@ -8,7 +8,7 @@ describe("the client address", () => {
 		expect(address("203.0.113.9", null)).toBe("203.0.113.9");
 	});
 
-	test("is the last hop that no trusted proxy reported", () => {
+	test("is the last address of x-forwarded-for that is no trusted proxy", () => {
 		const address = createClientAddress(["10.0.0.0/8", "192.0.2.1"]);
 		expect(address("10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "1.1.1.1, 198.51.100.7, 10.9.9.9, 192.0.2.1")).toBe("198.51.100.7");
@@ -20,7 +20,7 @@ describe("the client address", () => {
 		expect(address("203.0.113.9", "198.51.100.7, 10.0.0.1")).toBe("203.0.113.9");
 	});
 
-	test("warns once of an unknown proxy", () => {
+	test("warns once if a proxy is not trusted", () => {
 		const told: string[] = [];
 		const address = createClientAddress(["10.0.0.0/8"], (peer) => told.push(peer));
 		address("10.0.0.1", "198.51.100.7");
@@ -30,14 +30,14 @@ describe("the client address", () => {
 		expect(told).toEqual(["203.0.113.9"]);
 	});
 
-	test("stops at the last valid hop", () => {
+	test("is the last valid address if x-forwarded-for is malformed", () => {
 		const address = createClientAddress(["10.0.0.0/8"]);
 		for (const header of ["", "unknown", "1.2.3", "evil\u0000", "198.51.100.7:", "1.2.3:80", "[unknown]:80", "a,b,c"])
 			expect(address("10.0.0.1", header)).toBe("10.0.0.1");
 		expect(address("10.0.0.1", "198.51.100.7, unknown, 10.0.0.2")).toBe("10.0.0.2");
 	});
 
-	test("ignores a port", () => {
+	test("ignores a port after the address", () => {
 		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
 		expect(address("10.0.0.1", "198.51.100.7:443")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "198.51.100.7:443, [fd00::2]:80, 10.0.0.2:5000")).toBe("198.51.100.7");
@@ -46,14 +46,14 @@ describe("the client address", () => {
 		expect(address("10.0.0.1", "[::ffff:198.51.100.7]:1")).toBe("198.51.100.7");
 	});
 
-	test("treats mapped IPv6 as IPv4 and matches IPv6 networks", () => {
+	test("treats IPv4-mapped IPv6 as IPv4 and matches IPv6 networks", () => {
 		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
 		expect(address("::ffff:10.0.0.1", "::ffff:198.51.100.7")).toBe("198.51.100.7");
 		expect(address("fd00::1", "2001:db8::7")).toBe("2001:db8::7");
 		expect(address("2001:db8::1", "198.51.100.7")).toBe("2001:db8::1");
 	});
 
-	test("reads every spelling of a mapped IPv6 address", () => {
+	test("reads every spelling of an IPv4-mapped IPv6 address", () => {
 		const address = createClientAddress(["10.0.0.0/8"]);
 		const written = [
 			"::FFFF:198.51.100.7",

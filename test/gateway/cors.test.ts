@@ -20,7 +20,7 @@ const post = (body: object) => ({
 	headers: { ...bearer, "content-type": "application/json" },
 	body: JSON.stringify(body),
 });
-/** A request for each kind of answer, with its status. */
+/** Requests for each kind of answer, with the expected status. */
 const ANSWERS: readonly (readonly [string, string, RequestInit, number])[] = [
 	["a whole answer", "/v1/chat/completions", post(ask()), 200],
 	["a stream", "/v1/chat/completions", post(ask("hi", { stream: true })), 200],
@@ -61,7 +61,7 @@ describe.each(SETTINGS)("cors: %s, for a page of %s", (cors, origin, allowed) =>
 	const vary = allowed === undefined || allowed === "*" ? {} : { vary: "origin" };
 	const allow = allowed === undefined ? {} : { "access-control-allow-origin": allowed };
 
-	test("allows or withholds every answer", async () => {
+	test("allows or withholds every kind of answer", async () => {
 		await service.serve(`${models}${cors === undefined ? "" : `\ncors: ${cors}`}`);
 		for (const [name, path, init, status] of ANSWERS) {
 			const response = await fetch(`${service.url}${path}`, { ...init, headers: { ...init.headers, origin } });

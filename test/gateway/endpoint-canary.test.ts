@@ -12,7 +12,7 @@ const tokens = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
 		deployment({ id: "text", ...at, rates: tokens, parameters: "max_tokens" }),
-		// Each kind has a model of its own, so that one kind's failures do not open the circuit breaker of another.
+		// Each kind of answer has its own model, so that failures of one kind do not open the circuit breaker of another.
 		deployment({ id: "streamed", ...at, rates: tokens, parameters: "max_tokens" }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
@@ -52,7 +52,7 @@ function send(path: string, body: object | FormData, secret: string): Promise<Re
 	return fetch(`${service.url}${path}`, init);
 }
 
-test.each(REQUESTS)("POST %s sends only listed headers and the upstream's own key", async (path, make) => {
+test.each(REQUESTS)("POST %s sends only listed headers and the gateway's key for the server", async (path, make) => {
 	const { secret } = await service.customer();
 	await (await send(path, make(), secret)).text();
 	const { headers } = upstream.requests.at(-1) as { headers: Headers };
@@ -98,7 +98,7 @@ const HOSTILE: readonly [string, () => Response][] = [
 	],
 ];
 
-test.each(REQUESTS)("POST %s contains hostile answers without a charge", async (path, make) => {
+test.each(REQUESTS)("POST %s survives hostile answers and charges nothing", async (path, make) => {
 	const { secret, accountId } = await service.customer();
 	for (const [what, answer] of HOSTILE) {
 		const before = upstream.requests.length;

@@ -7,7 +7,7 @@ import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
-/** Numbers beyond a double's precision keep their digits to the model server and back to the client. */
+/** Numbers beyond a double's precision keep all digits on the way to the model server and back to the client. */
 
 const BIG = "12345678901234567890";
 const CALLS = `[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":{"id":${BIG},"far":[-9007199254740993,1.5]}}}]`;
@@ -21,7 +21,7 @@ const EVENTS = [
 	"[DONE]",
 ];
 
-/** Bodies that the model server received. Only chats get a valid answer. */
+/** Request bodies that the model server received. The server gives only chats a valid answer. */
 const sent: string[] = [];
 const server = Bun.serve({
 	port: 0,
@@ -77,7 +77,7 @@ const ENDPOINTS: readonly (readonly [string, string, string])[] = [
 	["/v1/completions", "vllm", '"prompt":"x"'],
 ];
 
-describe("a request's numbers arrive as written", () => {
+describe("numbers of a request reach the server with all digits", () => {
 	test.each(CHAT_DIALECTS)("%s", async (dialect) => {
 		for (const [member, arrives = member] of MEMBERS)
 			for (const stream of [false, true])
@@ -100,7 +100,7 @@ describe("a request's numbers arrive as written", () => {
 		}
 	});
 
-	test("in tool call arguments that a client sends back as an object", async () => {
+	test("also in tool call arguments that a client sends back as an object", async () => {
 		for (const filler of ["x", "y".repeat(RAW_FIELD_CHARS_MIN)]) {
 			const call = `{"role":"assistant","content":null,"tool_calls":${CALLS}}`;
 			const messages = `[{"role":"user","content":"${filler}"},${call},{"role":"tool","tool_call_id":"c","content":"x"}]`;
@@ -110,7 +110,7 @@ describe("a request's numbers arrive as written", () => {
 	});
 });
 
-test.each(CHAT_DIALECTS)("an answer's arguments keep their digits: %s", async (dialect) => {
+test.each(CHAT_DIALECTS)("the arguments in an answer keep all digits: %s", async (dialect) => {
 	for (const stream of [false, true]) {
 		const body = `{"model":"${dialect}","messages":[{"role":"user","content":"x"}],"stream":${stream}}`;
 		const { text } = await post("/v1/chat/completions", body);
@@ -118,7 +118,7 @@ test.each(CHAT_DIALECTS)("an answer's arguments keep their digits: %s", async (d
 	}
 });
 
-test("a number beyond a double is refused with its field's name", async () => {
+test("a number too large for a double is refused with its field's name", async () => {
 	const before = sent.length;
 	for (const [name, value] of [
 		["top_k", "1e400"],
@@ -135,7 +135,7 @@ test("a number beyond a double is refused with its field's name", async () => {
 	expect(sent.length).toBe(before);
 });
 
-test("a number beyond a double is refused among more than 5,000 values", async () => {
+test("a number too large for a double is refused among more than 5,000 values", async () => {
 	const values = `${"1,".repeat(5_001)}${BIG}`;
 	const body = (metadata: string) =>
 		`{"model":"vllm","messages":[{"role":"user","content":"x"}],"metadata":[[${metadata}]]}`;
@@ -146,7 +146,7 @@ test("a number beyond a double is refused among more than 5,000 values", async (
 	expect((await post("/v1/chat/completions", body(`${half}]],"other":[[${half}`))).status).toBe(400);
 });
 
-test("a batch line's body is sent as written", async () => {
+test("a batch line's body reaches the server with all digits", async () => {
 	const body = `{"model": "m", "metadata":{"id":${BIG}}, "input":["a","b"]}`;
 	const line = await readLine(
 		`{"custom_id":"1","method":"POST","url":"/v1/embeddings","body":${body}}`,

@@ -12,7 +12,7 @@ const secret = (await service.customer()).secret;
 
 const post = (body: Record<string, unknown>) => service.post("/v1/chat/completions", secret, body);
 
-test("unsupported optional fields are left out and named in a header", async () => {
+test("unsupported optional fields are dropped and named in a header", async () => {
 	for (const stream of [false, true]) {
 		const response = await post(ask("hi", { stream, top_k: 1, made_up: 1, temperature: 0.5, user: null }));
 		await response.text();
@@ -30,7 +30,7 @@ test("the header is absent if all fields are supported", async () => {
 	expect(response.headers.has("x-ignored-parameters")).toBe(false);
 });
 
-test("concurrent requests keep their headers apart", async () => {
+test("concurrent requests get the names of their own fields", async () => {
 	const limited = await service.customer({ settings: { requestsPerMinute: 1_000 } });
 	const from = upstream.requests.length;
 	const answers = await Promise.all(
@@ -55,7 +55,7 @@ test("concurrent requests keep their headers apart", async () => {
 	);
 });
 
-test("hostile names stay out of the header; many become a count", async () => {
+test("unsafe names are omitted from the header, and many names become a count", async () => {
 	const names = [
 		"a\r\nset-cookie: x=1",
 		"ü",
@@ -71,7 +71,7 @@ test("hostile names stay out of the header; many become a count", async () => {
 	expect(response.headers.has("set-cookie")).toBe(false);
 });
 
-test("a rejecting deployment names the field and sends nothing", async () => {
+test("a deployment that rejects a field names it and sends nothing", async () => {
 	const before = upstream.requests.length;
 	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", made_up: 1 })));
 	expect(status).toBe(400);

@@ -11,7 +11,7 @@ const SECRET = "secret of this console";
 const PATH = "/v1/chat/completions";
 const keyDigest = "digest" as KeyDigest;
 
-/** Sends a chat to the internal address that the console uses, with the token of `tokenAt` as authorization. */
+/** Sends a chat to the internal address that the console uses, authorised by the token that `tokenAt` returns. */
 async function chatWith(tokenAt: (nowMs: number) => string | undefined) {
 	const road = createRoad();
 	const loaded: KeyDigest[] = [];

@@ -20,7 +20,7 @@ const NAMES = [
 ];
 const named = (name: string, value: unknown) => JSON.parse(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`);
 
-test("values of a batch's metadata have a maximum length under any name", () => {
+test("metadata values of a batch have a maximum length under any name", () => {
 	const read = (metadata: unknown) => {
 		const body = { input_file_id: "file_1", endpoint: "/v1/embeddings", completion_window: "24h", metadata };
 		try {
@@ -39,7 +39,7 @@ test("values of a batch's metadata have a maximum length under any name", () => 
 	expect(read(Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`${at}\n`, "x"])))).toBe("metadata");
 });
 
-test("biases of tokens are numbers from -100 to 100 under any name", () => {
+test("logit biases are numbers from -100 to 100 under any name", () => {
 	for (const [schema, prompt] of [
 		[ChatRequestBody, { messages: [{ role: "user", content: "hi" }] }],
 		[CompletionRequestBody, { prompt: "hi" }],

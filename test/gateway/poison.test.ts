@@ -26,11 +26,12 @@ async function statusOf(model: string, secret: string): Promise<unknown> {
 }
 
 test.each([true, false])(
-	"a repeated request that two servers fail on is not to be retried (streamed %p)",
+	"a request on which two servers fail is answered as not retryable (streamed %p)",
 	async (stream) => {
 		const [bad, good] = [await service.customer(), await service.customer()];
 		for (let round = 0; round < 6; round += 1) {
-			// Rounds 0 and 5 are the first of their texts: a first failure may be chance, so a retry is not ruled out.
+			// Rounds 0 and 5 are the first with their text. A first failure may be chance, so the answer does not forbid a
+			// retry.
 			const text = round < 5 ? POISON : `${POISON} again`;
 			const response = await service.post("/v1/chat/completions", bad.secret, ask(text, { model: "pair", stream }));
 			const { status, error, headers } = await errorOf(response);
@@ -46,7 +47,7 @@ test.each([true, false])(
 	},
 );
 
-test("one customer's failures keep a single server open to others", async () => {
+test("one customer's failures do not close a single server to others", async () => {
 	const [bad, good] = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "single" }))).status;
@@ -64,11 +65,11 @@ test("one customer's failures keep a single server open to others", async () => 
 	expect(await askAs(bad, "fine")).toBe(200);
 });
 
-test("two customers' failures keep a single server open to others", async () => {
+test("two customers' failures do not close a single server to others", async () => {
 	const bad = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
-	// If the server were blamed, these failures would open its circuit breaker, and each trial request would fail.
+	// If the server were blamed for these failures, its circuit breaker would open.
 	for (let round = 0; round < 4; round += 1)
 		for (const one of bad) expect(await askAs(one, POISON)).toBe(round < 2 ? 502 : 503);
 	const good = await service.customer();
@@ -77,7 +78,7 @@ test("two customers' failures keep a single server open to others", async () => 
 	expect(await Promise.all(Array.from({ length: 8 }, () => askAs(good, "fine")))).toEqual(Array(8).fill(200));
 });
 
-test("lists show a server that fails for every customer as unavailable", async () => {
+test("model lists show a server that fails for every customer as unavailable", async () => {
 	const upstream = upstreams[4] as UpstreamServer;
 	upstream.always(() => reply().errorStatus(500));
 	const customers = [await service.customer(), await service.customer()];
@@ -92,7 +93,7 @@ test("lists show a server that fails for every customer as unavailable", async (
 	expect(status.models.find(({ id }) => id === "ill")?.status).toBe("unavailable");
 });
 
-test("a request that llama.cpp blames on itself is a 400", async () => {
+test("a failure that llama.cpp attributes to the request is a 400", async () => {
 	const message = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error";
 	const upstream = withUpstream("llama.cpp");
 	upstream.decide((body) =>

@@ -20,7 +20,7 @@ const service = await withService({
 });
 const customers = [await service.customer(), await service.customer()];
 
-/** The salt that the model's server gets. */
+/** The cache salt that the gateway sends to the model's server. */
 async function saltOf(model: string, nth: number, body: object): Promise<string | undefined> {
 	const path = "messages" in body ? "/v1/chat/completions" : "/v1/completions";
 	await (await service.post(path, customers[nth]?.secret as string, { model, ...body })).text();
@@ -29,7 +29,7 @@ async function saltOf(model: string, nth: number, body: object): Promise<string 
 }
 
 test.each(["messages", "prompt"])(
-	"a request with %s has a secret salt per account for servers that take one",
+	"a request with %s gets a secret salt per account if the server accepts one",
 	async (field) => {
 		const prompt = field === "prompt" ? { prompt: "hi" } : { messages: [{ role: "user", content: "hi" }] };
 		for (const dialect of upstreams.keys())
@@ -45,7 +45,7 @@ test.each(["messages", "prompt"])(
 	},
 );
 
-test("an account's prompt has other hashes than the same prompt of another account", () => {
+test("an account's prompt has other cache hashes than the same prompt elsewhere", () => {
 	const { routed } = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith({}) });
 	const hashOf = (accountId: string, isolated: boolean) =>
 		routed("x".repeat(2_000), modelOver([], isolated ? { isolatePrefixes: true } : {}), accountId, true).hashes[0];

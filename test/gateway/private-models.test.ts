@@ -45,25 +45,25 @@ const CALLS: readonly [string, (secret: string, model: string) => Promise<Respon
 	["embeddings", (secret, model) => service.post("/v1/embeddings", secret, { model, input: "hi" })],
 	["models", (secret, model) => service.get(`/v1/models/${model}`, secret)],
 ];
-/** Status and body of an answer, with `name` for the model's name. */
+/** Status and body of an answer. `name` replaces the model's name, so that answers about two models can be compared. */
 const seen = async (response: Response, model: string) =>
 	[response.status, (await response.text()).replaceAll(model, "name")] as const;
 
 const partner = await customer(["large", "partner"]);
 const stranger = await customer(["large"]);
 
-test.each(CALLS)("a private model is unknown to other accounts: %s", async (name, call) => {
+test.each(CALLS)("a private model is unknown to accounts without its tag: %s", async (name, call) => {
 	const unknown = await seen(await call(stranger.secret, "no-such-model"), "no-such-model");
 	if (name !== "embeddings") expect(unknown[0]).toBe(404);
 	for (const model of NAMES) expect(await seen(await call(stranger.secret, model), model)).toEqual(unknown);
 	const wanted = name === "embeddings" ? "private-vectors" : "nick";
 	const { status } = await call(partner.secret, wanted);
-	// This server has no completions.
+	// This test's server has no completions endpoint.
 	expect(status).toBe(name === "completions" ? 502 : 200);
 	if (name === "chat") expect((await call(partner.secret, "private-route")).status).toBe(200);
 });
 
-test("only its accounts see a private model; mixed routes serve others without it", async () => {
+test("only accounts with the tag see a private model; routes skip it for others", async () => {
 	const listed = async (secret: string) => {
 		const { data } = (await (await service.get("/v1/models", secret)).json()) as { data: { id: string }[] };
 		return data.map(({ id }) => id);
@@ -108,7 +108,7 @@ test("the console shows a private model to members of its accounts only", async 
 	expect((await member.get("/api/console/public/model?id=nick")).status).toBe(200);
 });
 
-test("an account that loses its tag loses the model at once", async () => {
+test("an account that loses its tag loses the model immediately", async () => {
 	const leaver = await customer(["partner"]);
 	const post = async () => (await service.post("/v1/chat/completions", leaver.secret, chat("private-model"))).status;
 	expect(await post()).toBe(200);

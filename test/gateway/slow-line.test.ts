@@ -1,6 +1,6 @@
 /**
- * Bun disconnects clients that send less than 16 KB/s for 12 seconds, or nothing between two requests; the gateway does
- * not.
+ * Bun by itself disconnects clients that send less than 16 KB/s for 12 seconds, or nothing between two requests. The
+ * gateway must not.
  */
 import { expect, test } from "bun:test";
 import { ask } from "../support/chat.ts";
@@ -20,7 +20,7 @@ const service = await withService({
 });
 
 const CRLF = Buffer.from("\r\n");
-/** Opens a connection first, so that it is idle while the other tests run. */
+/** Opens this connection first, so that it is idle while the other tests run. */
 const { secret: idle } = await service.customer();
 const kept = await openRaw(service.url, rawPost("/v1/chat/completions", idle, ask()));
 await kept.until('"usage"');
@@ -70,7 +70,7 @@ async function sendSlowly(secret: string, { path, type, body, headers = {} }: Se
 	return parseRaw(await client.ended()).status;
 }
 
-test("the gateway serves slow clients with every kind of body", async () => {
+test("the gateway accepts every kind of body from a slow client", async () => {
 	const { secret } = await service.customer();
 	const ways: Sent[] = [
 		chat,
@@ -81,7 +81,7 @@ test("the gateway serves slow clients with every kind of body", async () => {
 	expect(await Promise.all(ways.map((way) => sendSlowly(secret, way)))).toEqual(ways.map(() => 200));
 }, 60_000);
 
-test("the gateway serves another request on a long-idle connection", async () => {
+test("the gateway answers on a connection that was idle for long", async () => {
 	kept.write(rawPost("/v1/chat/completions", idle, ask("again")));
 	await waitFor(() => kept.text().split("HTTP/1.1 200").length === 3, "the second answer");
 });

@@ -38,7 +38,7 @@ const chunk = (...choices: { index?: number; text?: string; finish?: FinishReaso
 });
 const parsed = (text: string) => eventsOf(text) as (Event | string)[];
 
-test("a client that requested usage gets `usage: null`, then a usage event at the end", () => {
+test("a client that requested usage gets `usage: null`, then the usage at the end", () => {
 	const events = new ChatEvents(HEAD, true);
 	const all = parsed(
 		events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),
@@ -108,8 +108,8 @@ describe("a client that did not request usage", () => {
 	});
 });
 
-describe("a failure after the first event", () => {
-	test("is an error event, then the usage, then the terminator", () => {
+describe("a stream that fails after its first event", () => {
+	test("sends an error event, then the usage, then [DONE]", () => {
 		for (const asked of [true, false]) {
 			const events = new ChatEvents(HEAD, asked);
 			const before = events.chunks([chunk({ index: 0, finish: "stop" })]);
@@ -132,13 +132,13 @@ describe("a failure after the first event", () => {
 		}
 	});
 
-	test("is in the reader's language for the console", () => {
+	test("has its error in the reader's language for the console", () => {
 		const fault = new Fault("upstream_error", "The model server failed to respond.");
 		const text = new ChatEvents(HEAD, true).fail(fault, USAGE, "de");
 		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');
 	});
 
-	test("model output cannot begin an event or a line", () => {
+	test("model output cannot forge an event or a line of the stream", () => {
 		const events = new ChatEvents(HEAD, true);
 		const text = "\n\ndata: [DONE]\r\n\r\nevent: x\nid: 1\u2028\u0000";
 		const all = parsed(events.chunks([chunk({ text })])) as Event[];

@@ -16,7 +16,7 @@ const BODY_BYTES_MAX = 64 * 1024;
 const LIST_DEFAULT = 20;
 const LIST_MAX = 100;
 
-/** Responses of /v1/batches. All keys of an account share its batches; the key that creates one is charged for it. */
+/** Responses of /v1/batches. All keys of an account see its batches; a batch is charged to the key that created it. */
 export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyReads }) {
 	const { batches } = deps;
 
@@ -42,7 +42,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await queryDatabase(() => batches.create(owner, wanted)));
 		},
-		/** If no model supports batches, an account's existing batches stay readable; an account without any is refused. */
+		/** If no model supports batches, an account with batches can still list them; an account without any gets a 503. */
 		async list({ url, key }: UnmeteredCall) {
 			const query = new URL(url).searchParams;
 			const limit = limitOf(query.get("limit"));

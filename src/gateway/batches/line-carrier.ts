@@ -10,11 +10,11 @@ import type { ServedEndpoint } from "../serve/serve.ts";
 
 export type LineCarrier = ReturnType<typeof createLineCarrier>;
 
-/** Serves a batch's lines like other requests, in the name of the batch's key. */
+/** Sends each line of a batch through the gateway like a client's request, with the batch's key. */
 export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">) {
-	/** Usage of lines that are being sent; read once, after the line's answer. */
+	/** Usage of lines in flight, kept from the settlement until `usageOf` reads it after the line's answer. */
 	const used = new SlotMap<BatchUsage>();
-	/** Lines being sent per model, including those that wait for a model server. */
+	/** Lines in flight per model, including lines that wait for a model server. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {
@@ -40,7 +40,7 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 		},
 		usageOf: (requestUuid: string) => used.delete(requestUuid),
 		room: (model: string, signal: AbortSignal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
-		/** Receives every settlement and keeps those of lines until `usageOf`. */
+		/** Receives every settlement; stores those of batch lines until `usageOf` reads them. */
 		settled(event: SettledEvent): void {
 			const { batch, id, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged } = event;
 			if (batch === undefined) return;

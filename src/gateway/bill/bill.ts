@@ -12,7 +12,7 @@ import type { ReportedUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS, faultStatus, toFault } from "../error-body.ts";
 import type { Exchange, ServeDeps } from "../serve/context.ts";
 
-/** Upper limit of a learnt token estimate, as a multiple of the estimate by size. */
+/** Upper limit of a learnt token estimate, as a multiple of the estimate from the output's size. */
 const LEARNT_FACTOR_MAX = 2;
 
 export interface Bill extends UsageCounts {
@@ -20,14 +20,14 @@ export interface Bill extends UsageCounts {
 	readonly basis: Basis;
 }
 
-/** Size of generated output, which bounds its tokens if the model server reports no count. */
+/** Size of generated output. If the model server reports no token count, the estimate is derived from this size. */
 export interface OutputSize {
 	readonly bytes: number;
-	/** Number of a stream's events with output; 0 if the answer was not streamed. */
+	/** Number of stream events with output; 0 if the answer was not streamed. */
 	readonly chunks: number;
-	/** Tokens estimated from finished streams of the same replica; undefined if there were too few. */
+	/** Tokens estimated from finished streams of the same replica; undefined if the replica has finished too few. */
 	readonly tokensLikely?: number | undefined;
-	/** True if the server broke off the stream: an estimate then has at most one token per event. */
+	/** True if the server broke off the stream. The token estimate is then at most one token per event. */
 	readonly isBroken?: boolean;
 }
 
@@ -35,9 +35,10 @@ export interface OutputSize {
 export const NO_CHARGE: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
- * Prices the token counts that the model server reported. A missing count is estimated from the size, at most up to the
- * reservation. A count above the context length is reduced to it. Both are marked as estimates, and so is a record that
- * contradicts itself. A count above the output limit is charged as reported.
+ * Prices the token counts that the model server reported. A missing count is estimated from the output's size, at most
+ * up to the reservation. A count above the context length is reduced to it. Estimated counts, reduced counts and
+ * contradictory usage records set the bill's basis to an estimate. A count above the output limit is charged as
+ * reported.
  */
 export function priceTokens(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -48,7 +49,7 @@ export function priceTokens(
 	tokensLikely?: number,
 ): Bill {
 	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
-	// A count of zero is ignored if there was output: some servers report it.
+	// Some servers report zero tokens although they sent output, so a zero is ignored if there was output.
 	const counted = bytes > 0 ? reported?.completionTokens || undefined : reported?.completionTokens;
 	const completion = counted ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completionTokens);
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
@@ -69,13 +70,16 @@ export function priceTokens(
 	};
 }
 
-/** The estimate learnt from the replica's streams; at most one token per byte and twice the estimate by size. */
+/** The estimate learnt from the replica's streams, at most one token per byte and twice the estimate from the size. */
 function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
 	const bySize = completionTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
-/** Highest count that a column of 32 bits holds. A wrong count above it would block the writes of all requests. */
+/**
+ * Highest count that a 32-bit column holds. Postgres would refuse a wrong count above it, which would block the writes
+ * of all requests.
+ */
 const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeDetails {
@@ -104,18 +108,18 @@ export function createOutcome(bill: Bill, facts: OutcomeDetails): Outcome {
 	};
 }
 
-/** Rounds milliseconds to microseconds; more digits would only lengthen the record. */
+/** Rounds milliseconds to microseconds, because more digits would only lengthen the stored record. */
 function wholeMicros(ms: number): number {
 	return Math.round(ms * 1_000) / 1_000;
 }
 
-/** The bill as the ledger settled it, so that the client sees the charged amount. */
+/** The bill with the amount that the ledger charged, so that the client sees exactly this amount. */
 export function settledBill(event: SettledEvent): Bill {
 	const { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, charged: cost } = event;
 	return { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, cost };
 }
 
-/** Settles an admitted request that failed, without a charge. Does nothing if it is already settled. */
+/** Settles an admitted request that failed, without a charge. Does nothing if the request is already settled. */
 export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
@@ -133,8 +137,8 @@ export function endingForError(error: unknown): Ending {
 }
 
 /**
- * Draws credit for a cost above the reservation; the settlement writes off what is missing. Returns undefined, as it
- * usually does, if this instance has enough credit.
+ * Draws credit for a cost above the reservation; the settlement writes off what the account lacks. Returns undefined if
+ * this instance already has enough credit, which is the usual case.
  */
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
 	if (cost <= hold.reserved) return undefined;
@@ -148,13 +152,13 @@ async function draw({ ledger, admitted }: Admitted["hold"], excess: NanoUsd): Pr
 		const shortage = await ledger.draw(admitted, excess);
 		if (shortage !== null && shortage.availableNanoUsd > 0) await ledger.draw(admitted, shortage.availableNanoUsd);
 	} catch {
-		// Without Postgres the response is sent anyway.
+		// If Postgres is unreachable, the response is sent anyway, and the settlement writes the excess off.
 	}
 }
 
 export type UsageRecord = ReturnType<typeof usageRecord>;
 
-/** Usage as charged, in OpenAI's format with the charge added. */
+/** The charged usage in OpenAI's format, with the charge added as `cost`. */
 export function usageRecord(bill: Bill) {
 	return {
 		prompt_tokens: bill.promptTokens,
@@ -162,13 +166,16 @@ export function usageRecord(bill: Bill) {
 		total_tokens: bill.promptTokens + bill.completionTokens,
 		prompt_tokens_details: { cached_tokens: bill.cachedTokens },
 		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
-		/** OpenRouter's field: the charged amount as a number. */
+		/** OpenRouter's field for the charged amount, as a JSON number. */
 		cost: jsonUsd(bill.cost),
 		basis: bill.basis,
 	};
 }
 
-/** Bill of an endpoint that charges other units than tokens. `counted` false marks it as an estimate. */
+/**
+ * Bill of an endpoint that charges other units than tokens (images, searches, audio). If `counted` is false, the bill
+ * is an estimate.
+ */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
 	const cost = priceWithin(rateCard, used);
@@ -185,8 +192,8 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 }
 
 /**
- * The count that an upstream reported, reduced to the request's maximum; undefined without a count. `isBelieved` is
- * false if it exceeded the maximum or its record contradicts itself.
+ * The token count that an upstream reported, reduced to the request's maximum; undefined without a count. `isBelieved`
+ * is false if the count exceeded the maximum or the usage record contradicts itself.
  */
 export function countedWithin(
 	usage: ReportedUsage | undefined,
@@ -198,7 +205,7 @@ export function countedWithin(
 	return { tokens: Math.min(count, max), isBelieved: count <= max && usage?.contradicts === undefined };
 }
 
-/** Prompt tokens of an endpoint that charges other units: the upstream's count, or `estimate`. */
+/** Prompt tokens of an endpoint that charges other units than tokens: the upstream's count, or `estimate`. */
 export function promptWithin(usage: ReportedUsage | undefined, max: number, estimate: number) {
 	const { tokens, isBelieved } = countedWithin(usage, "promptTokens", max);
 	const cachedTokens = Math.min(usage?.cachedTokens ?? 0, tokens ?? 0);

@@ -4,17 +4,19 @@ import { chargeRefusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { ByteCounter } from "./bytes-body.ts";
 
-/** Assumed processor time of receiving and checking a body that is refused. */
+/**
+ * Assumed CPU time for receiving and checking a body that is refused; charged to the account's share of the event loop.
+ */
 const REFUSED_MS = 4;
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
-/** Smaller bodies do not count: they fit into a connection's own buffers. */
+/** Bodies up to this size are not counted, because they fit into a connection's own buffers. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
 /**
- * Counts the received bytes of bodies per account. If the memory is full, the account with the largest share loses the
- * upload that arrives most slowly, in favour of an account with a smaller share.
+ * Counts the received bytes of request bodies per account. If the memory is full, the account that uses most of it
+ * loses its slowest upload, in favour of an account that uses less.
  */
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
@@ -34,7 +36,10 @@ export function createBodyMemory(deps: {
 	return { hold: (accountId: string) => new BodyHold(pool, accountId), bytes: pool.all };
 }
 
-/** Memory of one request's body, from its first bytes until it is answered. A class: there is one per request. */
+/**
+ * Memory of one request's body, from its first bytes until the request is answered. A class, not closures, because
+ * every request creates one.
+ */
 export class BodyHold implements ByteCounter, Yielding {
 	readonly owner: string;
 	readonly #pool: FairPool;
@@ -49,7 +54,7 @@ export class BodyHold implements ByteCounter, Yielding {
 		this.owner = owner;
 	}
 
-	/** Adds bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all accounts. */
+	/** Adds received bytes. Fault rate_limit_exceeded at the account's limit, overloaded at the limit of all accounts. */
 	take(bytes: number): void {
 		this.#seen += bytes;
 		if (this.#seen <= UNCOUNTED_BYTES) return;
@@ -58,7 +63,7 @@ export class BodyHold implements ByteCounter, Yielding {
 		if (this.#end !== undefined && this.#slot < 0) this.#slot = this.#pool.yields(this);
 	}
 
-	/** Call it when reading begins. `end` is called if another account needs the memory, until `arrived`. */
+	/** Call it when reading begins. From then until `arrived`, `end` is called if another account needs the memory. */
 	arrives(end: (why: Fault) => void): void {
 		this.#end = end;
 		this.#beganMs = performance.now();
@@ -70,12 +75,12 @@ export class BodyHold implements ByteCounter, Yielding {
 		this.#slot = -1;
 	}
 
-	/** Call it when the request is refused before admission. */
+	/** Call it when the request is refused before admission, so that its assumed CPU time is charged to the account. */
 	refused(): void {
 		if (this.#seen > UNCOUNTED_BYTES) chargeRefusedWork(this.owner, REFUSED_MS);
 	}
 
-	/** Mean bytes per millisecond so far. */
+	/** Mean bytes per millisecond since reading began; the slowest upload is ended first. */
 	pace(): number {
 		return this.#seen / (performance.now() - this.#beganMs);
 	}
@@ -86,7 +91,7 @@ export class BodyHold implements ByteCounter, Yielding {
 		end?.(why);
 	}
 
-	/** Call it when the request ends. */
+	/** Call it when the request ends, to return its memory. */
 	release(): void {
 		this.arrived();
 		if (this.#held > 0) this.#pool.giveBack(this.owner, this.#held);

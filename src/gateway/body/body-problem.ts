@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 
-/** First error of a value that fails its check, traced to its innermost cause; names the path: `tools[0].type`. */
+/** The first validation error of a body, traced to its innermost cause, with the path of the field: `tools[0].type`. */
 export function bodyProblem(schema: TSchema, body: unknown): { param: string | null; message: string } {
 	const wrong = wrongPart(schema, body, "");
 	const found = checkOf(wrong.schema).Errors(wrong.value).First();
@@ -19,7 +19,10 @@ interface Part {
 	readonly path: string;
 }
 
-/** The innermost part that fails. Uses compiled checks: a search for errors takes fifty times as long per element. */
+/**
+ * Finds the innermost element that fails. Uses compiled checks, because TypeBox's error search takes fifty times as
+ * long per element.
+ */
 function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 	const here = { schema, value, path };
 	const kind = Array.isArray(value) ? "array" : "object";
@@ -40,14 +43,14 @@ function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 	return here;
 }
 
-/** The variants of a union; any other schema alone. */
+/** The variants of a union; for any other schema the schema itself. */
 export function unionVariants(schema: TSchema): readonly TSchema[] {
 	return (schema.anyOf as readonly TSchema[] | undefined)?.flatMap(unionVariants) ?? [schema];
 }
 
 const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
-/** Compiles a check at its first failure and keeps it. */
+/** Compiles a schema's check when the schema first fails, and caches it. */
 function checkOf(schema: TSchema): TypeCheck<TSchema> {
 	const known = checks.get(schema) ?? TypeCompiler.Compile(schema);
 	checks.set(schema, known);
@@ -55,9 +58,9 @@ function checkOf(schema: TSchema): TypeCheck<TSchema> {
 }
 
 /**
- * Of a union's variants, reports the one that matches deepest ("an array with a bad element", not "neither an array nor
- * null"). Prefers a variant whose type name matches, then one whose value is only too long or too large. If all fail at
- * the same path, all are reported.
+ * For a union, reports the error of the variant that matches deepest ("an array with a bad element", not "neither an
+ * array nor null"). Prefers a variant whose type name matches, then a variant whose value is only too long or too
+ * large. If all variants fail at the same path, the errors of all are returned.
  */
 function placesOf(error: ValueError): ValueError[] {
 	if (error.type !== ValueErrorType.Union) return [error];
@@ -77,13 +80,16 @@ function placesOf(error: ValueError): ValueError[] {
 	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
 }
 
-/** The first error of a variant, or its wrong type name, which shows that the variant was not meant. */
+/**
+ * The first error of a union's variant. A wrong `type` name takes precedence, because it shows that the client meant
+ * another variant.
+ */
 function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
 	let first: ValueError | undefined;
 	for (const error of variant) {
 		if (error.type === ValueErrorType.Literal) return error;
 		first ??= error;
-		// Missing members are reported before a wrong type name, so the search continues after them.
+		// TypeBox reports missing members before a wrong type name, so the search continues after them.
 		if (error.type !== ValueErrorType.ObjectRequiredProperty) break;
 	}
 	return first;
@@ -113,7 +119,10 @@ function kindOf({ type, schema }: ValueError): string {
 	return type === ValueErrorType.Literal ? JSON.stringify(schema.const) : (KINDS.get(type) ?? "");
 }
 
-/** Writes a path in OpenAI's notation: `/messages/0/role` → `messages[0].role`. Shortens the client's names. */
+/**
+ * Converts a JSON pointer to OpenAI's notation: `/messages/0/role` → `messages[0].role`. Shortens long names that the
+ * client chose.
+ */
 function paramOf(pointer: string): string | null {
 	const parts = pointer
 		.split("/")

@@ -6,10 +6,13 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { stoppingFault } from "../error-body.ts";
 
-/** Most slow bodies at once. Each may fill buffers of some 64 KB of its connection, which nothing else counts. */
+/** Most slow bodies in progress. Each may fill some 64 KB of buffers of its connection, which no other limit counts. */
 const SLOW_BODIES_MAX = 4_096;
 const SLOW_BODIES_SHARE = 1 / 2;
-/** Megabytes of large bodies that are read whole, of which the runtime does not tell how much has arrived. */
+/**
+ * Total megabytes of large bodies in progress that are read in one step. The runtime does not tell how much of such a
+ * body has arrived, so its declared length is counted.
+ */
 const WHOLE_MB_MAX = 16;
 const WHOLE_SHARE = 3 / 4;
 
@@ -20,7 +23,7 @@ export interface SlowBody {
 	slot: number;
 }
 
-/** Bodies that are being read, each with a deadline. */
+/** Request bodies that are being read, each with a deadline. */
 export function createBodyReads(clock: Clock) {
 	const lasting = new SlotPool<SlowBody>();
 	let areLetGo = false;
@@ -28,15 +31,17 @@ export function createBodyReads(clock: Clock) {
 		clock,
 		slow: createFairPool({ size: () => SLOW_BODIES_MAX, share: () => SLOW_BODIES_SHARE, allYield: true }),
 		whole: createFairPool({ size: () => WHOLE_MB_MAX * 1024 * 1024, share: () => WHOLE_SHARE }),
-		/** Bodies that have just begun share one timer. Most arrive before it fires; `watch` is called for the others. */
+		/** New bodies share one timer. Most arrive before it fires; for each body that did not, it calls `watch`. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
-		/** Adds a slow body. Its `letGo` is called at the deadline, or at once if the process is stopping. */
+		/**
+		 * Adds a slow body. Its `letGo` is called when the process stops; immediately if the process is already stopping.
+		 */
 		lasts(body: SlowBody) {
 			body.slot = lasting.take(body);
 			if (areLetGo) body.letGo(stoppingFault());
 		},
 		leaves: (body: SlowBody) => void lasting.release(body.slot, body),
-		/** Called when the process stops: clients that are still sending get an error. */
+		/** Called when the process stops: clients that are still sending a body get an error. */
 		letGo() {
 			areLetGo = true;
 			for (const body of [...lasting]) body.letGo(stoppingFault());
@@ -44,7 +49,10 @@ export function createBodyReads(clock: Clock) {
 	};
 }
 
-/** Resolves with the body in time. Fault request_timeout, also for a broken connection; `reading`'s faults pass. */
+/**
+ * Resolves with the body if it arrives before the deadline. Fault request_timeout if it does not, or if the connection
+ * breaks; faults of `reading` are rethrown.
+ */
 export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
 	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
 }
@@ -52,16 +60,19 @@ export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyR
 const asItIs = <T>(read: T): T => read;
 
 export interface BodyReading<Read, Made> {
-	/** The account that the body counts for; empty: the client's address counts instead. */
+	/** The account whose share of slow bodies is used; if empty, the client's address is used instead. */
 	readonly owner: string;
 	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
-	/** Called when the body is slow, to count its memory. `end` gives the body up. */
+	/** Called when the body turns out to be slow, to count its memory. Calling `end` aborts the reading. */
 	lasts?(end: (why: Fault) => void): void;
 }
 
-/** Reads a body in time and resolves with `make`'s result. Faults as in `inTime`; errors of `make` are rethrown. */
+/**
+ * Reads a body before its deadline and resolves with the result of `make`. Faults as in `inTime`; errors of `make` are
+ * rethrown.
+ */
 export function madeInTime<Read, Made>(
 	reads: BodyReads,
 	deadlineMs: number,
@@ -70,11 +81,11 @@ export function madeInTime<Read, Made>(
 	return new TimedBody(reads, deadlineMs, body).made;
 }
 
-/** A class allocates less than closures; there is one per request. */
+/** A class, because it allocates less than closures and every request creates one. */
 class TimedBody<Read, Made> implements SlowBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;
-	/** Monotonic time of the deadline. */
+	/** Monotonic time of the deadline, in milliseconds. */
 	readonly #lateAtMs: number;
 	readonly #body: BodyReading<Read, Made>;
 	readonly #resolve: (made: Made | Promise<Made>) => void;
@@ -138,7 +149,7 @@ class TimedBody<Read, Made> implements SlowBody {
 	}
 
 	#came(read: Read): void {
-		// The request has ended and released its memory.
+		// The request was already answered with an error and has released its memory.
 		if (this.#isLetGo) return;
 		this.#over();
 		try {

@@ -4,24 +4,24 @@ import type { Connection } from "../connection.ts";
 import { CODING_HEADER } from "../headers.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
-/** Deadline of an upload, long enough for slow connections. */
+/** Deadline for the arrival of an upload; long enough for slow connections. */
 const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface ByteCounter {
 	readonly owner: string;
-	/** Counts bytes that have arrived. Throws a Fault if there are too many. */
+	/** Counts bytes that have arrived. Throws a Fault above the limit. */
 	take(bytes: number): void;
-	/** Called when reading begins. `end` gives the body up. */
+	/** Called when reading begins. Calling `end` aborts the reading. */
 	arrives(end: (why: Fault) => void): void;
 	arrived(): void;
 }
 
 export const TAKES_ANY: ByteCounter = { owner: "", take() {}, arrives() {}, arrived() {} };
 
-/** Processor time assumed for receiving a piece. */
+/** Assumed CPU time for receiving one chunk; accounts take turns by it. */
 const PIECE_MS = 0.1;
 
-/** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, those of `take`. */
+/** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, and those of `takes.take`. */
 export function readBytes(
 	connection: Connection,
 	bytesMax: number,
@@ -37,11 +37,12 @@ export function readBytes(
 	return arrivingBytes(connection, { bytesMax, reads, takes, deadlineMs });
 }
 
-/** Returns the declared length; null without one. Fault payload_too_large. */
+/** Returns the length declared by `content-length`; null without that header. Fault payload_too_large. */
 export function assertDeclared(request: Request, bytesMax: number): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
-	// Refuses a repeated header: the runtime joins the values to `5, 5`, which is no number and would pass every limit.
+	// A repeated header arrives joined as `5, 5`; `parseInt` reads its first number, where `Number` would give NaN and
+	// pass every limit.
 	const declared = Number.parseInt(header, 10);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
 	return declared;
@@ -55,8 +56,8 @@ interface ReadOptions {
 }
 
 /**
- * Reads piece by piece; accounts take turns, and unread bytes wait at their client. Only received bytes count, not the
- * declared length: a connection that sends nothing holds nothing.
+ * Reads chunk by chunk. Accounts take turns; the client keeps unread bytes (backpressure). Only received bytes are
+ * counted, not the declared length, so a connection that sends nothing occupies no memory.
  */
 async function arrivingBytes(
 	connection: Connection,
@@ -149,7 +150,7 @@ export function assertNotPacked(headers: Headers): void {
 	);
 }
 
-/** The form's content type with its boundary. Fault unsupported_media_type. */
+/** The form's content type with its boundary. Fault unsupported_media_type for any other content type. */
 export function formType({ headers }: Request): string {
 	assertNotPacked(headers);
 	const type = headers.get("content-type") ?? "";

@@ -14,31 +14,44 @@ import { type BodyReads, madeInTime } from "./body-reads.ts";
 import { assertDeclared, assertNotPacked, type ByteCounter, readBytes, TAKES_ANY } from "./bytes-body.ts";
 import { shortenTexts } from "./shortened-json.ts";
 
-/** Deadline of a body, even if bytes keep arriving. */
+/** A body must have arrived completely within this time, even if bytes keep arriving. */
 const READ_DEADLINE_MS = 60_000;
-/** Texts of this length, or with many parts, are processed in time slices, between which other requests run. */
+/**
+ * Texts of at least this length, or with many values, are processed in time slices, between which other requests run.
+ */
 const LONG_CHARS = 192 * 1024;
-/** Shorter texts do not check the clock. */
+/** Texts below this length are parsed without reading the clock. */
 const SHORT_CHARS = 4 * 1024;
-/** Texts with more parts (values and names) are parsed in pieces; fewer parts take a millisecond or two. */
+/** Texts with more values and names than this are parsed in pieces; below it parsing takes at most two milliseconds. */
 const PARTS_A_STEP = 5_000;
-/** Bytes decoded in one step. A megabyte of text beyond ASCII takes up to half a millisecond. */
+/** Bytes decoded in one step. Decoding a megabyte of text beyond ASCII takes up to half a millisecond. */
 const DECODED_BYTES = 1024 * 1024;
-/** From this length on, finding a field's raw text costs less than serializing its value again. */
+/** From this length on, locating a field's raw text costs less than serializing the parsed value again. */
 export const RAW_FIELD_CHARS_MIN = 16 * 1024;
-/** Length of a time slice. Usually enough for a megabyte: values that survive a pause cost more garbage collection. */
+/**
+ * Length of a time slice in ms. A megabyte usually fits into one slice: values that survive a pause cost more garbage
+ * collection.
+ */
 const TURN_MS = 2;
-/** Longest body that is read at once, which costs a third of streaming it. */
+/** Bodies up to this length are read in one step, which costs a third of streaming them. */
 const ONE_STEP_BYTES = 256 * 1024;
-/** Longest body that is read at once while few are: in pieces it costs a half more processor time. */
+/**
+ * Bodies up to this length are read in one step while few are in progress, because streaming costs half as much CPU
+ * time again.
+ */
 const WHOLE_BYTES = 4 * 1024 * 1024;
-/** A slow body above this size counts as memory before it has arrived; smaller ones are in buffers. */
+/**
+ * A slow body above this size counts as memory before it has arrived; smaller bodies are in the connection's buffers.
+ */
 const BUFFERED_BYTES = 64 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
 	readonly raw: RawValue | undefined;
-	/** Size of the strings cut from the requested field in `value`; undefined if none were. `raw` has the whole text. */
+	/**
+	 * Size of the strings that were cut from the field `BodyForm.field` in `value`; undefined if none were cut. `raw` has
+	 * the field's complete text.
+	 */
 	readonly leftOut: PlainLength | undefined;
 	readonly timeSlice: TimeSlice | undefined;
 }
@@ -55,7 +68,7 @@ export function readJson(
 	bytes?: Uint8Array<ArrayBuffer>,
 	form = ANY_FORM,
 ): Promise<JsonBody> {
-	// Not async: small bodies would pay for another promise.
+	// Not an async function, which would cost small bodies another promise.
 	try {
 		assertJsonType(connection.request);
 		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), takes.owner, form);
@@ -65,13 +78,16 @@ export function readJson(
 	}
 }
 
-/** Reads bodies of this schema. Limits of list lengths are checked first. `field`: see `BodyForm`. */
+/**
+ * Returns a reader for bodies of this schema. The lengths of lists are checked before the JSON is parsed. `field`: see
+ * `BodyForm`.
+ */
 export function jsonReader(schema: TObject, field?: string): typeof readJson {
 	const form = { field, lists: listBounds(schema) };
 	return (connection, bytesMax, reads, takes, bytes) => readJson(connection, bytesMax, reads, takes, bytes, form);
 }
 
-/** Limits of the lengths of the schema's lists and maps. */
+/** The maximum length of each list and map of the schema. */
 function listBounds({ properties }: TObject): ListBounds {
 	return new Map(
 		Object.entries(properties).flatMap(([name, property]) => {
@@ -83,7 +99,10 @@ function listBounds({ properties }: TObject): ListBounds {
 }
 
 interface BodyForm {
-	/** Array or object of which the raw text is returned too, unless the body is short. Its long strings may be cut. */
+	/**
+	 * Array or object whose raw text is also returned, unless the body is short. Its long strings may be cut from the
+	 * parsed value.
+	 */
 	readonly field?: string | undefined;
 	readonly lists?: ListBounds;
 }
@@ -122,7 +141,7 @@ function readBody(
 	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), owner, form);
 }
 
-/** A function of its own, so that small bodies allocate no closure. */
+/** A separate function, so that small bodies allocate no closure. */
 async function decodedBody(
 	reading: Promise<Uint8Array<ArrayBuffer>>,
 	owner: string,
@@ -131,7 +150,7 @@ async function decodedBody(
 	return bodyOf(await decoded(reading, owner), owner, form);
 }
 
-/** A class, because there is one per request. */
+/** A class, because every request creates one and a class allocates less than closures. */
 class TextReading {
 	readonly connection: Connection;
 	readonly reading: Promise<string>;
@@ -167,13 +186,13 @@ class TextReading {
 	}
 }
 
-/** Returns a promise only if the text must wait until others are processed. */
+/** Returns a promise only if the text must wait for texts of other requests to be processed. */
 function bodyOf(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
 	if (text.length < SHORT_CHARS) return shortBodyOf(text, structureOf(text, form), form);
 	return text.length < LONG_CHARS ? bodyInTurn(text, owner, form) : longBodyOf(text, owner, form);
 }
 
-/** A function of its own, so that small bodies allocate no closure. */
+/** A separate function, so that small bodies allocate no closure. */
 function bodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
 	return runInTurn(owner, () => {
 		const structure = structureOf(text, form);
@@ -208,7 +227,6 @@ async function longBodyOf(
 	const structure = checked ?? (await checkStructure(text, field, lists, timeSlice));
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
-	// Strings are not cut if everything must be parsed anyway.
 	const short = shortenTexts(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
 	const value =
@@ -230,13 +248,17 @@ function objectOf(value: unknown): Record<string, unknown> {
 	return value as Record<string, unknown>;
 }
 
-/** Parses members with integers beyond 2^53 again, without loss of digits. `except`: a member that was cut. */
+/**
+ * Integers beyond 2^53 lose digits when JSON is parsed, so members that have them are parsed again exactly. `except`: a
+ * member whose strings were cut.
+ */
 function keepDigits(value: Record<string, unknown>, { exact }: Structure, except: string | undefined): void {
 	if (exact === undefined) return;
 	const numbers: Record<string, unknown> = Object.create(null);
 	for (const [name, text] of exact) {
 		if (name === except) continue;
-		// Fields that the gateway checks become numbers; `seed` and unknown ones are sent with all digits.
+		// Fields that the gateway checks must be numbers, so their exact text is kept separately; `seed` and unknown fields
+		// are replaced and sent with all digits.
 		(typeof value[name] === "number" ? numbers : value)[name] = parseExactly(text, name.slice(0, 64));
 	}
 	(value as WithExactNumbers)[EXACT_NUMBERS] = numbers;
@@ -254,7 +276,7 @@ function notJson(cause?: unknown): never {
 	throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
 }
 
-/** Decodes the body in time slices. */
+/** Decodes the body's UTF-8 in time slices. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string): Promise<string> {
 	const bytes = await reading;
 	const timeSlice = createTimeSlice(TURN_MS, owner);
@@ -262,7 +284,7 @@ async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string)
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {
 		let to = Math.min(from + DECODED_BYTES, bytes.length);
-		// Moves the cut to the start of a character, which has at most three continuation bytes.
+		// Moves the cut to the start of a UTF-8 character, which has at most three continuation bytes.
 		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
 		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
 		from = to;

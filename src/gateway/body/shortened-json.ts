@@ -3,24 +3,28 @@ import type { RawValue } from "../../base/json-structure.ts";
 
 export interface ShortenedJson {
 	readonly text: string;
-	/** Size of the text that was cut, including that of repeated members; undefined if nothing was cut. */
+	/** Size of the strings that were cut, also of those in repeated members; undefined if nothing was cut. */
 	readonly leftOut: PlainLength | undefined;
 }
 
-/** Deepest level with text: messages, a message, its parts or calls, a part, its image or function. */
+/**
+ * Deepest nesting level in which strings are cut: messages, a message, its parts or calls, a part, its image or
+ * function.
+ */
 const LEVELS_MAX = 5;
-/** Characters that are copied in the time that checking one escape takes. */
+/** Checking one escape takes as long as copying this many characters. */
 const CHARS_AN_ESCAPE = 100;
-/** This many escapes close together: the string is assumed to have many. */
+/** If a string's beginning has this many escapes close together, the string is assumed to have many, and is not cut. */
 const ESCAPES_SEEN = 12;
-/** After this many long strings that cannot be cut, the rest is not tried. */
+/** After this many consecutive long strings that cannot be cut, no further string is tried. */
 const MISFITS_MAX = 8;
-/** Least factor by which the text must shrink: the rest is copied, and sometimes parsed again. */
+/** Least factor by which cutting must shrink the text; below it copying the remaining text costs more than it saves. */
 const WORTH = 2;
 
 /**
- * Returns the text without the long strings in its member `raw`, the messages. These are sent as received, and parsing
- * would mostly spend its time on copying them. Cuts only strings that are valid JSON, nearly ASCII and without `\u`.
+ * Returns the JSON text without the long strings of the member `raw` (the messages). The gateway sends these strings as
+ * received, and parsing would spend most of its time on copying them. Cuts only strings that are valid JSON, nearly
+ * ASCII and without `\u`.
  */
 export function shortenTexts(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
@@ -57,7 +61,10 @@ function isText(text: string, from: number): boolean {
 const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
-/** Size of a string that is valid JSON, nearly ASCII, and has no `\u` and few escapes; otherwise undefined. */
+/**
+ * Size of a string that may be cut: valid JSON, nearly ASCII, without `\u` and with few escapes; undefined for any
+ * other string.
+ */
 function lengthSaid(string: string): PlainLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;
@@ -70,7 +77,7 @@ function lengthSaid(string: string): PlainLength | undefined {
 	return isMostlyAscii(length) && !CONTROL.test(string) ? length : undefined;
 }
 
-/** This class, unlike most, is searched with vector instructions. */
+/** The runtime searches for `\p{Cc}` with vector instructions, unlike most character classes. */
 const CONTROL = /\p{Cc}/u;
 const ESCAPE = "\\";
 const ESCAPED = '"\\/bfnrt';

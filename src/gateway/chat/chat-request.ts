@@ -25,11 +25,11 @@ import {
 import { adaptMessages, Message } from "./messages.ts";
 import { canSendRaw } from "./passed-messages.ts";
 
-/** Longest list of messages. Longer ones delay other requests and fit into no model's context. */
+/** Longest accepted list of messages. A longer list would delay other requests and fits into no model's context. */
 const MESSAGES_MAX = 4_096;
 const TOOLS_MAX = 1_024;
 
-/** A tool without `type` is accepted, because some clients omit it. */
+/** A tool without `type` is accepted, because some clients omit the field. */
 const Tool = openObject({
 	type: nullish(Type.String()),
 	function: Type.Optional(
@@ -68,7 +68,7 @@ const RENDERED: ReadonlySet<string> = new Set([
 	"chat_template_kwargs",
 ]);
 
-/** Checks a request. `leftOut`: size of text cut from `body`. Faults invalid_request, unsupported_parameter. */
+/** Checks a chat request. `leftOut`: size of strings cut from `body`. Faults invalid_request, unsupported_parameter. */
 export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
 	removeEmpty(body);
 	assertBody(check, body);
@@ -90,7 +90,7 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
-		/** Output limit of a choice: the smaller of the client's and the model's. */
+		/** Output limit of one choice: the smaller of the client's limit and the model's. */
 		maxOutputTokens: Math.min(asked ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
 		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? undefined : leftOut),
@@ -109,7 +109,10 @@ function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unkn
 	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
-/** Adds type and parameters, which servers require, to tools without them. Modifies the parsed body. */
+/**
+ * Servers require `type` and `parameters` in every tool, so both are added where they are missing. Modifies the parsed
+ * body.
+ */
 function completeTools(tools: ChatRequestBody["tools"]): void {
 	if (!tools) return;
 	for (const [at, tool] of tools.entries()) {
@@ -122,7 +125,10 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 
 const FORMATS: ReadonlySet<string> = new Set(["text", "json_object", "json_schema"]);
 
-/** Accepts OpenAI's formats, and those of model servers that the model lists as `response_format.TYPE`. */
+/**
+ * Accepts OpenAI's formats, and formats of model servers that the catalogue lists for the model as
+ * `response_format.TYPE`.
+ */
 function assertResponseFormat(
 	{ type, json_schema: schema }: NonNullable<ChatRequestBody["response_format"]>,
 	model: Model,

@@ -5,7 +5,7 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { nullish, openObject } from "../request-fields.ts";
 import type { ContentPart } from "./passed-messages.ts";
 
-/** Most parts of a message. */
+/** Most content parts of a message. */
 const PARTS_MAX = 4_096;
 const CALLS_MAX = 1_024;
 
@@ -33,9 +33,9 @@ interface Call {
 type Message = Static<typeof Message> & { function_call?: Call | null } & Record<string, unknown>;
 
 /**
- * Changes messages to what the model's servers accept: parts without unknown fields, a text in answers without one,
- * reasoning in the field that they read, and roles that their templates know. Modifies the parsed body. Returns false
- * if a value changed under the same name. Fault invalid_request, naming the field.
+ * Changes messages to what the model's servers accept: removes unknown fields of parts, adds a text to answers without
+ * one, puts reasoning into the field that the servers read, and renames roles that the model's template lacks. Modifies
+ * the parsed body. Returns false if a value changed under the same name. Fault invalid_request, naming the field.
  */
 export function adaptMessages(messages: Message[], model: Model): boolean {
 	let isSame = true;
@@ -65,7 +65,10 @@ export function adaptMessages(messages: Message[], model: Model): boolean {
 	return joinSystem(messages, model) && isSame;
 }
 
-/** Writes a result of one text as text: many templates and hosted servers refuse a list, or leave it out. */
+/**
+ * Replaces a tool result that is a list with one text by the text: many templates and hosted servers refuse a list or
+ * ignore it.
+ */
 function fitResult(message: Message): boolean {
 	const [part, ...others]: readonly (ContentPart | undefined)[] = Array.isArray(message.content) ? message.content : [];
 	if (part?.type !== "text" || typeof part.text !== "string" || others.length > 0) return true;
@@ -73,9 +76,9 @@ function fitResult(message: Message): boolean {
 	return false;
 }
 
-/** Joins texts of role `system` at the start, since templates of several families refuse a second one. */
+/** Joins the `system` messages at the start to one, because templates of several model families refuse a second one. */
 function joinSystem(messages: Message[], model: Model): boolean {
-	// First, because most chats have no second one, and the search makes a function.
+	// Checked before `findIndex`, because most chats have no second `system` message and the search allocates a closure.
 	if (messages[1]?.role !== "system" || speaksOpenAi(model)) return true;
 	const other = messages.findIndex(
 		({ role, content, name }) => role !== "system" || typeof content !== "string" || name,
@@ -88,8 +91,8 @@ function joinSystem(messages: Message[], model: Model): boolean {
 }
 
 /**
- * Adds what servers require of an assistant message: a text if there are no calls, and the calls' arguments. Clients
- * send back messages without text: refusals, audio, and reasoning that `max_tokens` cut off.
+ * Adds what servers require of an assistant message: a text if it has no calls, and the arguments of its calls. Clients
+ * send back assistant messages without text: refusals, audio, and reasoning that `max_tokens` cut off.
  */
 function fitAnswer(message: Message): boolean {
 	let isSame = !fitArguments(message.function_call);
@@ -104,7 +107,10 @@ function fitAnswer(message: Message): boolean {
 
 const REASONING_FIELDS = ["reasoning_content", "reasoning", "reasoning_details"] as const;
 
-/** Keeps an answer's reasoning in the field that the servers read: hosted ones refuse others, even if they are null. */
+/**
+ * Keeps an answer's reasoning only in the field that the servers read: hosted servers refuse other fields, even if they
+ * are null.
+ */
 function fitReasoning(message: Message, history: ReasoningHistory): boolean {
 	let isSame = true;
 	for (const field of REASONING_FIELDS) {
@@ -118,11 +124,15 @@ function fitReasoning(message: Message, history: ReasoningHistory): boolean {
 	return isSame;
 }
 
-/** Completes a call's arguments to valid JSON, or servers refuse every later request. True if it changed them. */
+/**
+ * Replaces incomplete arguments of a call by valid JSON, because servers would refuse every later request of the
+ * conversation. Returns true if it changed them.
+ */
 function fitArguments(call: Call | null | undefined): boolean {
 	if (typeof call !== "object" || call === null) return false;
 	const { arguments: given } = call;
-	// Checks only the last character, because parsing takes long: text that `max_tokens` cut off rarely ends so.
+	// Checks only the last character, because parsing takes long: arguments that `max_tokens` cut off rarely end with
+	// `}`.
 	if (typeof given === "string" && given.trimEnd().endsWith("}")) return false;
 	call.arguments = JSON.stringify(typeof given === "string" ? {} : (given ?? {}));
 	return true;
@@ -133,7 +143,7 @@ function speaksOpenAi({ upstreams }: Model): boolean {
 	return upstreams.every(({ dialect }) => dialect === "openai");
 }
 
-/** For servers of several dialects the field is `reasoning_content`, unless all of them read the other one. */
+/** If servers have several dialects, the field is `reasoning_content`, unless all of them read `reasoning`. */
 function reasoningHistoryOf({ reasoningHistory, upstreams }: Model): ReasoningHistory {
 	if (reasoningHistory !== undefined) return reasoningHistory;
 	return upstreams.every(({ dialect }) => DIALECTS[dialect].reasoningField === "reasoning")
@@ -141,12 +151,14 @@ function reasoningHistoryOf({ reasoningHistory, upstreams }: Model): ReasoningHi
 		: "reasoning_content";
 }
 
-/** True if the model's template supports this role. Other templates refuse it or drop its message. */
+/**
+ * True if the model's chat template supports the role `developer`. Other templates refuse the role or drop its message.
+ */
 function keepsDeveloper(model: Model): boolean {
 	return model.developerRole === undefined ? speaksOpenAi(model) : model.developerRole === "keep";
 }
 
-/** Converts a deprecated function call and its result to a tool call and its result. */
+/** Converts a deprecated function call and its result to a tool call and a tool result. */
 function replaceFunctionCall(messages: Message[], at: number): void {
 	const [before, message] = [messages[at - 1], messages[at] as Message];
 	const call = before?.role === "assistant" ? before.function_call : undefined;
@@ -164,8 +176,9 @@ function replaceFunctionCall(messages: Message[], at: number): void {
 }
 
 /**
- * Reduces a part to the fields of its type. Servers also accept types with URLs (`video_url`, `audio_url`), some in any
- * part, and would fetch them inside the operator's network. `param` names the part in Fault invalid_request.
+ * Reduces a content part to the fields of its type. Servers also accept fields with URLs (`video_url`, `audio_url`),
+ * some in any part, and would fetch them from inside the operator's network. `param`: the part's path, for Fault
+ * invalid_request.
  */
 function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
 	switch (part?.type) {
@@ -196,7 +209,7 @@ function imageOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
 		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
-	// Refuses other URLs, because the model server would fetch them.
+	// Refuses other image URLs, because the model server would fetch them from inside the operator's network.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
 		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });
 	return typeof detail === "string" ? { url, detail } : { url };

@@ -3,12 +3,15 @@ import { RAW_FIELD_CHARS_MIN } from "../body/json-body.ts";
 
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** Strings without escapes are serialized as fast as they are copied; with one, a megabyte takes 1 ms longer. */
+/**
+ * Messages with an escape are sent raw: serializing a megabyte with an escape takes 1 ms longer than copying; without
+ * one, both take the same time.
+ */
 const ESCAPE = "\\";
-/** Text beyond Latin-1 of this length is not serialized: it would take 5 ms in one step. */
+/** Messages of this length are sent raw: serializing text beyond Latin-1 of this length would take 5 ms in one step. */
 const LONG_CHARS = 256 * 1024;
 
-/** Members of a user's message, and of assistant messages that clients send back. */
+/** Text members of a user's message, and of assistant messages that clients send back. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"role",
 	"content",
@@ -18,15 +21,15 @@ const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"reasoning_content",
 	"reasoning",
 ]);
-/** Members of an assistant message that may be null. */
+/** Members of an assistant message that may be null or an empty list. */
 const EMPTY_FIELDS: ReadonlySet<string> = new Set(["tool_calls", "function_call", "audio", "annotations"]);
 const CALL_FIELDS: ReadonlySet<string> = new Set(["id", "type"]);
 const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
 
 /**
- * True if the rebuilt messages equal `raw`, so that the raw JSON may be sent: texts, parts without removed fields,
- * function calls. Refuses unknown fields and repeated names, because a server may read a member that was not checked.
- * `isCut`: strings were cut from the messages, so they cannot be serialized.
+ * True if the parsed messages have exactly the members of `raw`, so that the raw JSON can be sent. Returns false for
+ * unknown fields and repeated names, because a server might read a member that the gateway did not check. `isCut`:
+ * strings were cut from the messages, so they cannot be serialized.
  */
 export function canSendRaw(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
 	if (text.length < RAW_FIELD_CHARS_MIN) return false;
@@ -59,7 +62,7 @@ function namesOfMessage(message: object): number | undefined {
 	return names;
 }
 
-/** Names in a rebuilt part: its type, and a text or an object of texts. */
+/** Number of names in a checked content part: its `type`, and a text or an object of texts. */
 function namesOfPart(part: ContentPart): number {
 	let names = 0;
 	for (const field in part) {

@@ -60,7 +60,7 @@ export function readCompletionRequest(body: Record<string, unknown>, model: Mode
 			param: "n",
 		});
 	}
-	// `best_of` above `n` cannot be charged: usage records lack the tokens of dropped choices.
+	// `best_of` above `n` cannot be charged: usage records do not count the tokens of discarded choices.
 	const unbilled = typeof body.best_of === "number" && body.best_of > n ? ["best_of"] : [];
 	const unsupported = [...unsupportedLimits(body, model), ...unbilled];
 	const { fields, ignored } = supportedFields(body, model, OWN_FIELDS.completions, unsupported);
@@ -89,7 +89,7 @@ function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {
 	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as CompletionPrompt[]);
 }
 
-/** Any replica may get the request, so all must support the form of its prompts. */
+/** Any replica may get the request, so all replicas must support the form of its prompts (several, or token ids). */
 function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
 	const forms = model.upstreams.map(({ dialect }) => DIALECTS[dialect].prompts);
 	if (prompts.length > 1 && forms.some(({ many }) => !many)) {

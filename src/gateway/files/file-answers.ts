@@ -14,15 +14,18 @@ import { queryDatabase } from "../lookups/ask-database.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 import { openUploadForm } from "./upload-form.ts";
 
-/** Concurrent transfers. An upload takes up to 6 MB of memory, a download up to 1 MB. */
+/** Limits of concurrent transfers. An upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS_MAX = 32;
 const UPLOADS_SHARE = 1 / 8;
-/** Uploads that wait because their account has its share of the places. Their bodies are read after the wait. */
+/**
+ * Uploads that wait because their account already has its share of concurrent uploads. A waiting upload's body is not
+ * read yet.
+ */
 const UPLOADS_WAITING_MAX = 256;
 const UPLOAD_WAIT_MS_MAX = 10_000;
 const DOWNLOADS_MAX = 64;
 const DOWNLOADS_SHARE = 1 / 8;
-/** Rows per page. A larger `limit` is reduced and `has_more` set. */
+/** Most rows per page. A larger `limit` is reduced to it and the answer has `has_more`. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
 const FORM_BYTES_MAX = 64 * 1024;
@@ -30,7 +33,7 @@ const FILENAME_CHARS_MAX = 200;
 const LIFETIME_S_MIN = 3600;
 const LIFETIME_S_MAX = 30 * 24 * 3600;
 
-/** Responses of `/v1/files`, the inputs and outputs of batches. All keys of an account share its files. */
+/** Responses of /v1/files, the inputs and outputs of batches. All keys of an account see its files. */
 export function createFileAnswers(deps: {
 	files: Files;
 	catalog: Pick<Catalog, "current" | "limits">;
@@ -48,13 +51,13 @@ export function createFileAnswers(deps: {
 	});
 	const downloads = createFairPool({ size: () => DOWNLOADS_MAX, share: () => DOWNLOADS_SHARE, allYield: true });
 
-	/** Refuses uploads if no model supports batches; existing files stay readable. Refuses all without storage. */
+	/** Refuses uploads if no model supports batches; existing files stay readable. */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
 		throw new Fault("service_unavailable", "Batches and their files are not available: no model supports them.");
 	}
 
-	/** The file named in the URL. Faults: not_found; service_unavailable without storage. */
+	/** The file whose id is in the URL. Faults: not_found; service_unavailable without file storage. */
 	async function find(accountId: string, url: string): Promise<FileRecord> {
 		const id = new URL(url).pathname.split("/")[3] ?? "";
 		const record = id.length > ID_CHARS_MAX ? undefined : await queryDatabase(() => files.find(accountId, id));
@@ -71,7 +74,7 @@ export function createFileAnswers(deps: {
 		deps.bodyReads.lasts(body);
 		try {
 			const { filename } = await form.file();
-			// Wrong fields before the file are refused before the file is read.
+			// Form fields before the file are checked first, so that a wrong one is refused before the file is read.
 			if (form.known().has("purpose")) checkPurpose(form.known());
 			const owner = { accountId: key.accountId, keyId: key.id };
 			const file = { purpose: "batch", filename: plainName(filename) } as const;
@@ -91,7 +94,9 @@ export function createFileAnswers(deps: {
 	}
 
 	return {
-		/** Takes `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
+		/**
+		 * Accepts the form fields `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order.
+		 */
 		async upload(call: UnmeteredCall) {
 			const { connection, key } = call;
 			checkOffered();
@@ -119,7 +124,7 @@ export function createFileAnswers(deps: {
 			const record = await find(key.accountId, url);
 			const { headers } = connection.request;
 			const etag = `"${record.id}"`;
-			// True if the client's partial copy is of this file, which never changes.
+			// True if the partial copy that the client resumes is of this file. A file never changes, so its id is its ETag.
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
 			if (range === "none") {
@@ -129,12 +134,13 @@ export function createFileAnswers(deps: {
 				return refused;
 			}
 			const { start, end } = range ?? { start: 0, end: record.bytes };
-			// Opened before a place is occupied: it throws if the storage is not connected, and reads nothing yet.
+			// Opened before a download slot is occupied, because it throws if the storage is not connected. It reads nothing
+			// yet.
 			const bytes = files.read(record, { start, end });
 			const startedMs = clock.monotonicMs();
 			const ended = new AbortController();
 			const leave = downloads.enter(key.accountId, { pace: () => startedMs, giveUp: (why) => ended.abort(why) });
-			// Disconnects a client that reads nothing for so long.
+			// Disconnects a client that stops reading the download.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			const leaveNow = () => {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
@@ -171,7 +177,7 @@ function listQuery(parameters: URLSearchParams) {
 	if (after !== null && !/^[\w-]{1,64}$/.test(after))
 		throw new Fault("invalid_request", "`after` must be the ID of a file.", { param: "after" });
 	return {
-		// An unknown purpose matches no file.
+		// Not checked: an unknown purpose matches no file.
 		purpose: parameters.get("purpose") as FilePurpose | null,
 		after,
 		newestFirst: order === "desc",
@@ -198,12 +204,15 @@ function fileObject(record: FileRecord) {
 		expires_at: Math.floor(record.expiresAtMs / 1000),
 		filename: record.filename,
 		purpose: record.purpose,
-		/** Deprecated, but SDKs read it. */
+		/** Deprecated in OpenAI's interface, but SDKs read the field. */
 		status: "processed",
 	};
 }
 
-/** Range of a `range` header; null: the whole file (RFC 9110 allows that); "none": beyond the file's end. */
+/**
+ * The byte range that a `range` header requests. null: the whole file, also for a header that cannot be parsed (RFC
+ * 9110 allows that). "none": beyond the file's end.
+ */
 function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
 	if (match === null) return null;
@@ -224,7 +233,7 @@ function checkPurpose(fields: ReadonlyMap<string, string>): void {
 	});
 }
 
-/** Lifetime in seconds; undefined: the default. Fault invalid_request. */
+/** The file's lifetime in seconds; undefined: the default. Fault invalid_request. */
 function lifetimeOf(fields: ReadonlyMap<string, string>): number | undefined {
 	const anchor = fields.get("expires_after[anchor]");
 	const seconds = fields.get("expires_after[seconds]");

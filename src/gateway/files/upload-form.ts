@@ -8,14 +8,14 @@ const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
-/** Bytes parsed before other work may run. */
+/** After this many parsed bytes the parser yields to other requests. */
 const PARSED_BYTES = 128 * 1024;
-/** Least pace of an upload; slower ones are refused after a grace period. */
+/** Least speed of an upload; a slower upload is aborted after a grace period. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 
 /**
- * A multipart form with a file, parsed as it arrives; fields may come before or after the file. `bytesMax` limits the
+ * Parses a multipart form with a file as it arrives; fields may be before or after the file. `bytesMax` limits the
  * whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout.
  */
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
@@ -55,11 +55,11 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	const reader = request.body?.getReader();
 	const startedMs = clock.monotonicMs();
 	let received = 0;
-	/** Bytes parsed since the last yield. */
+	/** Bytes parsed since the parser last yielded. */
 	let parsed = 0;
 	let bodyEnded = false;
 
-	/** Reads and parses a chunk; returns false after the last one. */
+	/** Reads and parses one chunk; returns false at the end of the body. */
 	async function advance(): Promise<boolean> {
 		if (bodyEnded) return false;
 		const dueMs = startedMs + PACE_GRACE_MS + received / PACE_BYTES_PER_MS_MIN;
@@ -102,13 +102,13 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	}
 
 	return {
-		/** Reads up to the start of the file; returns its name. Fault invalid_request without a file. */
+		/** Reads up to the start of the file and returns the file's name. Fault invalid_request if the form has no file. */
 		async file(): Promise<{ filename: string }> {
 			while (filename === undefined && (await advance()));
 			if (filename !== undefined) return { filename };
 			throw new Fault("invalid_request", "`file` is missing.", { param: "file" });
 		},
-		/** The file's bytes as they arrive. Read them to the end before calling `fields`. */
+		/** The file's bytes as they arrive. Read all of them before calling `fields`. */
 		async *bytes(): AsyncGenerator<Uint8Array, void> {
 			for (;;) {
 				yield* pieces.splice(0);
@@ -116,14 +116,14 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			}
 			yield* pieces.splice(0);
 		},
-		/** Reads the rest and returns all fields by name; the last of equal names counts. */
+		/** Reads the remaining form and returns all fields by name; of fields with the same name the last one. */
 		async fields(): Promise<ReadonlyMap<string, string>> {
 			while (await advance());
 			return fields;
 		},
 		known: (): ReadonlyMap<string, string> => fields,
 		giveUp: failed.reject,
-		/** Mean bytes per millisecond so far. */
+		/** Mean bytes per millisecond since the upload started. */
 		pace: () => received / Math.max(1, clock.monotonicMs() - startedMs),
 		close() {
 			parser.destroy();
@@ -132,7 +132,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	};
 }
 
-/** Parser for the form. Fault invalid_request if the content type has no boundary. */
+/** Creates the form's parser. Fault invalid_request if the content type has no boundary. */
 function createParser(type: string): BusboyInstance {
 	try {
 		return new Busboy({

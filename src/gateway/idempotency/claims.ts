@@ -5,26 +5,31 @@ import type { Statements } from "../../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 export interface Claim {
-	/** Claim's id: a digest in hex, from which neither key nor header can be derived. */
+	/** Id of the claim: a hex digest from which neither the API key nor the header can be derived. */
 	readonly id: string;
 	readonly accountId: string;
-	/** Digest of path and body, which a repetition must equal. */
+	/** Digest of path and body. A repeated request must have the same digest, or it is refused. */
 	readonly proof: string;
-	/** UUID whose last byte is 0; the further attempts have the next ones. */
+	/**
+	 * UUID of the first attempt, with 0 as its last byte. Attempts at a route's other models have the following UUIDs.
+	 */
 	readonly requestUuid: string;
 }
 
 export type ClaimOutcome =
 	/** The caller may run the request, and must end the claim with `keep` or `release`. */
 	| { readonly state: "new" }
-	/** The first request is still running, or its instance died and its charge is not known yet. */
+	/** The first request is still running, or its instance died and the charge is not known yet. */
 	| { readonly state: "running" }
 	| { readonly state: "mismatch" }
 	| { readonly state: "answered"; readonly sealed: Uint8Array }
-	/** The first request was charged, but its answer was lost with its instance (lost) or not kept (unkept). */
+	/** The first request was charged, but its answer was lost with its instance (`lost`) or not kept (`unkept`). */
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
-/** Limits of kept answers. An account's newer answers replace its oldest; above the total none are kept. */
+/**
+ * Limits of kept answers. An account's newer answers replace its oldest. If the total is reached, no further answer is
+ * kept.
+ */
 const DEFAULT_LIMITS = { keepS: 24 * 3_600, accountBytesMax: 64 * 1024 * 1024, totalBytesMax: 4 * 1024 * 1024 * 1024 };
 
 interface ClaimRow {
@@ -34,7 +39,7 @@ interface ClaimRow {
 	sealed: Uint8Array | null;
 }
 
-/** Idempotency keys of all instances. Each method is one statement that may be repeated. */
+/** Store of the idempotency keys of all instances. Each method is one SQL statement, which may be repeated. */
 export type Claims = ReturnType<typeof createPgClaims>;
 
 export function createPgClaims(
@@ -64,12 +69,12 @@ export function createPgClaims(
 				return { state: outcome, requestUuid: row.request, charged: nanoUsdOfColumn(row.charged ?? 0) };
 			return { state: outcome };
 		},
-		/** Stores the encrypted answer; null: it is not kept. */
+		/** Stores the encrypted answer. null: the answer is not kept. */
 		async keep({ id, requestUuid }: Claim, sealed: Uint8Array | null): Promise<void> {
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
-		/** Deletes a failed request's claim, so that a repetition runs. */
+		/** Deletes the claim of a failed request, so that a repeated request runs. */
 		async release({ id, requestUuid }: Claim): Promise<void> {
 			await statements`
 				delete from idempotency_claim k
@@ -78,7 +83,7 @@ export function createPgClaims(
 	};
 }
 
-/** Deletes claims that are expired by both the database's clock and this process's. */
+/** Deletes claims that have expired by the clock of Postgres and by that of this process. */
 export async function forgetOldClaims(statements: Statements, nowMs: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const [row] = await statements<{

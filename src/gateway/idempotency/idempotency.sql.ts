@@ -4,8 +4,8 @@ import { bigint, customType, index, integer, pgTable, text, timestamp, uuid } fr
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
 /**
- * `Idempotency-Key`s used within a day. Neither header nor prompt can be derived from a row. The answer can be
- * decrypted only with the customer's secret and the header, which are not stored (`seal.ts`).
+ * `Idempotency-Key`s used within a day. Neither the header nor the prompt can be derived from a row. Decrypting the
+ * answer requires the customer's API key and the header, which are not stored (`seal.ts`).
  */
 export const idempotencyClaim = pgTable(
 	"idempotency_claim",
@@ -13,13 +13,13 @@ export const idempotencyClaim = pgTable(
 		/** SHA-256, in hex, of the API key's id and the header. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** Digest of path and body, keyed with a key that is not stored. */
+		/** Digest of path and body, keyed with a secret that is not stored. */
 		proof: text().notNull(),
-		/** First of 256 request ids for the request's attempts; its last byte is 0. */
+		/** First of 256 consecutive request ids, reserved for the request's attempts; its last byte is 0. */
 		requestId: uuid("request_id").notNull(),
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** unkept: answered and charged, but the answer was too large or was removed for newer ones. */
+		/** unkept: answered and charged, but the answer was too large or was removed for newer answers. */
 		state: text({ enum: ["running", "answered", "unkept"] })
 			.notNull()
 			.default("running"),
@@ -34,7 +34,7 @@ export const idempotencyClaim = pgTable(
 	],
 );
 
-/** Sizes of the kept answers, per account. */
+/** Total size of the kept answers per account. */
 export const idempotencySpace = pgTable("idempotency_space", {
 	accountId: text("account_id").primaryKey(),
 	bytes: bigint({ mode: "number" }).notNull(),

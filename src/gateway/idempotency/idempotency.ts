@@ -18,26 +18,26 @@ import { readShortAnswer, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
 import { createSeal, hashClaimId, type Seal, type StoredAnswer } from "./seal.ts";
 
-/** A request with a claimed `Idempotency-Key`, until its answer is recorded. */
+/** A request that has claimed its `Idempotency-Key` and whose answer is not recorded yet. */
 export interface ClaimedRequest {
 	readonly claim: Claim;
 	readonly seal: Seal;
 	readonly connection: Connection;
 }
 
-/** Result of claiming: the claim, after which the body is parsed, or the first answer for replay. */
+/** Result of `claim`: the claim and the body to parse, or the first answer to replay. */
 export type ClaimStep =
 	| { readonly replay: Response; readonly claimed?: undefined }
 	| { readonly replay?: undefined; readonly claimed: ClaimedRequest; readonly bytes: Uint8Array<ArrayBuffer> };
 
-/** Step between reading the body and admission, for requests with an `Idempotency-Key`. */
+/** Runs between reading the body and admission, for requests with an `Idempotency-Key`. */
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
 export const IDEMPOTENCY_HEADER = "idempotency-key";
 const KEY = /^[\x21-\x7e]{1,255}$/;
-/** Largest kept answer. The repetition of a request with a larger answer gets a 409 with the cost. */
+/** Largest answer that is kept. Repeating a request with a larger answer returns 409 with the cost. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
-/** Memory for copies of running streams, some hundred. A stream above it is sent but not kept. */
+/** Memory for copies of running streams, enough for some hundred. A stream that exceeds it is sent but not kept. */
 const COPY_LIMITS = { bodyMemoryBytesMax: 256 * 1024 * 1024, bodyMemoryAccountBytesMax: 64 * 1024 * 1024 };
 const WAIT_MS_MAX = 60_000;
 const WAITING_MAX = 1_000;
@@ -46,8 +46,9 @@ const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 1_000;
 
 /**
- * The same `Idempotency-Key` with the same body replays the first answer without a charge, from any instance, for 24
- * hours. A failed or aborted request is charged for what was delivered, and a repetition runs again.
+ * A request with the same `Idempotency-Key` and the same body gets the first answer without a charge, from any
+ * instance, for 24 hours. A failed or aborted request is charged for the delivered output, and repeating it runs it
+ * again.
  */
 export function createIdempotency(deps: {
 	claims: Claims;
@@ -66,8 +67,9 @@ export function createIdempotency(deps: {
 
 	return {
 		/**
-		 * Reads the body and claims the key, or waits for the first request with it. `uuid` is from `firstAttemptUuid`.
-		 * Faults: invalid_request, idempotency_mismatch, conflict, service_unavailable, and those of `readBytes`.
+		 * Reads the body and claims the `Idempotency-Key`, or waits for the running request that has claimed it. `uuid`:
+		 * from `firstAttemptUuid`. Faults: invalid_request, idempotency_mismatch, conflict, service_unavailable, and those
+		 * of `readBytes`.
 		 */
 		async claim(
 			header: string,
@@ -80,7 +82,7 @@ export function createIdempotency(deps: {
 				throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 			const { request } = connection;
 			const bytes = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
-			// Claims belong to a key, not an account, because an account's keys may have different rights.
+			// Claims belong to an API key, not to an account, because an account's keys may have different rights.
 			const id = hashClaimId(key.id, header);
 			const seal = await createSeal(bearerText(request.headers), header, id);
 			const proof = seal.proof(new URL(request.url).pathname, bytes, request.headers.get("content-type"));
@@ -89,12 +91,12 @@ export function createIdempotency(deps: {
 			if (outcome.state === "new") return { claimed: { claim, seal, connection }, bytes };
 			if (outcome.state !== "answered") throw refusalOf(outcome);
 			const answer = await seal.open(outcome.sealed);
-			// A replay skips admission, so the gate and the key are checked here, after the body was read.
+			// A replay skips admission, so the gate and the API key are checked here, after the body was read.
 			deps.admission.checkOpen();
 			checkKey(key, clock.wallMs());
 			return { replay: replayOf(answer, passed(answer.body, claim, connection)) };
 		},
-		/** Sends the answer, and keeps a copy if it is complete with status 200. Otherwise releases the claim. */
+		/** Sends the response and keeps a copy if the answer is complete with status 200. Releases the claim otherwise. */
 		async record({ claim, seal, connection }: ClaimedRequest, response: Response): Promise<Response> {
 			if (response.status !== 200 || response.body === null) {
 				running.release(claim);
@@ -122,7 +124,7 @@ export function createIdempotency(deps: {
 		},
 	};
 
-	/** Sends and copies a stream. A repetition that arrives before the copy is written waits for it. */
+	/** Sends a stream and copies it. A repeated request that arrives before the copy is stored waits for the copy. */
 	function recordedStream(
 		body: ReadableStream,
 		headers: StoredAnswer["headers"],
@@ -134,7 +136,7 @@ export function createIdempotency(deps: {
 			copy.release();
 			running.release(claim);
 		};
-		// Needed because a disconnect before the stream's first read causes no other event.
+		// A disconnect before the stream's first read causes no event of the stream, so the request's signal is needed.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release, { once: true });
 		return recordStream(body, ANSWER_BYTES_MAX, copy, {
@@ -148,7 +150,10 @@ export function createIdempotency(deps: {
 	}
 }
 
-/** Claims the key; waits some time if its first request is running. Fault service_unavailable without Postgres. */
+/**
+ * Claims the key. If the first request with the key is running, waits up to a minute for its answer. Fault
+ * service_unavailable without Postgres.
+ */
 async function claimOrWait(
 	{ claims, running, clock, waits }: { claims: Claims; running: Running; clock: Clock; waits: FairPool },
 	claim: Claim,
@@ -204,7 +209,7 @@ function refusalOf(outcome: Exclude<ClaimOutcome, { state: "new" | "answered" }>
 	return new Fault("conflict", `${first} ${became}. ${charge} To send the request again, use a new key.`);
 }
 
-/** Omits the first request's rate limit headers; the present ones are added later. */
+/** Omits the first request's rate limit headers; `setRateHeaders` adds the present ones. */
 function replayOf({ status, headers }: StoredAnswer, body: BodyInit): Response {
 	const replay = new Headers(headers.map(([name, value]) => [name, value]));
 	dropRateHeaders(replay);

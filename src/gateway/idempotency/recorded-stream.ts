@@ -2,12 +2,12 @@ import type { BodyHold } from "../body/body-memory.ts";
 
 const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
 const END = "data: [DONE]\n\n";
-/** Memory per character: the runtime needs two bytes if any character is beyond Latin-1. */
+/** Memory per character: a string takes two bytes per character if any character is beyond Latin-1. */
 const CHAR_BYTES = 2;
 
 /**
- * Passes a stream on and copies it. Calls `whole` with the copy of a complete stream, or with null if it was too large;
- * calls `broken` if it ended otherwise.
+ * Forwards a stream and copies it. Calls `whole` with the copy of a complete stream, or with null if the copy exceeded
+ * a limit. Calls `broken` if the stream did not end completely.
  */
 export function recordStream(
 	source: ReadableStream,
@@ -18,7 +18,10 @@ export function recordStream(
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
 	const decoder = new TextDecoder();
 	let text = "";
-	/** True if the stream is too long to keep. Only its end is still needed, to see whether it is complete. */
+	/**
+	 * True if the stream is too long to keep. `text` then holds only its last characters, which show whether the stream
+	 * is complete.
+	 */
 	let isCut = false;
 	let hasFailed = false;
 
@@ -71,7 +74,7 @@ function hasRoom(memory: BodyHold, bytes: number): boolean {
 	}
 }
 
-/** Reads a short answer completely; returns a longer one as a stream that starts at its beginning. */
+/** Reads an answer of at most `bytesMax` bytes completely; returns a longer one as a stream from its first byte. */
 export async function readShortAnswer(
 	source: ReadableStream,
 	bytesMax: number,

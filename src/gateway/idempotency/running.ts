@@ -6,28 +6,33 @@ import type { Claim, Claims } from "./claims.ts";
 
 export type Running = ReturnType<typeof createRunning>;
 
-/** Bytes of answers that wait for Postgres. Above it answers are not kept. */
+/** Most bytes of answers that wait to be written to Postgres. Above it answers are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
-/** Time for retrying an outcome. A claim without outcome counts as running until its instance ends. */
+/** How long writing an outcome is retried. A claim without an outcome counts as running until its instance ends. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Limit of outcomes that are retried, and separately of claims to delete; above it they are given up. */
+/** Most outcomes that are retried, and separately most claims to delete. Above it further ones are dropped. */
 const TRIED_AGAIN_MAX = 10_000;
 
-/** Time after which no statement of a claim can be running: the server ends them after 30 s (`db/statements.ts`). */
+/**
+ * After this time no statement of a claim can still be running, because Postgres cancels it after 30 s
+ * (`db/statements.ts`).
+ */
 const UNDER_WAY_MS_MAX = 60_000;
 
-/** Claims whose requests run in this process, and outcomes that Postgres lacks. */
+/** Claims whose requests run in this process, and outcomes that are not in Postgres yet. */
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
-	/** Claims being deleted. Limited separately, so that they displace no outcome. */
+	/**
+	 * Number of claims being deleted. It has its own limit, so that deletions do not prevent outcomes from being retried.
+	 */
 	let takenBack = 0;
 	let stopped = false;
-	/** Functions that end the pauses before retries. */
+	/** Resolvers of the pauses before retries; `stop` calls them. */
 	const pauses = new SlotPool<() => void>();
 
 	function pause(pauseMs: number): Promise<void> {
@@ -57,7 +62,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 	function end(claim: Claim, bytes: number, statement: () => Promise<void>): void {
 		const running = open.get(claim.id);
 		if (running?.claim !== claim) return;
-		// The first end of a request counts; waiting requests wait for its outcome.
+		// A further end of the same claim is ignored. Repeated requests that wait for `ended` get this outcome.
 		open.set(claim.id, { claim: { ...claim }, ended: running.ended });
 		waitingBytes += bytes;
 		track(
@@ -74,7 +79,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		const slot = writing.take(written);
 	}
 
-	/** Deletes a claim repeatedly, because its statement may still commit although its request never ran. */
+	/** Deletes a claim repeatedly: its insert may still commit, although its request never ran. */
 	async function releaseRepeatedly(claim: Claim): Promise<void> {
 		takenBack += 1;
 		const untilMs = clock.monotonicMs() + UNDER_WAY_MS_MAX;
@@ -91,25 +96,25 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		begin(claim: Claim) {
 			open.set(claim.id, { claim, ended: Promise.withResolvers() });
 		},
-		/** Ends a claim with its encrypted answer; null: the answer is not kept. Idempotent. */
+		/** Ends a claim with its encrypted answer. null: the answer is not kept. Idempotent. */
 		keep(claim: Claim, sealed: Uint8Array | null) {
 			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
 		},
-		/** Ends a claim as if it had never been made. */
+		/** Deletes a claim, so that a repeated request runs. */
 		release(claim: Claim) {
 			end(claim, 0, () => claims.release(claim));
 		},
-		/** Deletes a claim whose statement's result is unknown, until the statement cannot be running any more. */
+		/** Deletes a claim whose insert had an unknown result, until the insert cannot be running any more. */
 		takeBack(claim: Claim) {
 			if (takenBack < TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
 		},
-		/** The claim with this id, if its request runs here; `ended` resolves when its outcome is written. */
+		/** The claim with this id if its request runs in this process; `ended` resolves when its outcome is written. */
 		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };
 		},
-		/** Tries once more to write the outcomes, then stops. */
+		/** Tries once more to write each outcome, then stops. */
 		async stop(): Promise<void> {
 			stopped = true;
 			for (const end of pauses) end();

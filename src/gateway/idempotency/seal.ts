@@ -1,18 +1,20 @@
-/** A whole answer, as it was sent. */
+/** A complete HTTP answer as it was sent to the client. */
 export interface StoredAnswer {
 	readonly status: number;
 	readonly headers: readonly (readonly [string, string])[];
 	readonly body: Uint8Array;
 }
 
-/** Operations that need the customer's secret and the header. */
+/** Encryption of one claim's answer; needs the customer's API key and the `Idempotency-Key` header. */
 export type Seal = Awaited<ReturnType<typeof createSeal>>;
 
 const IV_BYTES = 12;
 const LENGTH_BYTES = 4;
 const SALT = new TextEncoder().encode("idempotency");
 
-/** Derives keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
+/**
+ * Derives encryption keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header.
+ */
 export async function createSeal(secret: string, header: string, claimId: string) {
 	const text = new TextEncoder();
 	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
@@ -27,7 +29,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 	const additionalData = text.encode(claimId);
 
 	return {
-		/** Digest of path and body. `contentType` contains a form's boundary. */
+		/** Keyed digest of path and body. `contentType`: to find a form's boundary, which the digest excludes. */
 		proof(path: string, body: Uint8Array, contentType: string | null = null) {
 			const hasher = new Bun.CryptoHasher("sha256", proofKey);
 			const pieces = formPieces(contentType, body);
@@ -50,7 +52,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 			all.set(sealed, IV_BYTES);
 			return all;
 		},
-		/** Decrypts. Rejects if the data was altered or belongs to another claim. */
+		/** Decrypts an answer. Rejects if the data was altered or belongs to another claim. */
 		async open(all: Uint8Array): Promise<StoredAnswer> {
 			const iv = all.slice(0, IV_BYTES);
 			const sealed = all.slice(IV_BYTES);
@@ -62,15 +64,18 @@ export async function createSeal(secret: string, header: string, claimId: string
 	};
 }
 
-/** Id of a claim, one per API key and header. */
+/** Id of a claim: one per API key and header. */
 export function hashClaimId(keyId: string, header: string): string {
 	return new Bun.CryptoHasher("sha256").update(`${keyId} ${header}`).digest("hex");
 }
 
-/** Forms with more pieces are compared byte by byte, because splitting them would block the event loop. */
+/** A form with more pieces is hashed with its boundary, because splitting it would block the event loop. */
 const PIECES_MAX = 1_000;
 
-/** Contents between a form's boundaries, so that a retry with another boundary is equal. Null if it is no form. */
+/**
+ * Contents between a form's boundaries, so that a retry with another boundary has the same digest. Null if the body is
+ * no form.
+ */
 function formPieces(contentType: string | null, body: Uint8Array): readonly Uint8Array[] | null {
 	const [, quoted, plain] =
 		/^multipart\/form-data\b.*?;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType ?? "") ?? [];

@@ -61,13 +61,13 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 		requests: 1,
 		images: input.n,
 		promptTokens: input.promptTokensMax,
-		// If output tokens have a price, an image counts as a full context of them at most.
+		// If output tokens have a price, each image is assumed to use at most a full context length of them.
 		completionTokens: model.rateCard.output > 0 ? input.n * model.contextLength : 0,
 	}),
 	whole: {
 		call: ({ input }, context) => imageCall(input, context),
 		bill({ model, input }, { images: made, usage }) {
-			// Images are counted here. Token counts are needed only if tokens have a price.
+			// The gateway counts the images itself. The server's token counts are needed only if tokens have a price.
 			const { input: inputRate, cachedInput, output } = model.rateCard;
 			const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
 			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;

@@ -3,7 +3,7 @@ import { errorText } from "../../base/error-record.ts";
 import { Fault } from "../../base/fault.ts";
 import { isUnstorableText } from "../../db/sql-fault.ts";
 
-/** Runs a query. Fault service_unavailable with retry-after while Postgres is unreachable. */
+/** Runs a query. Fault service_unavailable with `retry-after` while Postgres is unreachable. */
 export async function queryDatabase<T>(ask: () => Promise<T>): Promise<T> {
 	try {
 		return await ask();

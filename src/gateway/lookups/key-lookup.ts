@@ -13,7 +13,7 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 	const { balance, available, held, spent } = await queryDatabase(() => accountBalance(statements, accountId));
 	return {
 		data: {
-			/** OpenRouter's fields: sums of all credit and all spending, as JSON numbers. */
+			/** OpenRouter's fields: the sum of all credit ever added and of all spending, as JSON numbers. */
 			total_credits: jsonUsd(displaySum(balance, spent)),
 			total_usage: jsonUsd(spent),
 			/** Unspent credit: `available_usd` + `held_usd`. */
@@ -64,18 +64,18 @@ function capFields(
 	{ cap, capSpent, remaining }: Record<"cap" | "remaining", NanoUsd | null> & { capSpent: NanoUsd },
 ) {
 	return {
-		/** Cap in US dollars as a JSON number; null without one. */
+		/** The key's cap in US dollars as a JSON number; null without a cap. */
 		limit: cap === null ? null : jsonUsd(cap),
 		limit_remaining: remaining === null ? null : jsonUsd(remaining),
 		/** Period of the cap; null for a lifetime cap. */
 		limit_reset: RESETS[period ? capPeriod : "lifetime"],
 		cap_usd: cap === null ? null : formatUsd(cap),
 		cap_period: capPeriod,
-		/** Spending that counts against the cap, since its period started. */
+		/** Spending that counts against the cap, since the current period started. */
 		cap_spent_usd: formatUsd(capSpent),
 		cap_renews_at: isoTime(period?.untilMs ?? null),
 		remaining_usd: remaining === null ? null : formatUsd(remaining),
-		/** Ids of allowed models; null: all. */
+		/** Ids of the allowed models; null: all models. */
 		models: models === null ? null : [...models],
 		limits: { requests_per_minute: requestsPerMinute, concurrency: concurrencyMax, tokens_per_minute: tokensPerMinute },
 	};

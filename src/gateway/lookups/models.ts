@@ -7,7 +7,7 @@ import { modelNotFound } from "../serve/model-for.ts";
 
 type Connected = (modelId: string) => boolean;
 
-/** GET /v1/models: the models that the key may use, even if no server is connected. */
+/** GET /v1/models: the models that the key may use, also those without a connected server. */
 export function listModels(snapshot: CatalogSnapshot, key: AllowedModels, connected: Connected) {
 	const models = allowedOf([...snapshot.models.values()], key).map((model) => modelEntry(model, connected(model.id)));
 	const routes = [...snapshot.routes.values()].flatMap((route) => routeEntry(route, key, connected) ?? []);
@@ -15,7 +15,8 @@ export function listModels(snapshot: CatalogSnapshot, key: AllowedModels, connec
 }
 
 /**
- * GET /v1/models/{id}; the id may contain slashes, plain or percent-encoded. Faults: model_not_found, model_not_allowed.
+ * GET /v1/models/{id}; the id may contain slashes, plain or percent-encoded. Faults: model_not_found,
+ * model_not_allowed.
  */
 export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, key: AllowedModels, connected: Connected) {
 	const id = decoded(encodedId);
@@ -54,19 +55,22 @@ function modelEntry(model: Model, connected: boolean) {
 		supported_parameters: [...model.parameters],
 		modes: model.batch === undefined ? [...model.modes] : [...model.modes, "batch"],
 		architecture: architectureOf([...model.inputModalities], [...model.outputModalities]),
-		/** Prices as decimal strings, US dollars per unit. */
+		/** Prices as decimal strings, in US dollars per unit. */
 		pricing: openRouterPricing([model.rateCard]),
 		...(model.batch === undefined
 			? {}
 			: { batch_pricing: openRouterPricing([model.batch.rateCard ?? model.rateCard]) }),
 		rate_card: model.rateCard.id,
-		/** First day (UTC) without the model, `2027-01-31`; null if none is set. */
+		/** First day (UTC) without the model, `2027-01-31`; null if the model has no such day. */
 		expiration_date: model.retiresOn ?? null,
 		status: connected ? "connected" : "unavailable",
 	};
 }
 
-/** A route, a name for several models: highest limits and prices and common parameters of the allowed ones. */
+/**
+ * A route in GET /v1/models: the highest limits, the highest prices and the common parameters of the models that the
+ * key may use.
+ */
 function routeEntry(route: Route, key: AllowedModels, connected: Connected) {
 	const { id, name, by } = route;
 	const models = allowedOf(route.models, key);

@@ -12,7 +12,7 @@ interface UsageRow extends CountColumns {
 	reserved: string;
 	endpoint: string;
 	streamed: boolean;
-	/** Null while the request runs, like all columns that are known only at its end. */
+	/** Null while the request runs, like all columns whose value is known only at its end. */
 	basis: "exact" | "estimated" | "recovered" | null;
 	ending: string;
 	status: number;
@@ -21,11 +21,14 @@ interface UsageRow extends CountColumns {
 	batch: string | null;
 }
 
-/** Pause before a second look: a settlement reaches Postgres after one flush interval, a running request after two. */
+/**
+ * Longest wait for a request's row in ms: a settlement is written after one flush interval, a running request after
+ * two.
+ */
 const WAIT_MS = 400;
 const POLL_MS = 50;
 
-/** GET /v1/usage/{id}: finds a request of this account by `x-request-id` or by the answer's id. Fault not_found. */
+/** GET /v1/usage/{id}: finds a request of this account by its `x-request-id` or by the answer's id. Fault not_found. */
 export async function usageAnswer(deps: { statements: Statements; clock: Clock }, accountId: string, id: string) {
 	const requestId = uuidFromId(id.slice(0, ID_CHARS_MAX));
 	if (requestId === undefined) throw unknown();
@@ -38,7 +41,7 @@ export async function usageAnswer(deps: { statements: Statements; clock: Clock }
 }
 
 const ID_CHARS_MAX = 128;
-/** Age of an id up to which its row may still be on its way to Postgres; tolerates clocks that differ. */
+/** Up to this age, a request's row may not have reached Postgres yet. The figure tolerates clocks that differ. */
 const RECENT_MS = 60_000;
 
 /** A UUIDv7 starts with the milliseconds of its creation. */
@@ -47,7 +50,7 @@ function isRecent(requestId: string, clock: Clock): boolean {
 	return Math.abs(clock.wallMs() - madeMs) < RECENT_MS;
 }
 
-/** A single statement: a flush could move the request between two. */
+/** One statement for running and settled requests: between two statements a flush could move the request. */
 async function readRequest(
 	statements: Statements,
 	accountId: string,
@@ -67,7 +70,7 @@ async function readRequest(
 	return row;
 }
 
-/** Amounts are decimal US dollars. Fields known only at the end are null while the request runs. */
+/** Amounts are decimal US dollars. Fields whose value is known only at the end are null while the request runs. */
 function answerOf(id: string, row: UsageRow) {
 	const { basis, endpoint, streamed, ending, status, charged, card, batch } = row;
 	const isSettled = basis !== null;
@@ -96,7 +99,7 @@ const usageOf = (row: UsageRow) => ({
 	total_tokens: row.prompt_tokens + row.completion_tokens,
 	prompt_tokens_details: { cached_tokens: row.cached_tokens },
 	completion_tokens_details: { reasoning_tokens: row.reasoning_tokens },
-	/** Audio seconds, images or searches. */
+	/** Number of audio seconds, images or searches. */
 	units: row.units,
 });
 

@@ -13,13 +13,13 @@ const GROUPS = ["day", "model", "project", "key"] as const;
 type Group = (typeof GROUPS)[number];
 
 interface Query {
-	/** First and last day, in UTC. */
+	/** First and last day of the sums, in UTC. */
 	readonly from: string;
 	readonly to: string;
 	readonly groups: ReadonlySet<Group>;
 	readonly model: string | null;
 	readonly key: string | null;
-	/** Project's id; empty: requests without a project; null: all requests. */
+	/** Id of a project; empty: requests without a project; null: all requests. */
 	readonly project: string | null;
 	readonly limit: number;
 	/** Key of the row after which the page starts. */
@@ -46,14 +46,14 @@ const DAYS_MAX = 400;
 const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
-/** Concurrent queries per process. Their cost grows with the date range, unlike that of other look-ups. */
+/** Concurrent queries per process. Their cost grows with the date range, unlike that of the other look-ups. */
 const SUMS_MAX = 2;
 const SUMS_WAITING_MAX = 64;
 const SUMS_WAIT_MS_MAX = 30_000;
 
 /**
- * GET /v1/usage: grouped sums of the account's usage. Cost depends on the requested days only. Faults invalid_request,
- * overloaded, service_unavailable.
+ * GET /v1/usage: grouped sums of the account's usage. The cost depends only on the requested days. Faults
+ * invalid_request, overloaded, service_unavailable.
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
 	const { statements, clock } = deps;
@@ -77,7 +77,7 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 			return new Response(csvOf(shown, query), { headers });
 		}
 		const { from, to } = query;
-		// Comes with the rows, so it is null if there are none.
+		// The time of the sums is a column of each row, so it is null without rows.
 		const asOf = rows[0]?.as_of?.toISOString() ?? null;
 		const data = shown.map((row) => sumOf(row, query));
 		const answer = { object: "list", data, from, to, as_of: asOf, has_more: next !== null, next };
@@ -89,7 +89,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 	const { from, to, groups, model, key, project, limit } = query;
 	const isTold = groups.has("project") || project !== null;
 	const [day, afterModel, afterProject, afterKey] = query.after ?? [null, null, null, null];
-	// If rows are grouped by day, the index skips the rows before the page.
+	// If rows are grouped by day, the query starts at the day of the page's first row, and the index skips earlier days.
 	const since = groups.has("day") && day !== null && day > from ? day : from;
 	return statements<Row>`
 		with sums as (
@@ -117,7 +117,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 function queryOf(given: URLSearchParams, nowMs: number): Query {
 	const values: Partial<Record<(typeof NAMES)[number], string>> = {};
 	for (const [param, value] of given) {
-		// Accepts `group_by[]` too, as clients of other services write lists.
+		// Accepts `group_by[]` too, because clients of other services write lists this way.
 		const name = NAMES.find((known) => known === param || (known === "group_by" && param === "group_by[]"));
 		if (name === undefined) throw wrong(param, "Unknown query parameter.");
 		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "The value of this query parameter is too long.");
@@ -156,7 +156,7 @@ function groupsOf(text = "day,model"): ReadonlySet<Group> {
 function dayOf(text: string | undefined, param: string): string | undefined {
 	if (text === undefined) return undefined;
 	const atMs = DAY.test(text) && text >= "2000" ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-	// Refuses days that do not exist: `Date` would move them into the next month.
+	// Refuses days that do not exist, such as February 30: `Date` would move them into the next month.
 	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "The value must be a date such as 2027-01-31.");
 	return text;
 }
@@ -176,7 +176,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 			if (day === "" || dayOf(day, "after") !== undefined) return [day, model, project, key];
 		}
 	} catch {
-		// Falls through to the refusal below.
+		// Not JSON: refused below.
 	}
 	throw wrong("after", "`after` must be the `next` value of the previous page.");
 }
@@ -219,7 +219,7 @@ function countFields(row: Row) {
 
 const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields(row, query), ...countFields(row) });
 
-/** CSV with a header, even without rows. */
+/** CSV with a header line, even without rows. */
 function csvOf(rows: readonly Row[], query: Query): string {
 	const nothing = { requests: 0, charged: 0 } as unknown as Row;
 	const lines = rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }));

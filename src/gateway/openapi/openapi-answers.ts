@@ -1,4 +1,4 @@
-/** Schemas of responses, by their names in the document. Tests check real responses against them. */
+/** Schemas of responses, by their names in the OpenAPI document. Tests check real responses against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
 import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-text-answers.ts";
@@ -91,7 +91,7 @@ export const Model = exact({
 	architecture: exact({ modality: Text, ...each(Type.Array(Text), "input_modalities", "output_modalities") }),
 	pricing: Pricing,
 	batch_pricing: Type.Optional(Pricing),
-	/** Null for a route; its models have their own rate cards. */
+	/** Null for a route, because each of its models has its own rate card. */
 	rate_card: orNull(Text),
 	expiration_date: orNull(
 		Type.String({ format: "date", description: "First day, in UTC, on which the model returns 404." }),

@@ -1,4 +1,4 @@
-/** Schemas of chats and completions, whole and as events. */
+/** Schemas of chat and text completions, as one answer and as stream events. */
 import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
@@ -53,7 +53,7 @@ const Annotation = Type.Union([
 ]);
 const text = Type.Optional(Text);
 const ExtraContent = Type.Record(Text, exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }));
-/** Members of a message or delta besides the text. Some models expect them back in the next request. */
+/** Members of a message or delta other than its text. Some models expect clients to send them back. */
 const others = {
 	annotations: Type.Optional(Type.Array(Annotation)),
 	reasoning_details: Type.Optional(
@@ -72,7 +72,7 @@ const others = {
 	extra_content: Type.Optional(ExtraContent),
 	audio: Type.Optional(exact({ id: text, data: text, expires_at: Type.Optional(Seconds), transcript: text })),
 };
-/** Members of an answer and of each of its events. */
+/** Members of an answer and of each of its stream events. */
 const about = { service_tier: text };
 const sources = {
 	citations: Type.Optional(Type.Array(Text)),

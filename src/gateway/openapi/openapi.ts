@@ -51,7 +51,7 @@ const FORMS: readonly RequestName[] = ["TranscriptionRequest", "FileUpload"];
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof ANSWERS) => ({ "application/json": { schema: refOf(name) } });
 
-/** `x-event-schema` is the JSON schema of an event; OpenAPI 3.1 has no keyword for it. */
+/** `x-event-schema` is the JSON schema of a stream event; OpenAPI 3.1 has no keyword for it. */
 const events = (name: keyof typeof ANSWERS) => ({
 	"text/event-stream": {
 		schema: {
@@ -88,7 +88,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 
 export type DescribeFailures = (...statuses: readonly number[]) => Json;
 
-/** Part of the document that describes routes outside this room. */
+/** Part of the OpenAPI document with the routes of another room. */
 export interface DocumentPart {
 	readonly paths: Readonly<Record<string, Json>>;
 	readonly securitySchemes: Json;
@@ -117,7 +117,7 @@ const IDEMPOTENCY_KEY = parameter(
 	KEY_SCHEMA,
 	"A repeated request with the same key and body returns the first answer without a charge, for 24 hours. Kept are answers with status 200 of up to 4 MB. A repetition waits while the first request runs.",
 );
-/** Batches are never deleted, so their idempotency keys do not expire. */
+/** Parameter of POST /v1/batches. Batches are never deleted, so their idempotency keys do not expire. */
 const BATCH_IDEMPOTENCY_KEY = parameter(
 	"header",
 	"Idempotency-Key",
@@ -298,7 +298,7 @@ const PATHS: Readonly<Record<string, Json>> = {
 	"/openapi.json": open("This document.", { "application/json": { schema: { type: "object" } } }),
 };
 
-/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12, in which null is a type. */
+/** Builds an OpenAPI 3.1 document; its schemas are JSON Schema 2020-12, in which null is a type. */
 export function openapiDocument(partOf?: (failures: DescribeFailures) => DocumentPart): Json {
 	const part = partOf?.(failures);
 	return {

@@ -12,7 +12,7 @@ import { assertBody, nullish, openObject, requestBody, supportedFields } from ".
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 const DOCUMENTS_MAX = 10_000;
-/** Documents per charged search, as rerank services count. */
+/** Documents per charged search, as other rerank services count. */
 const DOCUMENTS_A_SEARCH = 100;
 
 const RerankDocument = Type.Union([Type.String(), openObject({ text: Type.String() })]);
@@ -35,7 +35,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 	let tokensMax = 0;
 	let tokensEstimate = 0;
 	for (const document of documents) {
-		// The model reads each document together with the query, so the query counts for each.
+		// The model reads the query again with each document, so the query's tokens count once per document.
 		const text = { ...query };
 		addText(text, document, model);
 		const measure = { ...text, messages: 1, images: 0, hasTools: false };
@@ -54,7 +54,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 	};
 }
 
-/** POST /v1/rerank. The answer has the usage fields of both Cohere (`meta.billed_units`) and Jina (`usage`). */
+/** POST /v1/rerank. The answer has the usage fields of Cohere (`meta.billed_units`) and of Jina (`usage`). */
 export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never> = {
 	name: "rerank",
 	kind: "rerank",
@@ -70,7 +70,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 	whole: {
 		call: ({ input }, context) => rerankCall(input, context),
 		bill({ model, input }, { usage }) {
-			// Searches are counted here. Token counts are needed only if tokens have a price.
+			// The gateway counts the searches itself. The server's token counts are needed only if tokens have a price.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
 			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;
 			const { tokens, isBelieved } = promptWithin(usage, input.promptTokensMax, estimate);

@@ -13,8 +13,8 @@ import { streamAnswer } from "./stream-answer.ts";
 import type { LongBody } from "./unread-answers.ts";
 
 /**
- * Sends a request to a model and returns its answer. On failure it throws or rejects, and the request is settled
- * without a charge. The body is no argument of an async function, which would keep it in memory until the answer.
+ * Sends a request to a model and returns the answer. If it throws or rejects, the request was settled without a charge.
+ * Not an async function, because that would keep its argument `body` in memory until the answer.
  */
 export function attemptModel<
 	Body extends RequestBody,
@@ -36,7 +36,7 @@ export function attemptModel<
 		: answer(deps, endpoint, context, model, read);
 }
 
-/** A function of its own, because a closure in `attemptModel` would keep its variables for every request. */
+/** A separate function: a closure in `attemptModel` would keep its variables alive for every request. */
 function answerLater<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -100,13 +100,13 @@ async function answer<
 		if (covered) await covered;
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
-		// The answer is sent only after its settlement.
+		// Settled before the answer is sent, so that a delivered answer is always charged.
 		const bill = settledBill(deps.admission.settle(admitted, createOutcome(outcome, facts)));
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
 		let body: string | LongBody = chunkedJsonBody(whole.write(exchange, reply, bill));
-		// Only clients read slowly; a batch line reads its answer at once.
+		// Counts unread answers of clients only: a batch line reads its answer immediately.
 		if (typeof body !== "string" && connection.line === undefined) {
 			if (silence !== undefined) deps.clients.silentConnections.end(connection, silence);
 			silence = undefined;

@@ -12,8 +12,8 @@ import type { Connection } from "../connection.ts";
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
 
 /**
- * Checks the secret's checksum before computing its digest, which costs more. Failures are limited per address; valid
- * keys never are. Revoked or expired keys get a KeyFault before the body is read.
+ * Verifies the secret's checksum before computing its digest, which costs more. Failed authentications are limited per
+ * address; requests with valid keys never are. Revoked or expired keys get a KeyFault before the body is read.
  */
 export function createAuthenticate(
 	deps: {
@@ -40,7 +40,7 @@ export function createAuthenticate(
 		return known(await keyLoadLimiter.find(found, connection.address), connection, use);
 	}
 
-	// Reads the address only where it is needed: determining it costs more than the rest.
+	// Determines the client's address only for a failure, because that costs more than all other steps.
 	return (connection, use) => {
 		let found: KeyDigest;
 		try {
@@ -54,7 +54,7 @@ export function createAuthenticate(
 	};
 }
 
-/** Loads the key with this digest for callers that have authorised its owner themselves. */
+/** Loads the key with this digest, for callers that have authorised the key's owner themselves. */
 export async function loadKey(keyring: Pick<Keyring, "load">, digest: KeyDigest, clock: Clock): Promise<KeyEntry> {
 	const entry = await keyring.load(digest);
 	if (entry === null) throw invalidApiKey();

@@ -24,7 +24,7 @@ import type { UnreadAnswers } from "./unread-answers.ts";
 export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: ServedModels;
-	/** Undefined for requests of this process itself; their `Idempotency-Key` is ignored. */
+	/** Undefined for requests that this process sends itself; their `Idempotency-Key` is ignored. */
 	readonly idempotency?: Idempotency;
 	readonly admission: Admission;
 	readonly upstreams: Upstreams;
@@ -33,7 +33,7 @@ export interface ServeDeps {
 	readonly clock: Clock;
 }
 
-/** The present catalogue, and models' speeds, by which routes order their models. */
+/** The current catalogue, and the models' speeds, by which a route can order its models. */
 export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
 
 export interface ClientSide {
@@ -47,7 +47,7 @@ export interface ClientSide {
 export interface Telemetry {
 	readonly log: Log;
 	readonly traces?: Traces | undefined;
-	/** Counts refused requests, and gaps in streams. */
+	/** Counts refused requests, and gaps between events of streams. */
 	readonly stats: Pick<RequestStats, "refuse" | "gap">;
 	readonly refusals: Pick<Refusals, "record">;
 }
@@ -58,19 +58,22 @@ export interface RequestContext {
 	readonly uuid: string;
 	readonly requestId: string;
 	readonly hex: string;
-	/** Monotonic time of its start. */
+	/** Monotonic time of the request's start. */
 	readonly startedMs: number;
-	/** True if its attempts have consecutive ids: an `Idempotency-Key` refers only to the first. */
+	/**
+	 * True for a request with an `Idempotency-Key`: its attempts get consecutive ids, because the claim stores only the
+	 * first.
+	 */
 	readonly isRepeatable: boolean;
-	/** True for a further model of a route: an earlier admission already counts against the key's rate limits. */
+	/** True for a further attempt of a route, because an earlier attempt already counts against the key's rate limits. */
 	readonly isAgain: boolean;
-	/** True once admitted: the request will be settled and have a usage record. */
+	/** True once the request is admitted: it will be settled and have a usage record. */
 	isAdmitted: boolean;
 	key: KeyEntry | undefined;
 	modelName: string | undefined;
-	/** The model of its first attempt, once known. */
+	/** The model of the request's first attempt; undefined until it is known. */
 	model: Model | undefined;
-	/** Undefined for requests that are not traced, which are most. */
+	/** Undefined for requests that are not traced, which are most requests. */
 	readonly trace: RequestTrace | undefined;
 }
 
@@ -82,7 +85,7 @@ export function logFields(context: RequestContext, key = context.key): LogFields
 export interface Exchange<Input = unknown> {
 	readonly context: RequestContext;
 	readonly model: Model;
-	/** The request, checked and reduced to what the model supports. */
+	/** The request after its check, reduced to fields that the model supports. */
 	readonly input: Input;
 	readonly admitted: Admitted;
 	readonly createdS: number;
@@ -139,14 +142,17 @@ export function createContext(
 	};
 }
 
-/** Context for the same request to the route's next model, with its own id, reservation and usage record. */
+/** Context for sending the same request to the route's next model, with its own id, reservation and usage record. */
 export function nextContext(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.isRepeatable ? nextAttemptUuid(context.uuid) : undefined;
 	const isAgain = context.isAgain || context.isAdmitted;
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }
 
-/** An id whose next 255 ids are reserved for further attempts, so that their usage can be found. */
+/**
+ * An id whose next 255 ids are reserved for further attempts, so that the usage of all attempts can be found from the
+ * first id.
+ */
 export function firstAttemptUuid(): string {
 	return `${newUuid().slice(0, -2)}00`;
 }

@@ -4,31 +4,34 @@ import type { AnswerStream, OutputChunk } from "../../upstream/call/stream-wire.
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Relay } from "./endpoint.ts";
 
-/** Output between two journal records, in tokens; in bytes if the upstream does not count. */
+/** Output between two journal records: in tokens, or in bytes if the upstream server counts no tokens. */
 const PROGRESS_TOKENS = 64;
 const PROGRESS_BYTES = 256;
 
-/** Delivered part of a stream, and up to where the journal's bound covers it. */
+/** Counts of the stream's delivered output, and the output that the last journal record covers. */
 export class Delivery {
 	bytes = 0;
 	chunks = 0;
-	/** Tokens estimated from the replica's finished streams; undefined if there are too few or the upstream counts. */
+	/**
+	 * Tokens estimated from the replica's finished streams; undefined if it has finished too few or the server counts
+	 * tokens.
+	 */
 	tokensLikely: number | undefined = undefined;
 	isBroken = false;
 	usage: ReportedUsage | undefined = undefined;
-	/** Milliseconds from the request's start to the first chunk; null before it. */
+	/** Milliseconds from the request's start to the first chunk; null before the first chunk. */
 	firstMs: number | null = null;
-	/** Output above which another journal record is needed, in tokens or bytes (see PROGRESS_TOKENS). */
+	/** Output above which the next journal record is needed, in tokens or bytes (see PROGRESS_TOKENS). */
 	recordAt = -1;
-	/** Prompt tokens that the upstream had reported at the last journal record; undefined if none. */
+	/** Prompt tokens that the upstream server had reported at the last journal record; undefined if none. */
 	recordedPrompt: number | undefined = undefined;
-	/** True once the journal refused a chunk. Neither this chunk nor later ones are sent. */
+	/** True once the journal refused a chunk. Neither this chunk nor later chunks are sent to the client. */
 	isCut = false;
 }
 
 /**
  * Counts chunks before they are sent, and records an upper bound of their cost in the journal. Throws without counting
- * if the journal refuses.
+ * them if the journal refuses the record.
  */
 export function deliver<Chunk extends OutputChunk>(
 	delivery: Delivery,
@@ -56,7 +59,7 @@ export function deliver<Chunk extends OutputChunk>(
 	delivery.usage = usage;
 }
 
-/** Records the next bound if the last one no longer covers the output. */
+/** Records the next upper bound in the journal if the last recorded bound no longer covers the output. */
 function record<Chunk>(
 	delivery: Delivery,
 	{ hold }: Admitted,

@@ -17,19 +17,22 @@ import type { Exchange } from "./context.ts";
 
 export interface RequestBody {
 	readonly value: Readonly<Record<string, unknown>>;
-	/** Time slice of a large body, if measuring and sending it are further steps, between which other requests run. */
+	/**
+	 * Time slice of a large body. If set, measuring and sending the body pause between slices, so that other requests
+	 * run.
+	 */
 	readonly timeSlice?: TimeSlice | undefined;
 }
 
-/** Properties that every endpoint's checked request has. */
+/** Fields that the checked request of every endpoint has. */
 export interface EndpointInput {
 	readonly ignored: readonly string[];
 	readonly stream?: boolean;
-	/** Number of answers that share the prompt; default 1. */
+	/** Number of choices that share the prompt; default 1. */
 	readonly choices?: number;
 }
 
-/** An endpoint: data and small stateless functions that `serve` calls in order. */
+/** An endpoint: data and small stateless functions that `serveRequest` calls in order. */
 export interface InferenceEndpoint<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -38,12 +41,12 @@ export interface InferenceEndpoint<
 > {
 	readonly name: Endpoint;
 	readonly kind: ModelKind;
-	/** Set if the endpoint uses chat models: for chats or for text completions. */
+	/** Set if the endpoint uses chat models: for chat completions or for text completions. */
 	readonly mode?: ChatMode;
-	/** Field that an error names if the prompt is too long. */
+	/** Name of the field that an error reports if the prompt is too long. */
 	readonly promptField: string;
 	/**
-	 * Reads the body, or parses `bytes` if it was already read. Faults: unsupported_media_type, payload_too_large,
+	 * Reads the body, or parses `bytes` if the body was already read. Faults: unsupported_media_type, payload_too_large,
 	 * request_timeout, invalid_request.
 	 */
 	readBody(
@@ -55,9 +58,9 @@ export interface InferenceEndpoint<
 	): Promise<Body>;
 	/** Checks the request. Faults invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
-	/** The most that the request can use. Servers get it as their limit. */
+	/** The most that the request can use. Servers get it as their output limit. */
 	upperBound(input: Input, model: Model): Quantities;
-	/** JSON of the prompt, whose beginning a server may have cached. Called only if there are several replicas. */
+	/** JSON of the prompt, whose beginning a server may have cached. Called only if the model has several replicas. */
 	promptOf?(input: Input): string;
 	readonly whole: WholeAnswer<Input, Reply>;
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
@@ -65,7 +68,7 @@ export interface InferenceEndpoint<
 
 export interface WholeAnswer<Input, Reply extends CountedReply> {
 	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
-	/** Called once per admitted request, when it will not be sent again. */
+	/** Called once per admitted request, when the request will not be sent to another server. */
 	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
 	/** Body of the answer: an object to serialize, or text, complete or in pieces. */
@@ -79,13 +82,13 @@ export interface StreamedAnswer<Input, Chunk> {
 }
 
 export interface Relay<Chunk> {
-	/** Text of these chunks; empty if none of them is for the client. */
+	/** The events for these chunks as text; empty if no chunk is for the client. */
 	chunks(chunks: readonly Chunk[]): string;
 	end(bill: Bill): string;
 	/** Last events of a failed stream: the error, then the charge. */
 	fail(fault: Fault, bill: Bill, language: Language | undefined): string;
 	/** Bill for the output so far. `finished`: the output is complete. */
 	bill(usage: ReportedUsage | undefined, output: OutputSize, finished: boolean): Bill;
-	/** Upper bound of the cost of `output` tokens (bytes if the upstream does not count). */
+	/** Upper bound of the cost of `output` tokens; `output` is in bytes if the upstream server counts no tokens. */
 	costAt(now: Bill, output: number): NanoUsd;
 }

@@ -8,11 +8,11 @@ export interface EndpointRequirement {
 	readonly mode?: ChatMode;
 }
 
-/** Fault service_unavailable if no model serves this kind of endpoint. Chats always pass. */
+/** Fault service_unavailable if no model serves this kind of endpoint. Chat endpoints always pass. */
 export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement, account: CatalogViewer): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind && isVisible(model, account)) return;
-	// Passes if a retired model has this kind; a later check then gives a more precise error.
+	// Passes if a retired model has this kind, because `resolveModel` then gives a more precise error.
 	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
 	throw new Fault("service_unavailable", "No model for this endpoint is available.");
 }
@@ -31,7 +31,7 @@ export function resolveModel(
 	return model;
 }
 
-/** The route of this name, if the account sees one of its models. */
+/** The route of this name, if the account sees at least one of its models. */
 export function routeFor(snapshot: CatalogSnapshot, name: string, account: CatalogViewer): Route | undefined {
 	const route = snapshot.routes.get(name);
 	if (route === undefined) return undefined;
@@ -48,7 +48,7 @@ export function assertServesEndpoint(endpoint: EndpointRequirement, model: Model
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 
-/** The model with its batch rates. Fault service_unavailable if it has none. */
+/** The model with its batch rates. Fault service_unavailable if the model has none. */
 export function pricedForBatches(model: Model): Model {
 	if (model.batch === undefined)
 		throw new Fault(

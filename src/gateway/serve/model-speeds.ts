@@ -5,18 +5,18 @@ import type { SettledEvent } from "../../ledger/event.ts";
 export type ModelSpeeds = ReturnType<typeof createModelSpeeds>;
 
 interface Speed {
-	/** Moving average of milliseconds per output token, or per answer without a token count. */
+	/** Moving average of milliseconds per output token, or per answer if the server counts no tokens. */
 	msEach: number;
 	atMs: number;
 }
 
 const WEIGHT = 0.2;
-/** Older measurements are ignored, so that a slow model is tried again. */
+/** Measurements older than this are ignored, so that a slow model is tried again. */
 const KNOWN_MS = 5 * 60_000;
 /** More models than any catalogue has. Above it all measurements are dropped. */
 const MODELS_MAX = 2_000;
 
-/** Recent speed of each model on this instance. */
+/** Measures the recent speed of each model on this instance. */
 export function createModelSpeeds(deps: { clock: Clock }) {
 	const speeds = new Map<string, Speed>();
 
@@ -40,7 +40,7 @@ export function createModelSpeeds(deps: { clock: Clock }) {
 			if (speeds.size >= MODELS_MAX) speeds.clear();
 			speeds.set(model, { msEach: now, atMs });
 		},
-		/** Sorts models by speed. Models without a measurement come first, to get one. */
+		/** Sorts models by speed, fastest first. Models without a measurement come first, so that they are measured. */
 		fastestFirst(models: readonly Model[]): readonly Model[] {
 			const nowMs = deps.clock.monotonicMs();
 			return models.toSorted((a, b) => msEach(a, nowMs) - msEach(b, nowMs));

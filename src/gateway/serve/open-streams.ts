@@ -2,9 +2,12 @@ import type { Clock } from "../../base/clock.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
 export interface OpenStream {
-	/** Called once a second: ends a stream that occupies a needed place, and writes a comment after silence. */
+	/**
+	 * Called once a second: ends a stream whose client does not read while other requests wait, and writes a comment
+	 * after silence.
+	 */
 	tick(nowMs: number): void;
-	/** Ends the stream after what was delivered; called when the process stops. */
+	/** Ends the stream with an error after the output delivered so far; called when the process stops. */
 	shutDown(): void;
 	slot: number;
 }
@@ -13,7 +16,7 @@ export type OpenStreams = ReturnType<typeof createOpenStreams>;
 
 const TICK_MS = 1_000;
 
-/** All open streams: serves them by one timer, and ends them when the process stops. */
+/** All open streams: calls their `tick` by one timer, and ends them when the process stops. */
 export function createOpenStreams(deps: { clock: Clock }) {
 	const streams = new SlotPool<OpenStream>();
 	let isShut = false;
@@ -26,7 +29,7 @@ export function createOpenStreams(deps: { clock: Clock }) {
 	}
 
 	return {
-		/** Adds a stream; ends it at once after `shutDown`. */
+		/** Adds a stream. After `shutDown` it ends the stream immediately. */
 		add(stream: OpenStream) {
 			stream.slot = streams.take(stream);
 			if (isShut) stream.shutDown();

@@ -11,7 +11,7 @@ import { SERVED_MODEL_HEADER } from "../headers.ts";
 import { logFields, nextContext, type RequestContext, type ServeDeps } from "./context.ts";
 import { assertServesEndpoint, type EndpointRequirement, servesEndpoint } from "./model-for.ts";
 
-/** Failures after which another model of the route may succeed. */
+/** Error codes after which the route's next model is tried. */
 const MOVES_ON: ReadonlySet<FaultCode> = new Set([
 	"model_not_allowed",
 	"unsupported_parameter",
@@ -32,7 +32,7 @@ interface Failure {
 
 /**
  * Sends a request to its route's models in order until one answers. Each attempt is admitted at its model's rates; a
- * failed one costs nothing. If all fail, returns the first temporary failure, or else the first.
+ * failed attempt costs nothing. If all fail, returns the first temporary failure; if there is none, the first failure.
  */
 export async function serveRoute(
 	deps: ServeDeps,
@@ -69,7 +69,7 @@ export async function serveRoute(
 	return refuseRequest(deps, failed, error, endpoint.promptField);
 }
 
-/** Puts models without a connected server last: their refusal would delay the others. */
+/** Puts models without a connected server last, because trying them first would delay the answer. */
 function inOrder(
 	deps: ServeDeps,
 	route: Route,
@@ -89,7 +89,10 @@ function mayPass(error: unknown): boolean {
 	return faultStatus(fault) >= 500 && !isRetryUseless(fault);
 }
 
-/** Returns the error response, counts the refusal and records it for the key's owner. `promptField`: see there. */
+/**
+ * Returns the error response, counts the refusal and records it for the key's owner. `promptField`: see
+ * `InferenceEndpoint`.
+ */
 export function refuseRequest(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
@@ -104,15 +107,15 @@ export function refuseRequest(
 	if (fault.code === "internal_error") log.error("a request failed", { ...logFields(context, key), error });
 	else if (fault.private !== undefined)
 		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
-	// A batch line's result is in the batch's files instead.
+	// A batch line's error is written to the batch's error file, not to the refusals.
 	const answer = errorResponse(fault, requestId, context.connection.language);
 	if (context.connection.line !== undefined) return answer;
-	// An admitted request has a usage record instead.
+	// An admitted request already has a usage record.
 	if (!context.isAdmitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return answer;
 }
 
-/** Replaces the field's name if a server reports that the prompt is too long. */
+/** If a server reports that the prompt is too long, the error names the endpoint's own prompt field. */
 function withPromptField(fault: Fault, param: string): Fault {
 	if (fault.code !== "context_length_exceeded" || fault.param === param) return fault;
 	const { code, texts, cause } = fault;

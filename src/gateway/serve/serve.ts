@@ -43,7 +43,7 @@ export async function serveRequest<
 
 		const { line } = connection;
 		if (header === null) {
-			// Checks that need no body come first.
+			// Checks that do not need the body, so that a refused request's body is not read.
 			assertServed(catalog.current(), endpoint, key.account);
 			deps.admission.check(key, line !== undefined);
 		} else checkAccess(key, clock.wallMs());
@@ -65,7 +65,7 @@ export async function serveRequest<
 				step?.bytes,
 			);
 			context.modelName = readModelName(body.value);
-			// A batch line names one model; its route was resolved when the batch was checked.
+			// A batch line names one model, because its route was resolved when the batch was checked.
 			const route = line === undefined ? routeFor(catalog.current(), context.modelName, key.account) : undefined;
 			response = await (route === undefined
 				? attemptModel(
@@ -88,7 +88,7 @@ export async function serveRequest<
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 
-/** A function of its own, because a closure in `serveRequest` would keep its variables for every request. */
+/** A separate function: a closure in `serveRequest` would keep its variables alive for every request. */
 function attemptInTurn<
 	Body extends RequestBody,
 	Input extends EndpointInput,

@@ -13,7 +13,10 @@ import { deliver } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
 import { Streaming } from "./streaming.ts";
 
-/** Streams an admitted request. Rejects, after settling, until the status was sent; later failures are events. */
+/**
+ * Streams an admitted request. A failure before the status is sent settles the request and rejects; a later failure
+ * becomes an event of the stream.
+ */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "promptOf">,
@@ -29,7 +32,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		streaming.listen();
 		stopIfSettled(streaming);
 		const { holdStatusMs } = streaming.limits;
-		// Before the first byte only the upstream's deadlines limit the silence.
+		// While the status is held back for long, only the upstream's deadlines limit the silence.
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
 		streaming.upstream = deps.upstreams.open(
 			exchange.model,
@@ -39,7 +42,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);
 		streaming.enter("streaming");
-		// The type of the runtime's direct streams is missing in the DOM's types, which apply here too.
+		// The cast is needed because the DOM's types, which apply here too, lack the runtime's direct streams.
 		const source = new EventsOut(streaming, arrived) as unknown as UnderlyingDefaultSource<Uint8Array>;
 		return new Response(new ReadableStream(source), {
 			status: 200,
@@ -53,12 +56,12 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 	}
 }
 
-/** Throws if the stream was settled while the status was held back. */
+/** Throws if the stream was settled (the client left or the process stopped) before its status was sent. */
 function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
 	if (streaming.isOver) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
-/** Holds the status back until the first event, at most `limitMs`. Resolves with true if the event arrived. */
+/** Holds the HTTP status back until the first event, at most `limitMs`. Resolves with true if the event arrived. */
 function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): Promise<boolean> {
 	return new Promise((resolve, reject) => {
 		const cancel = clock.after(limitMs, () => resolve(false));
@@ -75,7 +78,10 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 	});
 }
 
-/** Body of the response, written to the socket without a queue. A class, because there is one per open stream. */
+/**
+ * Body of the response, written to the socket without a queue. A class, because it allocates less than closures and
+ * every open stream has one.
+ */
 class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
 	readonly type = "direct";
 	readonly #streaming: Streaming<Chunk>;
@@ -86,7 +92,10 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 		this.#arrived = arrived;
 	}
 
-	/** Called per read if this process reads the body. Only `close` ends the body. */
+	/**
+	 * Called for each read if this process itself reads the body, so only the first call starts the stream. Only `close`
+	 * ends the body.
+	 */
 	pull(client: ReadableStreamDirectController): void {
 		const streaming = this.#streaming;
 		if (streaming.client !== undefined) return;
@@ -96,7 +105,8 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 			return;
 		}
 		if (!this.#arrived) {
-			// Without a first byte the runtime would send only part of the headers, and the client would wait.
+			// Until the body's first byte, the runtime sends only part of the headers, so the client would wait for the
+			// status.
 			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			void streaming.write(KEEP_ALIVE_COMMENT);
 		}
@@ -108,7 +118,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 	}
 }
 
-/** Writes once per read of the upstream, if there is text. Never rejects. */
+/** Relays the stream: at most one write per read from the upstream server. Never rejects. */
 async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Promise<void> {
 	const { upstream, first, admitted } = streaming;
 	const { hold } = admitted;
@@ -127,16 +137,16 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 				if (text !== "") {
 					const taken = streaming.write(text);
 					streaming.countGap();
-					// Backpressure: stops reading the upstream until the client has read the text.
+					// Backpressure: stops reading from the upstream server until the client has read the text.
 					if (taken) await taken;
 					else streaming.readerTook(streaming.lastWriteMs);
 				}
 			}
-			// Drops the chunks, so that memory is freed during the next read.
+			// Drops the chunks, so that their memory can be freed during the next read.
 			next = undefined;
 			let arrived: ReadResult;
 			try {
-				// Awaits the runtime's own promise: a wrapper would be one more per event.
+				// Awaits the runtime's own promise, because a wrapper would allocate one more promise per event.
 				arrived = await upstream.arrives();
 			} catch (error) {
 				arrived = upstream.brokeOff(error);
@@ -148,7 +158,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 	}
 }
 
-/** Counts the chunks, records their cost, and returns their text. */
+/** Counts the chunks, records their cost in the journal, and returns their text. */
 function take<Chunk extends OutputChunk>(
 	{ deps, context, admitted, relay, delivery }: Streaming<Chunk>,
 	upstream: AnswerStream<Chunk>,
@@ -178,7 +188,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		if (recorded) await recorded;
 		streaming.close(text);
 	} catch (error) {
-		// Only this code closes the stream after its settlement.
+		// Closes the stream here too, because no other code closes a settled stream.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
 		streaming.close(relay.fail(toFault(error), bill, streaming.context.connection.language));
 	}

@@ -13,18 +13,20 @@ import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
-/** States of a streamed answer, only in this order, so that the first ending settles the bill, once. */
+/** States of a streamed answer, passed only in this order. The first ending settles the bill, exactly once. */
 type StreamState =
-	/** No status was sent: a failure still sets it. */
+	/** No status was sent yet: a failure can still set the status. */
 	| "opening"
-	/** The status was sent: a failure is an event of the stream. */
+	/** The status was sent: a failure becomes an event of the stream. */
 	| "streaming"
-	/** The bill exceeds the reservation, and credit is being drawn. Only a stop of the process ends the wait. */
+	/** The bill exceeds the reservation, and credit is being drawn. Only a stop of the process ends this wait early. */
 	| "covering"
 	/** The bill is settled: later events change nothing. */
 	| "settled";
 
-/** Total time that a client may not read before a waiting request gets the stream's place. */
+/**
+ * A client that did not read for this long in total loses the stream's place at the server if a request waits for it.
+ */
 export const READER_STALL_MS = 5_000;
 
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
@@ -36,33 +38,35 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 
 const ONCE = { once: true } as const;
 
-/** A streamed answer. Also listens to the client's disconnect and to the stop of the process. */
+/** A streamed answer. Handles the client's disconnect and the stop of the process, too. */
 export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
-	/** The parts of an Exchange that are needed until the end, without the request. */
+	/** The fields of the Exchange that are needed until the end, so that the request itself can be freed. */
 	readonly context: RequestContext;
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
 	readonly delivery = new Delivery();
-	/** Aborts the upstream call before its first event; undefined afterwards. */
+	/** Aborts the upstream call before its first event; undefined after the first event. */
 	abort: AbortController | undefined = undefined;
 	state: StreamState = "opening";
 	upstream: AnswerStream<Chunk> | undefined = undefined;
-	/** The first chunks, until they are read. */
+	/** The stream's first chunks; undefined once they are read. */
 	first: Promise<readonly Chunk[] | null> | undefined = undefined;
 	client: ReadableStreamDirectController | undefined = undefined;
-	/** Last text, if the stream ended before the runtime requested the body. */
+	/** Last text of the stream, if the stream ended before the runtime requested the body. */
 	unsent: string | undefined = undefined;
 	lastWriteMs: number;
-	/** Total time in which the client did not read, and start of the present pause; undefined while it reads. */
+	/**
+	 * Total time in which the client did not read, and the start of the current pause; undefined while the client reads.
+	 */
 	stalledMs = 0;
 	stalledSinceMs: number | undefined = undefined;
-	/** When the client took the last text; the stream has waited for the upstream since. */
+	/** When the client took the last text; since then the stream has waited for the upstream server. */
 	tookMs: number | undefined = undefined;
-	/** Why the gateway ended the stream, if it did. */
+	/** Reason for which the gateway itself ended the stream; undefined otherwise. */
 	halted: Fault | undefined = undefined;
-	/** Settles the bill with the credit that this instance has; undefined outside `covering`. */
+	/** Settles the bill with the credit that this instance already has; set only in the state `covering`. */
 	pay: (() => void) | undefined = undefined;
 	isListening = false;
 	slot = 0;
@@ -85,7 +89,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.leave();
 	}
 
-	/** Enters a state; asserts that it may follow the present one. */
+	/** Enters a state; asserts that this state may follow the current one. */
 	enter(state: StreamState): void {
 		assert(NEXT[this.state].includes(state), "a stream is opened once and settled once");
 		this.state = state;
@@ -95,7 +99,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return this.state === "covering" || this.state === "settled";
 	}
 
-	/** From now until the settlement, a disconnect or the stop of the process ends the stream. */
+	/** From this call until the settlement, a disconnect or the stop of the process ends the stream. */
 	listen(): void {
 		const { signal } = this.context.connection.request;
 		this.isListening = true;
@@ -111,8 +115,8 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	/**
-	 * Makes the bill, ends the hold, and calls `after` with the bill in the same step. Returns a promise if it draws
-	 * credit first.
+	 * Computes the bill, ends the hold, and calls `after` with the bill in the same synchronous step. Returns a promise
+	 * if credit must be drawn first.
 	 */
 	settle(ending: Ending, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
 		const { deps, context, admitted, delivery, upstream } = this;
@@ -130,7 +134,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		const stopped = Promise.withResolvers<void>();
 		this.pay = () => {
 			pay();
-			// Resolved last: the runtime writes nothing more of the stream while a caller waits in it.
+			// Resolved last, because the runtime writes nothing more of the stream while a caller awaits inside it.
 			stopped.resolve();
 		};
 		const paid = covered.then(() => {
@@ -139,7 +143,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return Promise.race([paid, stopped.promise]);
 	}
 
-	/** Makes the bill. If that fails, the journal's bound is charged, as after a crash. */
+	/** Computes the bill. If that throws, charges the upper bound in the journal, as after a crash. */
 	#bill(ending: Ending): Bill {
 		const { deps, context, admitted, relay, delivery, upstream } = this;
 		delivery.isBroken = ending !== "finished" && ending !== "client_left";
@@ -151,7 +155,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		}
 	}
 
-	/** The disconnect, of which the runtime reports the signal, `cancel` or both. */
+	/** Handles a disconnect. The runtime reports it by the request's signal, by `cancel`, or by both. */
 	leave(): void {
 		if (this.isOver) return;
 		this.#hangUp();
@@ -170,7 +174,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		else void this.settle("shutdown", faultStatus(halted));
 	}
 
-	/** Ends a stream whose client does not read while a request waits for its place. */
+	/** Ends a stream whose client does not read while another request waits for a place at the server. */
 	#giveUpPlace(nowMs: number): void {
 		const { stalledSinceMs, stalledMs } = this;
 		if (stalledSinceMs === undefined || this.state !== "streaming") return;
@@ -185,10 +189,12 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.upstream?.close();
 	}
 
-	/** Ends a stream whose status was sent. Must not throw: the runtime would cut the connection without an error. */
+	/**
+	 * Ends a stream whose status was sent. Must not throw: the runtime would cut the connection without an error event.
+	 */
 	fail(ending: Ending, fault: Fault): Promise<void> | undefined {
 		const { deps, context, admitted, relay } = this;
-		// Ends the upstream call, which would else continue and keep its place if the failure is the gateway's.
+		// After a failure within the gateway, the upstream call would continue and keep its place at the server.
 		this.#hangUp();
 		deps.telemetry.log.info("a stream ended early", {
 			...logFields(context),
@@ -202,7 +208,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		);
 	}
 
-	/** Writes text. Returns a promise if the client does not keep up; it resolves when the text was read. */
+	/** Writes text. If the client reads too slowly, returns a promise that resolves when the client has read the text. */
 	write(text: string): Promise<void> | undefined {
 		assert(this.client !== undefined, "nothing is written before the status is out");
 		const { clock } = this.deps;
@@ -213,7 +219,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return written.then(() => this.readerTook(clock.monotonicMs()));
 	}
 
-	/** Records how long the client waited for the upstream; 0 if the client was slower. */
+	/** Records how long the client waited for the upstream server; 0 if the client was slower. */
 	countGap(): void {
 		if (this.tookMs !== undefined) this.deps.telemetry.stats.gap(this.lastWriteMs - this.tookMs);
 	}
@@ -225,7 +231,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.stalledSinceMs = undefined;
 	}
 
-	/** Writes the last text of a settled stream. */
+	/** Writes the last text of a settled stream and ends the body. */
 	close(text: string): void {
 		this.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		if (this.client === undefined) {
@@ -244,7 +250,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	#keepAlive(nowMs: number): void {
 		const { client, lastWriteMs, stalledSinceMs, limits } = this;
 		if (client === undefined || this.isOver || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
-		// A client that does not read gets no comments, so that its connection times out.
+		// A client that does not read gets no comments, so that its idle timeout fires.
 		if (stalledSinceMs === undefined) void this.write(KEEP_ALIVE_COMMENT);
 	}
 }

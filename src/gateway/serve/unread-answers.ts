@@ -13,22 +13,22 @@ export interface AnswerReader {
 
 export type LongBody = ReadableStream<Uint8Array> | ReadableStream<string>;
 
-/** Assumed size of an answer that arrived as events. It has at most 4 MB and is usually short. */
+/** Assumed size of an answer that the server sent as events. It has at most 4 MB and is usually short. */
 const UNCOUNTED_BYTES = 512 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
 /**
- * Counts long answers that clients have not read completely. A paid answer is never dropped: its account must read it
- * first.
+ * Counts long answers that clients have not read completely. A paid answer is never dropped; instead, its account's new
+ * requests are refused until it is read.
  */
 export function createUnreadAnswers(deps: {
-	/** Memory limit shared with answers that are still arriving from a server. */
+	/** Memory limit shared with answers that are still arriving from a model server. */
 	answers: AnswerMemory;
 	limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 }) {
 	const { answers } = deps;
 
-	/** Counts a body until it is read or cancelled, or its client disconnects. `bytes`: 0 if unknown. */
+	/** Counts a body until the client has read or cancelled it, or disconnects. `bytes`: 0 if unknown. */
 	function passed(body: LongBody, counted: number, { accountId, connection }: AnswerReader): LongBody {
 		const { signal } = connection.request;
 		const bytes = counted === 0 ? UNCOUNTED_BYTES : counted;
@@ -42,7 +42,7 @@ export function createUnreadAnswers(deps: {
 		};
 		answers.addUnread(accountId, bytes);
 		trySetIdleTimeout(connection, UNREAD_TIMEOUT_S);
-		// Needed because a disconnect before the first read causes no other event.
+		// A disconnect before the first read causes no event of the stream, so the request's signal is needed.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release);
 		return forwardBody(body as ReadableStream<Uint8Array>, release);
@@ -50,8 +50,8 @@ export function createUnreadAnswers(deps: {
 
 	return {
 		/**
-		 * Faults: rate_limit_exceeded above the account's limit; overloaded above the limit of all, if the account has
-		 * unread ones.
+		 * Fault rate_limit_exceeded above the account's limit. Fault overloaded above the limit of all accounts, if this
+		 * account has unread answers.
 		 */
 		check(accountId: string) {
 			const all = answers.unread();
@@ -65,14 +65,14 @@ export function createUnreadAnswers(deps: {
 					{ retryAfterS: 1 },
 				);
 			}
-			// Accounts without unread answers pass: they do not cause the shortage.
+			// An account without unread answers passes, because it does not cause the shortage.
 			if (all > answerMemoryBytesMax && own > 0)
 				throw new Fault("overloaded", "The service holds too many unread answers. Please try again.", {
 					retryAfterS: 1,
 				});
 		},
 		passed,
-		/** Like `passed`, for an answer in memory. A short one is returned unchanged. */
+		/** Like `passed`, for an answer in memory. A short answer is returned unchanged. */
 		passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody {
 			if (body.length <= SHORT_BYTES) return body as Uint8Array<ArrayBuffer>;
 			return passed(piecesOf(body), body.length, reader);

@@ -7,23 +7,25 @@ import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
 /**
- * Length of a recording, measured by its frames and compared with its headers. A file that contradicts itself is
- * refused, because decoders disagree about its length.
+ * Length of a recording, measured by its frames and compared with its headers. A file whose headers contradict its
+ * frames is refused, because decoders disagree about its length.
  */
 export interface AudioDuration {
-	/** Upper bound in whole seconds: reserved, and the most that is charged. */
+	/** Upper bound in whole seconds: this amount is reserved, and no more is charged. */
 	readonly secondsMax: number;
-	/** Whole seconds of the frames: charged if the upstream does not count. */
+	/** Whole seconds of the frames: charged if the upstream server reports no duration. */
 	readonly secondsLikely: number;
 }
 
 const SECONDS_MAX = 24 * 60 * 60;
-/** Least share of the measured length that headers may claim; encoders differ about padding and cut frames. */
+/**
+ * Least share of the measured length that headers may claim; encoders differ in how they count padding and cut frames.
+ */
 const SHARE_MIN = 0.9;
 const GRACE_S = 1;
-/** Most padding of the first and last frame. Not charged if the headers claim a length without it. */
+/** Most padding of the first and last frame. It is not charged if the headers claim a length without it. */
 const PADDING_S = 0.25;
-/** Tolerance for rounding in sums over many frames. */
+/** Tolerance for rounding errors in sums over many frames. */
 const ROUNDING_S = 1e-4;
 const TAGS_MAX = 16;
 
@@ -41,7 +43,7 @@ export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	};
 }
 
-/** Measures a file. A parser that reads beyond the end of a part throws a RangeError. */
+/** Measures a file. If a parser reads beyond the end of a part, it throws a RangeError, which becomes a Fault here. */
 async function measured(file: Blob): Promise<Measured> {
 	try {
 		return await runWalk(file, walkRecording(file.size));

@@ -75,17 +75,17 @@ export function readTranscriptionRequest(form: FormData, body: Readonly<Record<s
 	};
 }
 
-/** File name for the server, which detects the format by its extension. */
+/** File name for the model server, which detects the audio format by the extension. */
 function safeName(name: string | undefined): string {
 	const plain = (name ?? "").replace(/^.*[/\\]/, "").replace(/[^A-Za-z0-9._-]/g, "_");
 	return plain === "" || plain.startsWith(".") ? `audio${plain}`.slice(0, 80) : plain.slice(-80);
 }
 
-/** Most input and output tokens of half a minute, the window of speech models. */
+/** Most input and output tokens of half a minute of audio, the window of speech models. */
 const WINDOW_S = 30;
 const WINDOW_INPUT_TOKENS_MAX = 1_500;
 const WINDOW_OUTPUT_TOKENS_MAX = 448;
-/** Estimate if the upstream reports no tokens. */
+/** Tokens per second of audio that are charged if the upstream server reports none. */
 export const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
 
 /** Upper bounds of tokens, for models that are charged by tokens. */

@@ -65,7 +65,10 @@ function isJson({ format }: TranscriptionRequest): boolean {
 	return format === "json" || format === "verbose_json";
 }
 
-/** Subtitles are written here, from segments, because some servers do not support their formats. */
+/**
+ * Requests segments if the client wants subtitles: the gateway writes subtitles itself, because some servers do not
+ * support their formats.
+ */
 function requestOf({ input }: Exchange<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
 	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };
@@ -104,7 +107,7 @@ function* vttOf(cues: readonly SubtitleCue[]): Generator<string> {
 	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
 }
 
-/** Removes blank lines and arrows: subtitles separate their cues with them. */
+/** Removes blank lines and arrows, because subtitles use them to separate cues. */
 function lineOf(text: string): string {
 	return text
 		.trim()
@@ -123,7 +126,7 @@ function timeOf(seconds: number, point: string): string {
 const DONE = "data: [DONE]\n\n";
 const eventOf = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
 
-/** Writes a streamed transcription in OpenAI's events and computes its charge. */
+/** Writes a streamed transcription as OpenAI's events and computes its charge. */
 function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionInput>): Relay<TranscriptionChunk> {
 	const { duration } = input;
 	const { upperBound } = admitted.request;
@@ -157,12 +160,12 @@ function sizeOf(text: string): OutputSize {
 	return { bytes: Buffer.byteLength(text), chunks: 0 };
 }
 
-/** Speech has about fifteen bytes of text per second. A higher figure charges fewer seconds. */
+/** Speech has about fifteen bytes of text per second. The higher figure here results in fewer charged seconds. */
 const TEXT_BYTES_PER_SECOND = 20;
 
 /**
- * A server's count above the recording's length is not believed. An interrupted transcription (`isWhole` false) is
- * charged for the estimated seconds of its delivered words.
+ * A server's count above the recording's length is ignored. For an interrupted transcription (`isWhole` false) the
+ * charge is the estimated seconds of the delivered words.
  */
 function billOfAudio(
 	model: Model,
@@ -197,7 +200,9 @@ function billOfAudio(
 	return unitBill(model, used, counted);
 }
 
-/** `usage` in one of OpenAI's two forms, as the model's rates require, with the charge added. */
+/**
+ * `usage` in one of OpenAI's two forms (by duration or by tokens), as the model's rates require, with the charge added.
+ */
 function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
 	if (model.rateCard.audioSecond > 0) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };

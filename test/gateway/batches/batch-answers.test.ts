@@ -20,7 +20,7 @@ test("a key revoked while the body arrives creates no batch", async () => {
 	expect(created).toBe(0);
 });
 
-test("a slow body counts for the account, not for its address", async () => {
+test("a slow body occupies a slot of its account, not of its address", async () => {
 	const clock = createManualClock();
 	const bodyReads = createBodyReads(clock);
 	const answers = createBatchAnswers({ batches: { areOffered: () => true } as never, bodyReads });

@@ -1,4 +1,4 @@
-/** A request's reservation is the maximum that its answer can cost, for any parameters, prices and server answers. */
+/** For any parameters, prices and server answers, a request's reservation is at least what its answer costs. */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -59,7 +59,10 @@ const usage = fc.oneof(
 const text = fc.string({ maxLength: 200, unit: "grapheme" });
 const dialect = fc.constantFrom<DialectName>("openai", "vllm", "sglang", "llama.cpp", "tei");
 
-/** Parses a request, sends it to a server that answers `answer`, and bills it; undefined if either was refused. */
+/**
+ * Parses a request, sends it to a server that answers `answer`, and returns the bill; undefined if the gateway refused
+ * the request or the answer.
+ */
 async function billed(
 	endpoint: AnyEndpoint,
 	body: RequestBody,
@@ -102,7 +105,8 @@ function modelOf(card: Omit<RateCard, "id" | "version">, name: DialectName, more
 }
 
 /**
- * Runs the property with random requests and answers. A gateway that refuses all of them fails: bills are required.
+ * Checks the property with random requests and answers. Requires some bills, so a gateway that refuses everything
+ * fails.
  */
 async function holds(
 	endpoint: AnyEndpoint,
@@ -178,7 +182,7 @@ test("the reserved bound covers the cost of embeddings", () =>
 const FOLDER = join(import.meta.dir, "../transcriptions/recordings");
 const FILES = [
 	...readdirSync(FOLDER)
-		// The gateway cannot measure the length of this audio format.
+		// Excluded, because the gateway cannot measure the length of this audio format.
 		.filter((name) => name !== "adpcm.wav")
 		.map((name) => new Uint8Array(readFileSync(join(FOLDER, name)))),
 	wavOf(1),
@@ -198,7 +202,7 @@ test("the reserved bound covers the cost of transcriptions", () =>
 		fc.record({ body: fc.record({ text, duration: count, usage }) }),
 	));
 
-test("the reserved bound covers the cost of uncounted chats and completions", async () => {
+test("the reserved bound covers the cost of chats without a token count", async () => {
 	const uncounted = fc.record({ said: fc.string({ maxLength: 30_000 }) });
 	const limits = { model: fc.constant("m"), max_tokens: fc.integer({ min: 1, max: 50 }), n: fc.constant(1) };
 	await holds(

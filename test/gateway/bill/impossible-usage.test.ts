@@ -1,5 +1,6 @@
 /**
- * For any usage that a server reports, the client sees the charged cost, which is at most that of the possible usage.
+ * For any usage that a server reports, the client sees the cost that is charged, and no more than the possible usage is
+ * charged.
  */
 import { expect, test } from "bun:test";
 import { formatUsd, nanoUsd } from "../../../src/money/nano-usd.ts";
@@ -31,7 +32,7 @@ const RECORDS: readonly unknown[] = [
 	[],
 	{},
 	...VALUES.map((value) => record(value, value, value)),
-	// Contradictory records: a part is larger than the whole, or the total differs from the sum.
+	// Contradictory records: cached tokens exceed the prompt, or the total differs from the sum.
 	record(7, 2 ** 31 - 1, 3),
 	record(2 ** 31 - 1, 1, 1),
 	record(7, -1, 2 ** 31 - 1),
@@ -55,7 +56,7 @@ function send({ path, request }: Target, secret: string): Promise<Response> {
 	});
 }
 
-/** A customer with much unreserved credit in memory: the gateway could charge an excess to it. */
+/** A customer with much unreserved credit in memory, to which the gateway could wrongly charge an excess. */
 async function richCustomer() {
 	const customer = await service.customer();
 	const input = Array.from({ length: 200 }, () => "x".repeat(CONTEXT));
@@ -78,7 +79,7 @@ async function answered(target: Target, secret: string, usage: unknown) {
 }
 
 test.each(TARGETS.map((target) => [target.name, target] as const))(
-	"%s has the same possible cost in answer, look-up, usage row and books",
+	"%s shows the same possible cost in answer, look-up, usage row and books",
 	async (_, target) => {
 		const { accountId, secret } = await richCustomer();
 		const answers = [];
@@ -109,7 +110,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
 	},
 );
 
-test("the answer's cost leaves out what the credit does not cover", async () => {
+test("the answer's cost excludes the amount that the credit does not cover", async () => {
 	for (const target of TARGETS.filter(({ mayExceed }) => mayExceed)) {
 		const { accountId: probe, secret: probing } = await service.customer();
 		await answered(target, probing, undefined);

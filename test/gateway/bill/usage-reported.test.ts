@@ -1,5 +1,6 @@
 /**
- * Which count of a server's usage record is charged, contradictions included, at every endpoint, whole and streamed.
+ * Which counts of a server's usage record are charged at every endpoint, whole and streamed, also if they contradict
+ * each other.
  */
 import { describe, expect, test } from "bun:test";
 import { deployments, TARGETS, toldUsage } from "../../fuzz/targets.ts";
@@ -65,7 +66,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges t
 			prompt_tokens: 6,
 			cached_tokens: cached,
 			completion_tokens: generates ? 5 : 0,
-			// Servers report seconds of audio in whole answers only: a stream's seconds are estimated.
+			// Servers report audio seconds only in unstreamed answers, so a stream's seconds are estimated.
 			basis: model !== "audio" ? basis : name.endsWith("streamed") ? "estimated" : "exact",
 		});
 		if (path.endsWith("completions"))
@@ -74,7 +75,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges t
 	expect(told).toEqual(rows.map(({ basis }) => basis));
 });
 
-/** An answer of `n` choices with a usage record inside each choice, or one in `usage`. */
+/** An answer of `n` choices, with a usage record inside each choice or one record in `usage`. */
 function answerOf(kind: "chat" | "completions", stream: boolean, records: readonly unknown[], usage?: unknown) {
 	const said = (index: number, text: string, finish: string | null) => {
 		const message =
@@ -131,7 +132,7 @@ describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 9, basis: "exact" });
 	});
 
-	test("is ignored if the answer has a record of its own", async () => {
+	test("is ignored if the answer has a usage record at its top level", async () => {
 		const answer = answerOf(kind, stream, [record(7, 5), record(7, 4)], record(7, 10));
 		const { row } = await charged(kind, stream, "inside", answer, 2);
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 10, basis: "exact" });
@@ -139,7 +140,7 @@ describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind
 });
 
 describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
-	/** Records seen from providers: the total counts the reasoning twice, or `completion_tokens` lacks the reasoning. */
+	/** Records seen from providers: the total counts the reasoning tokens twice, or `completion_tokens` lacks them. */
 	const USAGE = {
 		prompt_tokens: 64,
 		completion_tokens: 135,

@@ -34,7 +34,7 @@ const post = (body: BodyInit, headers: Record<string, string> = {}) =>
 	from(new Request(URL, { method: "POST", body, headers }));
 
 describe("a body", () => {
-	test("is read up to its limit, which the refusal of a larger one names", async () => {
+	test("is read up to the size limit, and a larger body is refused with that limit", async () => {
 		for (const [bytesMax, limit] of [
 			[2, "2 bytes"],
 			[1_000, "1000 bytes"],
@@ -55,7 +55,7 @@ describe("a body", () => {
 		}
 	});
 
-	test("times out after a minute of trickling", async () => {
+	test("times out if its bytes trickle in for more than a minute", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		let feed: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -72,12 +72,12 @@ describe("a body", () => {
 		}
 		expect(await reading).toBe("request_timeout");
 		expect((await readJson(post('{"a":1}'), 1_000, reads)).value).toEqual({ a: 1 });
-		// The poll for body memory notices at its next interval that no body waits, and stops.
+		// The timer that polls for body memory stops at its next interval if no body waits.
 		clock.advance(100);
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("decodes to the same text wherever its slices end", async () => {
+	test("decodes to the same text wherever its chunks are split", async () => {
 		const MB = 1024 * 1024;
 		const texts = ["中", "😀", "é", "\ufeff", "a"].map((sign) => sign.repeat(MB / 2));
 		for (const [shift, text] of texts.flatMap((all) =>
@@ -124,7 +124,7 @@ describe("a body", () => {
 		expect([isLetGo, clock.pending()]).toEqual([true, 0]);
 	});
 
-	test("is parsed in steps, with other work in between", async () => {
+	test("is parsed in steps, between which other tasks run", async () => {
 		const text = `{"messages":[{"role":"user","content":"${"a line of prose ".repeat(20_000)}"}]}`;
 		const done: string[] = [];
 		let nowMs = 0;
@@ -157,7 +157,7 @@ describe("a body", () => {
 		expect(done).toEqual(["turn", "looked at", "turn", "parsed", "turn"]);
 	});
 
-	test("keeps its connection open until its own deadline", async () => {
+	test("keeps its connection open until the body's deadline", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		for (const end of ["comes", "breaks off", "is late"]) {
@@ -185,7 +185,7 @@ describe("a body", () => {
 		expect(timeouts).toEqual([]);
 	});
 
-	test("that is late counts for nothing when it arrives", async () => {
+	test("that arrives after its deadline uses no memory", async () => {
 		const clock = createManualClock();
 		const memory = createBodyMemory({ limits: () => DEFAULT_LIMITS });
 		const hold = memory.hold("account");
@@ -203,7 +203,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("that takes long uses a place, which an account with fewer places may take", async () => {
+	test("that takes long loses its slot to an account with fewer slow bodies", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		const begin = (owner: string, count: number) => {
@@ -226,7 +226,7 @@ describe("a body", () => {
 		expect(reads.slow.all()).toBe(0);
 	});
 
-	test("without a length is refused at its limit", async () => {
+	test("without a length header is refused at the size limit", async () => {
 		let pulled = 0;
 		const body = new ReadableStream<Uint8Array>({
 			pull(controller) {
@@ -238,7 +238,7 @@ describe("a body", () => {
 		expect(pulled).toBeLessThan(20);
 	});
 
-	test("with a doubled length header is counted once", async () => {
+	test("with a repeated length header is counted once", async () => {
 		const twice = (bytes: number) => ({ "content-length": `${bytes}, ${bytes}` });
 		const lengths: (string | null)[] = [];
 		const server = Bun.serve({
@@ -264,7 +264,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("of 64 to 256 KB counts whole, and yields to an account that holds less", async () => {
+	test("of 64 to 256 KB counts its full length and yields to an account that uses less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 450_000 }),
 		});
@@ -280,7 +280,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(400_000);
 	});
 
-	test("that counts whole is read although its account's share shrank", async () => {
+	test("that is counted in full is read although its account's share shrank", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 250_000 }),
 		});
@@ -293,7 +293,7 @@ describe("a body", () => {
 		expect(await reading).toBe("none");
 	});
 
-	test("of which nothing arrives holds little memory", async () => {
+	test("of which no byte arrives is counted up to a limit", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
 		const codes = Array.from({ length: 30 }, () => {
@@ -308,7 +308,7 @@ describe("a body", () => {
 		expect(reads.whole.all()).toBe(0);
 	});
 
-	test("takes memory as it arrives, and yields it to an account that holds less", async () => {
+	test("takes memory as it arrives and yields it to an account that uses less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),
 		});
@@ -326,7 +326,7 @@ describe("a body", () => {
 		await fast.write();
 		await slow.write();
 		await waitFor(() => memory.bytes() > 590_000, "both bodies to be counted");
-		// Makes `slow` the slowest body, which the gateway refuses first when memory is short.
+		// Makes `slow` the slowest body, because the gateway ends the slowest body first if memory is short.
 		spyOn(slow.hold, "pace").mockReturnValue(0);
 		await other.write();
 		expect(await slow.reading).toBe("overloaded");
@@ -338,12 +338,12 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("must be a JSON object", async () => {
+	test("that is no JSON object is refused", async () => {
 		for (const text of ["", " ", "{", '{"a":}', "null", "1", '"x"', "[]", "[{}]", "undefined", "{}{}", "\u0000"])
 			expect(await codeOf(readJson(post(text), 1_000, systemReads))).toBe("invalid_request");
 	});
 
-	test("has at most 128 levels", async () => {
+	test("nested deeper than 128 levels is refused", async () => {
 		const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
 		expect(await codeOf(readJson(post(nested(128)), 1e6, systemReads))).toBe("none");
 		expect(await codeOf(readJson(post(nested(129)), 1e6, systemReads))).toBe("invalid_request");
@@ -352,7 +352,7 @@ describe("a body", () => {
 		expect(await codeOf(readJson(post(objects), 1e6, systemReads))).toBe("invalid_request");
 	});
 
-	test("may have every JSON content type, or none", async () => {
+	test("is accepted with every JSON content type, and without any", async () => {
 		for (const type of ["application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"])
 			expect(await codeOf(readJson(post("{}", { "content-type": type }), 1_000, systemReads))).toBe("none");
 		for (const type of [

@@ -7,7 +7,7 @@ import { shortenTexts } from "../../../src/gateway/body/shortened-json.ts";
 const PROSE = "A line of prose, as people write it, of some length. ";
 const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length)).slice(0, chars);
 
-/** JSON string contents: plain text, and sequences that could mislead a scanner (escapes, brackets, quotes). */
+/** Contents of JSON strings: plain text, and sequences that could mislead a scanner (escapes, brackets, quotes). */
 const awkward = fc.oneof(
 	{
 		weight: 30,
@@ -92,7 +92,7 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 
 const NOTHING: PlainLength = { bytes: 0, chars: 0 };
 
-/** Compares `short` with `whole`: counts the text that the cut strings lack. All else must be equal. */
+/** Size of the text that `short` lacks compared with `whole`. Asserts that everything else is equal. */
 function missingIn(whole: unknown, short: unknown): PlainLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);
@@ -116,7 +116,7 @@ function namesIn(value: unknown): number {
 	return Object.values(value).reduce<number>((sum, one) => sum + namesIn(one), own);
 }
 
-test("shortening cuts only ends of strings in the member, and counts each byte", () => {
+test("shortening cuts only ends of strings in `messages` and counts each cut byte", () => {
 	let parsed = 0;
 	let leftOut = 0;
 	fc.assert(
@@ -141,7 +141,7 @@ test("shortening cuts only ends of strings in the member, and counts each byte",
 	expect(leftOut).toBeGreaterThan(30);
 });
 
-test("shortening cuts long texts between texts with many escapes", () => {
+test("shortening cuts long texts that stand between texts with many escapes", () => {
 	const content = `${proseOf(500)}\\n`.repeat(20);
 	const dense = "a line\\n".repeat(1_000);
 	const messages = Array.from({ length: 100 }, (_, at) => {
@@ -177,7 +177,7 @@ test("shortening keeps URLs, arguments, names and texts with many escapes", () =
 		});
 });
 
-test("shortening cuts nothing if it would cut less than half", () => {
+test("shortening cuts nothing if less than half could be cut", () => {
 	const said = `{"role":"user","content":"${proseOf(20_000)}"}`;
 	const called = (chars: number) =>
 		`{"role":"assistant","tool_calls":[{"function":{"arguments":"${proseOf(chars)}"}}]}`;

@@ -1,4 +1,4 @@
-/** The client receives an upstream's fields about the answer, and none about the server. */
+/** The client receives the upstream server's fields about the answer, but none about the server itself. */
 import { describe, expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../../support/raw-answer.ts";
@@ -39,7 +39,7 @@ async function streamed(bodies: readonly Json[], more: Json = {}): Promise<Json[
 const deltasOf = (events: readonly Json[]): Json[] =>
 	events.flatMap(({ choices }) => ((choices ?? []) as { delta: Json }[]).map(({ delta }) => delta));
 
-describe("content in parts", () => {
+describe("message content in parts", () => {
 	const PARTS = [
 		{
 			type: "thinking",
@@ -52,7 +52,7 @@ describe("content in parts", () => {
 		{ type: "text", text: "-two" },
 	];
 
-	test("becomes content and reasoning", async () => {
+	test("becomes the fields content and reasoning", async () => {
 		const { message } = await whole(chatAnswer({ content: PARTS }, "stop", { usage: USAGE }));
 		expect(message).toEqual({
 			role: "assistant",
@@ -74,7 +74,7 @@ describe("content in parts", () => {
 			{ content: "Forty" },
 			{ content: "-two" },
 			{},
-			// The usage event.
+			// The usage event of the stream: no delta and no finish reason.
 			{},
 		]);
 	});
@@ -90,7 +90,7 @@ describe("content in parts", () => {
 	});
 });
 
-describe("a complete answer without a finish reason", () => {
+describe("an answer without a finish reason", () => {
 	test.each([
 		["", "empty"],
 		[null, "null"],
@@ -112,7 +112,7 @@ describe("a complete answer without a finish reason", () => {
 		}
 	});
 
-	test("with tool calls has the reason tool_calls", async () => {
+	test("gets the reason tool_calls if it has tool calls", async () => {
 		const call = { index: 0, id: "call_a", type: "function", function: { name: "find", arguments: "{}" } };
 		const events = await streamed([chatEvent({ tool_calls: [call] }, ""), usageEvent(9, 5)]);
 		expect(events.at(-2)).toMatchObject({ choices: [{ finish_reason: "tool_calls" }] });
@@ -120,7 +120,7 @@ describe("a complete answer without a finish reason", () => {
 		expect(choice.finish_reason).toBe("tool_calls");
 	});
 
-	test("without a final count or without content is a failure", async () => {
+	test("fails if its last token count or its content is missing", async () => {
 		const events = await streamed([chatEvent({ content: "Forty" })]);
 		expect(events.at(-2)).toMatchObject({ error: { code: "upstream_error" } });
 		const { secret } = await service.customer();
@@ -150,7 +150,7 @@ const CITED = {
 	},
 };
 
-describe("fields about the answer", () => {
+describe("fields of a provider about its answer", () => {
 	const message = {
 		content: "Forty-two",
 		reasoning: "Six times seven.",
@@ -220,7 +220,7 @@ describe("fields about the answer", () => {
 		search_results: [{ title: "A", url: "https://example.org/a", date: "2026-01-02" }],
 	};
 
-	test("reach the client in a whole answer", async () => {
+	test("reach the client in an answer that is not streamed", async () => {
 		const { answer, message: got } = await whole(
 			chatAnswer(message, "tool_calls", { ...TOP, usage: { ...USAGE, cost: 7, is_byok: true } }),
 		);
@@ -247,7 +247,7 @@ describe("fields about the answer", () => {
 			{},
 			...(asked ? [] : [{}]),
 		]);
-		// Short fields are on every event, as servers send them; lists are only on the last event.
+		// Short fields are on every event, as servers send them. Lists are only on the last event.
 		for (const event of events)
 			expect(event).toMatchObject({ service_tier: "priority", system_fingerprint: "fp_44709d6fcb" });
 		expect(events.filter((event) => event.citations !== undefined)).toEqual([events.at(-1) as Json]);
@@ -255,7 +255,7 @@ describe("fields about the answer", () => {
 		expect(JSON.stringify(events)).not.toMatch(/10\.0\.0\.1|Elsewhere|req_upstream|prompt_ms|\/srv/);
 	});
 
-	test("citations of a last event reach the client", async () => {
+	test("reach the client if they are citations in a stream's last event", async () => {
 		const events = await streamed([
 			chatEvent({ content: "Forty-two" }),
 			chatEvent({}, "stop"),
@@ -266,7 +266,7 @@ describe("fields about the answer", () => {
 	});
 });
 
-test("withheld fields appear in no answer", async () => {
+test("fields about the server appear in no answer", async () => {
 	const secretOf = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, `<${name}>`]));
 	const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
 	const toolCall = { ...secretOf(withheldAt("toolCall")), ...call };

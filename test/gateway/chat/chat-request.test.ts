@@ -53,7 +53,7 @@ describe("an optional field", () => {
 		});
 	});
 
-	test("of a tool gets the default type `function`", () => {
+	test("`type` of a tool defaults to `function`", () => {
 		const parameters = { type: "object", properties: {} };
 		const tools = [{ function: { name: "weather" } }, { type: "custom", custom: { name: "other" } }];
 		expect(read({ tools }).fields.tools).toEqual([
@@ -62,7 +62,7 @@ describe("an optional field", () => {
 		]);
 	});
 
-	test("rejected by the deployment is named in the fault", () => {
+	test("that the deployment rejects is named in the fault", () => {
 		const strict = modelOver([], { unsupportedParameters: "reject", parameters: new Set() });
 		expect(() => read({ temperature: 1 }, strict)).toThrow(
 			expect.objectContaining({ code: "unsupported_parameter", param: "temperature" }),
@@ -73,7 +73,7 @@ describe("an optional field", () => {
 		);
 	});
 
-	test("named like an object's prototype does nothing", () => {
+	test("named like a property of Object.prototype has no effect", () => {
 		const body = JSON.parse('{"__proto__":{"temperature":9},"constructor":1,"toString":"x"}');
 		const ask = read(body);
 		expect(Object.keys(ask.fields)).toEqual([]);
@@ -81,7 +81,7 @@ describe("an optional field", () => {
 	});
 });
 
-describe("the output limit", () => {
+describe("the output limit of a chat", () => {
 	test("is the smaller of the client's and the model's", () => {
 		expect(read({ max_tokens: 5 }).maxOutputTokens).toBe(5);
 		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).maxOutputTokens).toBe(7);
@@ -101,7 +101,7 @@ describe("the output limit", () => {
 });
 
 describe("a part of a message", () => {
-	test("keeps only the fields of its type", () => {
+	test("keeps only the fields that its type has", () => {
 		const content = [
 			{
 				type: "text",
@@ -130,7 +130,7 @@ describe("a part of a message", () => {
 		]);
 	});
 
-	test("that a server would fetch itself is refused", () => {
+	test("whose URL a server would fetch is refused", () => {
 		for (const type of ["video_url", "audio_url", "image", "image_embeds", "file", "document", "", "TEXT"]) {
 			const part = { type, [type]: { url: "http://169.254.169.254/" }, text: "x" };
 			expect(() => parts([part], seeing("forward"))).toThrow(
@@ -139,7 +139,7 @@ describe("a part of a message", () => {
 		}
 	});
 
-	test("with a URL needs the deployment's permission and http", () => {
+	test("with an http URL is accepted if the deployment permits it", () => {
 		const image = (url: unknown) => [{ type: "image_url", image_url: { url } }];
 		expect(() => parts(image("https://example.com/a.png"), seeing("data_only"))).toThrow();
 		expect(parts(image("https://example.com/a.png"), seeing("forward")).prompt.value).toHaveLength(1);
@@ -150,7 +150,7 @@ describe("a part of a message", () => {
 	});
 });
 
-describe("a long plain message", () => {
+describe("a long chat message", () => {
 	const LONG = "a line of text\n".repeat(2_000);
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
@@ -161,12 +161,12 @@ describe("a long plain message", () => {
 	const readText = (messages: string) => readLong(messages).prompt.text;
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
 
-	test("passes unchanged, spaces and escapes included", () => {
+	test("is sent unchanged, spaces and escapes included", () => {
 		const messages = `[ {"role" : "system","content":"\\u00fc"}, ${user('"name":"n",')} ]`;
 		expect(readText(messages)).toBe(messages);
 	});
 
-	test("is measured and hashed as if it were parsed whole", () => {
+	test("is measured and hashed like a message that was parsed completely", () => {
 		const line = `${"a line of prose, ".repeat(12)}\\n`;
 		const text = line.repeat(60);
 		const image = '{"type":"image_url","image_url":{"url":"data:,AA"}}';
@@ -212,7 +212,7 @@ describe("a long plain message", () => {
 		}
 	});
 
-	test("beyond ASCII is reserved at its longest", () => {
+	test("beyond ASCII is reserved at its highest token count", () => {
 		const text = ["\u{FDFA}", "–", "😀"]
 			.map((sign) => "a line of prose, ".repeat(35) + sign)
 			.join("")
@@ -228,11 +228,11 @@ describe("a long plain message", () => {
 		expect(plain.measure).toMatchObject({ textBytes: measure.textBytes, addedBytes: 0 });
 	});
 
-	test("that is short is serialized again", () => {
+	test("is serialized again if it is short", () => {
 		expect(readText('[{"role":"user","content":"hello"}]')).toBeUndefined();
 	});
 
-	test("with unchecked content is serialized again", () => {
+	test("is serialized again if it has unchecked content", () => {
 		const image = '[{"type":"video_url","video_url":{"url":"http://10.0.0.1/"}}]';
 		expect(readText(`[${user(`"content":${image},`)}]`)).toBeUndefined();
 		expect(readText(`[${user('"Content":"x",')}]`)).toBeUndefined();

@@ -10,15 +10,17 @@ import {
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Runs every dialect through the whole service with answers that the upstream or the client breaks off. */
+/** Runs every dialect through the whole service with answers that break off, at the server or at the client. */
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** A service with short timeouts, only for silent servers: on a busy machine any server may be silent for seconds. */
+/**
+ * A service with short timeouts, used only for silent servers: on a busy machine any server may be silent for seconds.
+ */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n${UNBROKEN}`, { ahead: true });
-/** Two events whose bytes estimate to more than two tokens: a failed stream is still charged two. */
+/** Two events whose bytes would be estimated as more than two tokens. A failed stream must be charged two. */
 const LONG_WORDS = "acknowledgement responsibilities";
-/** `choices` of the usage event that a client receives without having requested usage. */
+/** `choices` of the usage event for a client that did not request usage. */
 const EMPTY = [{ index: 0, delta: {}, finish_reason: null }];
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };
@@ -41,7 +43,7 @@ describe("an upstream that fails after the first token", () => {
 					return await client.ended();
 				},
 				(cell) => {
-					// Ollama's stream ends without the error, so the gateway sees a stream without an end.
+					// Ollama's stream ends without sending the error, so the gateway sees a stream that was cut off.
 					const lost = cell.dialect === "ollama" && ending === "upstream_failed";
 					const charge = deliveredCharge(cell.dialect, { counted: 2, estimated: 2 });
 					expectCharge(cell, { ending: lost ? "upstream_died" : ending, status, ...charge });
@@ -60,7 +62,7 @@ describe("an upstream that fails after the first token", () => {
 			);
 });
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
 	for (const stream of [true, false])
 		matrix.cell(
 			`while it waits, ${stream ? "streamed" : "whole"}: nothing`,
@@ -105,11 +107,11 @@ describe("a client that leaves", () => {
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
-				// The client disconnects only after it has received some output.
+				// Disconnects only after the client has received output, because that output must be charged.
 				await client.until("xxxx");
 				client.stall();
-				// Waits until the upstream's output stops growing: the gateway stops reading when the client's buffers are
-				// full.
+				// Waits until the upstream server's output stops growing: the client's buffers are then full and the gateway
+				// has stopped reading.
 				let before = 0;
 				for (let same = 0; same < 5; same = before > 0 && before === request.tokens.completion ? same + 1 : 0) {
 					before = request.tokens.completion;
@@ -122,7 +124,7 @@ describe("a client that leaves", () => {
 			const { tokens } = cell.acted.request;
 			expect(tokens.completion).toBeLessThan(3_000);
 			expect(completion).toBeGreaterThan(0);
-			// One such word's estimate by size already exceeds the reservation, so an estimate is the whole reservation.
+			// The estimate by size of one such word already exceeds the reservation, so the whole reservation is charged.
 			const charge = deliveredCharge(cell.dialect, { counted: completion, estimated: OUTPUT_TOKENS_MAX });
 			if (charge.basis === "exact") expect(completion).toBeLessThanOrEqual(tokens.completion);
 			expectCharge(cell, { ...LEFT, ...charge });

@@ -20,7 +20,9 @@ import { SINGLE_CHOICE } from "../../support/upstream-wire.ts";
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** A service with short timeouts, only for silent servers: on a busy machine any server may be silent for seconds. */
+/**
+ * A service with short timeouts, used only for silent servers: on a busy machine any server may be silent for seconds.
+ */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`, { ahead: true });
 
 type Json = Record<string, unknown>;
@@ -105,7 +107,7 @@ const KINDS: readonly Kind[] = [
 				.text([..."abcdefghijkl"])
 				.usage(null),
 		shape: { content: "abcdefghijkl", finish: "stop" },
-		// Without a usage record each event counts as a token, and a whole answer as a token for every four bytes.
+		// Without a usage record each event counts as one token, and an unstreamed answer as one token per four bytes.
 		charge(_, streamed) {
 			return estimated(streamed ? 12 : 3);
 		},
@@ -133,7 +135,8 @@ for (const [at, kind] of KINDS.entries()) {
 					expect(joined(events, index)).toEqual(kind.shape);
 				const indexes = new Set(events.flatMap((event) => (event.choices as Json[]).map((choice) => choice.index)));
 				expect(indexes.size).toBe(choicesOf(cell, kind));
-				// Some clients that did not request usage read `choices[0]` of every event, so it must exist.
+				// The usage event needs a choice, because some clients that did not request usage read `choices[0]` of every
+				// event.
 				expect(events.at(-1)?.choices).toEqual(includeUsage ? [] : [{ index: 0, delta: {}, finish_reason: null }]);
 			},
 			at % 2 === Number(includeUsage) ? 0 : 1,
@@ -178,7 +181,10 @@ for (const [counted, open] of [
 		},
 	);
 
-/** Forms of an answer that some servers send although the request asked for another form. */
+/**
+ * Answers in another form than the request asked for (events instead of JSON, or the reverse), as some servers send
+ * them.
+ */
 const FORMS: [string, (answer: Reply) => Reply][] = [
 	["events", (answer) => answer.eventsAs("text/event-stream")],
 	["events called JSON", (answer) => answer.eventsAs("application/json")],
@@ -198,7 +204,7 @@ for (const [at, [form, as]] of FORMS.entries())
 				return (await send({ stream }, as(answer))).client.ended();
 			},
 			(cell) => {
-				// Without requested usage the first forms contain no counts: their 30 bytes are estimated as eight tokens.
+				// Without requested usage the first forms contain no counts, so their 30 bytes are estimated as eight tokens.
 				const charge = stream || at > 1 ? exact(7) : estimated(8);
 				expectCharge(cell, { ending: "finished", status: 200, ...charge });
 				const { message, finish_reason } = stream ? {} : ((wholeAnswer(cell, 200).choices as Json[])[0] as Json);
@@ -217,7 +223,7 @@ function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
 	return more.n === 2 && !SINGLE_CHOICE.has(dialect) ? 2 : 1;
 }
 
-/** Dialects that ignore `n` name it in the header `x-ignored-parameters`. */
+/** Expects a dialect that ignores `n` to name it in the header `x-ignored-parameters`. */
 function expectIgnored(cell: Cell<string>, { more }: Kind): void {
 	const ignored = more.n === 2 && SINGLE_CHOICE.has(cell.dialect) ? "n" : null;
 	expect(parseRaw(cell.acted).headers.get("x-ignored-parameters")).toBe(ignored);
@@ -235,7 +241,7 @@ function shapeOf(message: Json, finish: unknown): Shape {
 	};
 }
 
-/** The message that a client assembles from the stream. */
+/** The message that a client assembles from the stream's events. */
 function joined(events: readonly Json[], index: number): Shape {
 	const message = { content: "", reasoning_content: "", tool_calls: [] as { id: string; function: Json }[] };
 	const finishes: unknown[] = [];
@@ -289,7 +295,7 @@ describe("a failure before the first token", () => {
 					return text;
 				},
 				(cell) => {
-					// Ollama's stream ends without the error, so the gateway sees a stream without an end.
+					// Ollama's stream ends without sending the error, so the gateway sees a stream that was cut off.
 					const lost = stream && cell.dialect === "ollama" && name === "an error in the answer";
 					expectFree(cell, lost ? "upstream_died" : ending, status);
 					expect(wholeAnswer(cell, status)).toEqual({

@@ -4,7 +4,9 @@ import { chatModel, withService } from "../../support/service.ts";
 import { type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
-/** Request forms that clients send and some servers refuse; each goes through the whole service in every dialect. */
+/**
+ * Requests in forms that clients send and some servers refuse. Each goes through the whole service in every dialect.
+ */
 
 const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
 const LISTED = "tool_choice, parallel_tool_calls, functions, function_call, logit_bias, response_format.regex";
@@ -36,7 +38,10 @@ const FUNCTIONS = [
 	{ role: "function", name: "f", content: "1" },
 ];
 
-/** `part` selects the part of the sent body to compare; `openai` is the expected part where that dialect differs. */
+/**
+ * `part` selects the part of the sent body to compare. `openai` is the expected part for the dialect `openai` if it
+ * differs.
+ */
 interface Kind {
 	readonly name: string;
 	readonly body: Json;
@@ -47,7 +52,7 @@ interface Kind {
 	/** The field that a 400 names, if the gateway refuses the request. */
 	readonly refused?: string;
 	readonly ignored?: string;
-	/** Dialects that the case applies to; all by default. */
+	/** Dialects to which the case applies; default: all. */
 	readonly only?: readonly DialectName[];
 }
 
@@ -64,7 +69,7 @@ const ANSWERS: readonly (readonly [string, Json, Json])[] = [
 ];
 
 const calling = (given: unknown) => ({ ...CALL, function: { name: "f", arguments: given } });
-/** Arguments of a call: as the client sends them back, and as the server receives them. */
+/** Arguments of a tool call: as the client sends them back, and as the server must receive them. */
 const ARGUMENTS: readonly (readonly [string, unknown, string])[] = [
 	["empty", "", "{}"],
 	["blank", " ", "{}"],
@@ -75,11 +80,11 @@ const ARGUMENTS: readonly (readonly [string, unknown, string])[] = [
 	["whole", ' {"a": "b"}\n', ' {"a": "b"}\n'],
 ];
 
-/** Public reports name the field that each family of servers reads. */
+/** The reasoning field that each family of servers reads, according to public reports. */
 const READ: Partial<Record<DialectName, string>> = { vllm: "reasoning", ollama: "reasoning" };
 const DETAILS = { reasoning_details: [{ type: "reasoning.text", text: "hm", signature: "s" }] };
 const SAID: readonly Json[] = [{ content: null, tool_calls: [CALL] }, { content: LONG }];
-/** Reasoning of an answer that a client sends back, and the text that the server reads. */
+/** Reasoning of an answer that a client sends back, and the text that the server must receive. */
 const REASONINGS: readonly (readonly [string, Json, string])[] = [
 	["as this service wrote it", { reasoning_content: "hm" }, "hm"],
 	["under its other name", { reasoning: "hm" }, "hm"],
@@ -325,7 +330,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("%s", (_, kind) =
 	});
 });
 
-test("the next model of a route gets the messages fitted to it", async () => {
+test("the next model of a route gets the messages in the form that it accepts", async () => {
 	const long = { role: "assistant", content: null, reasoning_content: LONG };
 	await service.serve(
 		`${modelsOf("", "tool_choice", LISTED).join("\n")}\n${chatModel({ id: "tiny", url: (upstreams.get("tgi") as UpstreamServer).url, dialect: "tgi" }).replace("response_format, ", "")}\nroutes:\n  - { id: both, models: [tiny, vllm] }`,

@@ -4,8 +4,8 @@ import { withChat } from "../../support/service.ts";
 import { reply } from "../../support/upstream-server.ts";
 
 /**
- * Servers refuse an output limit that does not fit in the context together with the prompt; the gateway always sends
- * one.
+ * The gateway always sends an output limit, and servers refuse a limit that does not fit into the context after the
+ * prompt.
  */
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
@@ -23,8 +23,8 @@ const TEXTS = {
 const refusal = (message: string) =>
 	reply().errorStatus(400, { error: { message, type: "BadRequestError", code: 400 } });
 
-describe.each(Object.entries(TEXTS))("a refusal of %s", (_, text) => {
-	test.each([false, true])("is followed by a request without limit (streamed: %p)", async (stream) => {
+describe.each(Object.entries(TEXTS))("an output limit that %s refuses", (_, text) => {
+	test.each([false, true])("is removed and the request sent again (streamed: %p)", async (stream) => {
 		const { accountId, secret } = await service.customer();
 		for (const more of [{}, { max_tokens: 1_000 }]) {
 			const before = upstream.requests.length;
@@ -45,7 +45,7 @@ describe.each(Object.entries(TEXTS))("a refusal of %s", (_, text) => {
 
 test.each([
 	["chat/completions", {}, 2],
-	// Without a limit, completions end after 16 tokens.
+	// Completions need no second call: without a limit servers stop after 16 tokens.
 	["completions", { prompt: "x", messages: undefined }, 1],
 ])("%s answers 400 if the prompt alone is too long", async (path, more, calls) => {
 	const { secret } = await service.customer();

@@ -7,7 +7,7 @@ import { withService } from "../../support/service.ts";
 import { reply, type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
-/** Answers of every dialect that differ from OpenAI's, to a line of a batch and to a chat of the playground. */
+/** Answers of every dialect that differ from OpenAI's, sent to a batch line and to a playground chat. */
 
 type Json = Record<string, unknown>;
 
@@ -24,7 +24,7 @@ const { key } = (await person.send("POST", "/api/console/keys", { name: "play" }
 
 interface Kind {
 	readonly says?: "calls";
-	/** Fields of the finished choice, and of the event after it or of the body. */
+	/** Expected fields of the finished choice, and of the last event or the body. */
 	readonly choice?: Json;
 	readonly last?: Json;
 	readonly ended?: false;
@@ -71,7 +71,7 @@ function bodyOfKind({ says, choice, last, ended }: Kind): string {
 	return ended === false ? body : `${body}\ndata: [DONE]\n\n`;
 }
 
-/** The request's last message names the kind, and whether the server answers with events. */
+/** The server's answer depends on the request's last message, which has the kind and whether to answer with events. */
 for (const { decide } of upstreams.values())
 	decide(({ messages }) => {
 		const [name, form] = String((messages as { content: string }[]).at(-1)?.content).split(", ");
@@ -79,7 +79,7 @@ for (const { decide } of upstreams.values())
 		return form === "events" ? reply().raw(eventsOfKind(kind)) : reply().raw(bodyOfKind(kind), "application/json");
 	});
 
-/** What a client reads of a whole answer. */
+/** The parts of an unstreamed answer that a client reads. */
 function saidBy(answer: Json): Json {
 	const [{ message, finish_reason: finish }] = answer.choices as [{ message: Json; finish_reason: string }];
 	const calls = (message.tool_calls ?? []) as { id: string; function: { name: string; arguments: string } }[];
@@ -94,7 +94,7 @@ function saidBy(answer: Json): Json {
 	};
 }
 
-/** The answer that a client assembles from events. */
+/** The answer that a client assembles from a stream's events. */
 function gathered(text: string): Json {
 	const events = eventsOf(text).filter((event): event is Json => typeof event === "object");
 	const message = { content: "", tool_calls: [] as Json[] };
@@ -112,7 +112,7 @@ function gathered(text: string): Json {
 	return { choices: [{ message, finish_reason: finish }], usage: events.at(-1)?.usage };
 }
 
-/** `share`: of the usual rates, which are USD 1, 0.5 and 2 a million tokens. */
+/** `share`: expected share of the usual rates, which are USD 1, 0.5 and 2 per million tokens. */
 function expectKind(name: string, answer: Json, share: number): void {
 	const { says, counts } = KINDS[name] as Kind;
 	const said = saidBy(answer);
@@ -137,8 +137,8 @@ const asked = (model: string, content: string, more: Json = {}) => ({
 	...more,
 });
 
-describe("a line of a batch", () => {
-	test.each(CHAT_DIALECTS)("of %s has the calls and counts of each kind of answer", async (dialect) => {
+describe("a line of a batch whose server differs from OpenAI", () => {
+	test.each(CHAT_DIALECTS)("of dialect %s gets the tool calls and counts of every kind of answer", async (dialect) => {
 		const ids = Object.keys(KINDS).flatMap((name) => FORMS.map((form) => `${name}, ${form}`));
 		const lines = ids.map((id) =>
 			JSON.stringify({ custom_id: id, method: "POST", url: "/v1/chat/completions", body: asked(dialect, id) }),
@@ -152,20 +152,23 @@ describe("a line of a batch", () => {
 	});
 });
 
-describe("a chat of the playground", () => {
+describe("a chat of the playground whose server differs from OpenAI", () => {
 	const cells = CHAT_DIALECTS.flatMap((dialect) => [true, false].map((stream) => [dialect, stream] as const));
-	test.each(cells)("with %s, streamed %p, has the calls and counts of each kind of answer", async (dialect, stream) => {
-		for (const name of Object.keys(KINDS))
-			for (const form of FORMS) {
-				const path = `/api/console/playground/chat?key=${key.id}`;
-				const { status, body } = await person.send("POST", path, asked(dialect, `${name}, ${form}`, { stream }));
-				expect([name, status]).toEqual([name, 200]);
-				expectKind(name, stream ? gathered(body) : body, 1);
-			}
-	});
+	test.each(cells)(
+		"with %s, streamed %p, gets the tool calls and counts of every kind of answer",
+		async (dialect, stream) => {
+			for (const name of Object.keys(KINDS))
+				for (const form of FORMS) {
+					const path = `/api/console/playground/chat?key=${key.id}`;
+					const { status, body } = await person.send("POST", path, asked(dialect, `${name}, ${form}`, { stream }));
+					expect([name, status]).toEqual([name, 200]);
+					expectKind(name, stream ? gathered(body) : body, 1);
+				}
+		},
+	);
 });
 
-test("the gateway rewrites an earlier answer in batch lines and playground chats", async () => {
+test("the gateway adapts an earlier answer in batch lines and playground chats", async () => {
 	const call = { id: "c", type: "function", function: { name: "f", arguments: '{"cut": "o' } };
 	const history = [
 		{ role: "user", content: "hi" },

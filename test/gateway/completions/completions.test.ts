@@ -7,7 +7,7 @@ import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
 const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed";
-/** Dialects whose servers return one choice per request. */
+/** Dialects whose servers return only one choice per request. */
 const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
 const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) ? PARAMETERS : `${PARAMETERS}, n`);
 
@@ -22,7 +22,7 @@ const models = CHAT_DIALECTS.map((dialect) =>
 models.push(deployment({ id: "plain", url: server("openai").url.replace("/v1", "/v1/"), dialect: "openai", rates }));
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
-/** Price in nano-dollars: 1,000 a prompt token, 2,000 an output token, 1,000,000 a request. */
+/** Price in nano-dollars: 1,000 per prompt token, 2,000 per output token, 1,000,000 per request. */
 const price = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000 + 1_000_000;
 
 async function charged(accountId: string) {
@@ -44,7 +44,7 @@ async function charged(accountId: string) {
 const eventsOf = (text: string): any[] => jsonEvents(text);
 
 describe.each(CHAT_DIALECTS)("%s", (dialect) => {
-	test("a whole completion has its shape and exact price", async () => {
+	test("a completion that is not streamed has OpenAI's fields and the exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/completions", secret, {
 			model: dialect,
@@ -146,7 +146,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
 		const [row] = await charged(accountId);
 		expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
-		// The reservation covers each prompt's choices at the full output limit.
+		// The reservation covers every choice of each prompt at the full output limit.
 		expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
 	});
 
@@ -166,7 +166,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(body.choices.map((choice: { finish_reason: string }) => choice.finish_reason)).toEqual(["length", "length"]);
 	});
 
-	test("a stream that dies is charged for the delivered part", async () => {
+	test("a stream whose server dies is charged for the delivered output", async () => {
 		const { secret, accountId } = await service.customer();
 		const piece = (text: string, completion: number) =>
 			JSON.stringify({
@@ -216,7 +216,7 @@ test("`echo` and `logprobs` are sent if the model lists them", async () => {
 	});
 });
 
-test("a field that changes the meaning is refused if the server ignores it", async () => {
+test("a field that would change the answer is refused if the server ignores it", async () => {
 	const { secret } = await service.customer();
 	const post = (model: string, more: object) =>
 		service.post("/v1/completions", secret, { model, prompt: "a b", ...more });

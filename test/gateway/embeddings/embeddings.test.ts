@@ -16,7 +16,7 @@ const models = DIALECTS.map((dialect) =>
 );
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
-/** Price in nano-dollars: 13 a token and 2,000 a request. */
+/** Price in nano-dollars: 13 per token and 2,000 per request. */
 const price = (tokens: number) => tokens * 13 + 2_000;
 
 async function rows(accountId: string) {
@@ -120,7 +120,7 @@ test.each([
 	expect(await rows(accountId)).toMatchObject([{ charged_nano_usd: "0", status: 502 }]);
 });
 
-test("the gateway reads the bare list of older llama.cpp", async () => {
+test("the gateway reads the list without an object that older llama.cpp sends", async () => {
 	const { secret, accountId } = await service.customer();
 	server("llama.cpp").next(() => Response.json([{ index: 0, embedding: [[0.5, 0.25]] }]));
 	const answer = await (
@@ -130,7 +130,7 @@ test("the gateway reads the bare list of older llama.cpp", async () => {
 	expect(await rows(accountId)).toMatchObject([{ basis: "estimated" }]);
 });
 
-test("the gateway reads TEI's count from its header", async () => {
+test("the gateway reads TEI's token count from a response header", async () => {
 	const { secret } = await service.customer();
 	server("tei").next(() =>
 		Response.json({ data: [{ index: 0, embedding: [1] }] }, { headers: { "x-compute-tokens": "17" } }),

@@ -38,7 +38,7 @@ describe("400 invalid_request", () => {
 			expect(headers.get("x-should-retry")).toBeNull();
 		});
 
-	test("describes the expected value without quoting the sent one", async () => {
+	test("describes the expected value without quoting the client's value", async () => {
 		const text = async (change: Record<string, unknown>) =>
 			(await errorOf(await post({ ...ask(), ...change }))).error.message;
 		expect(await text({ temperature: "canary" })).toBe("`temperature` must be a number.");
@@ -54,12 +54,12 @@ describe("400 invalid_request", () => {
 		);
 	});
 
-	test("is free and does not reach the upstream", async () => {
+	test("costs nothing and reaches no model server", async () => {
 		expect(upstream.requests).toHaveLength(0);
 		await expectUncharged(service, customer.accountId);
 	});
 
-	test("names the refused field without the upstream's text", async () => {
+	test("names the field that a server refused without the server's text", async () => {
 		for (const stream of [false, true]) {
 			upstream.next(
 				reply().errorStatus(400, {
@@ -91,7 +91,7 @@ describe("400 invalid_request", () => {
 	});
 });
 
-test("400 context_length_exceeded for a prompt that the upstream refuses", async () => {
+test("400 context_length_exceeded for a prompt that the model server refuses", async () => {
 	const refusal = {
 		error: {
 			message: "This model's maximum context length is 8192 tokens. However, you requested 9000.",

@@ -64,7 +64,7 @@ test("401 api_key_revoked before the body is read", async () => {
 	await expect401(await service.post("/v1/chat/completions", secret, "{"), "api_key_revoked");
 });
 
-test("401 api_key_expired from its moment on", async () => {
+test("401 api_key_expired from the time of expiry on", async () => {
 	const expired = await service.key(accountId, { expiresAtMs: Date.now() - 60_000 });
 	await expect401(await service.post("/v1/chat/completions", expired.secret, ask()), "api_key_expired");
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
@@ -88,7 +88,7 @@ test("403 model_not_allowed, also for an alias", async () => {
 	await allowed.text();
 });
 
-test("403 account_suspended from its moment on", async () => {
+test("403 account_suspended from the suspension on", async () => {
 	const { accountId, secret } = await service.customer();
 	await service.get("/v1/models", secret);
 	await suspendAccount(service.db.statements, accountId);
@@ -111,7 +111,7 @@ test("403 sign_in_required before the owner's first sign-in", async () => {
 const AMOUNTS = ["available_usd", "held_usd", "required_usd"];
 const post = (secret: string, body: unknown) => service.post("/v1/chat/completions", secret, body);
 
-test("402 top_up_required before the first top-up; models can be listed", async () => {
+test("402 top_up_required before the first top-up, while models can be listed", async () => {
 	const accountId = await service.account({ credit: null });
 	const { secret } = await service.key(accountId);
 	const { status, error, headers } = await errorOf(await post(secret, ask()));
@@ -123,7 +123,7 @@ test("402 top_up_required before the first top-up; models can be listed", async 
 });
 
 describe("402 insufficient_quota", () => {
-	test("names the amounts and a `max_tokens` that fits exactly", async () => {
+	test("names the amounts and a `max_tokens` that the credit just covers", async () => {
 		const { accountId, secret } = await service.customer({ exactCredit: 1_000_000 });
 		for (const stream of [false, true]) {
 			const { status, error, headers } = await errorOf(await post(secret, ask("one two three", { stream })), [

@@ -13,7 +13,7 @@ const retired = `${chatModel({ id: "gone-model", url: upstream.url })}\n    reti
 const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}\n${retired}` });
 const customer = await service.customer();
 
-test("404 model_not_found names the model, shortened", async () => {
+test("404 model_not_found names the model in shortened form", async () => {
 	for (const model of ["gpt-4o", "x".repeat(100_000), "../etc/passwd", "\u0000"]) {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("hi", { model })),
@@ -26,7 +26,7 @@ test("404 model_not_found names the model, shortened", async () => {
 	expect(error).toMatchObject({ code: "model_not_found", param: "model" });
 });
 
-test("404 model_not_found names the day of a retired model", async () => {
+test("404 model_not_found names the retirement day of a retired model", async () => {
 	const asked = await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "gone-model" }));
 	for (const answer of [asked, await service.get("/v1/models/gone-model", customer.secret)]) {
 		const { status, error } = await errorOf(answer);
@@ -38,7 +38,7 @@ test("404 model_not_found names the day of a retired model", async () => {
 	expect(list.data.map(({ id }) => id)).toEqual(["test-model", "old-model"]);
 });
 
-test("404 unsupported_mode for a model without chats", async () => {
+test("404 unsupported_mode for a model that supports no chats", async () => {
 	const { status, error } = await errorOf(
 		await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "old-model" })),
 	);
@@ -65,7 +65,7 @@ describe("404 not_found", () => {
 		expect((await errorOf(await service.get("/v1/nothing"))).status).toBe(404);
 	});
 
-	test("names the alternative to other interfaces", async () => {
+	test("suggests an endpoint for paths of other services' interfaces", async () => {
 		for (const path of ["/v1/responses", "/v1/assistants", "/v1/threads/x/runs", "/v1/messages"]) {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, {}));
 			expect(status).toBe(404);
@@ -73,7 +73,7 @@ describe("404 not_found", () => {
 		}
 	});
 
-	test("explains a base address with a missing or doubled /v1", async () => {
+	test("explains a base URL with a missing or doubled /v1", async () => {
 		const offered = Object.keys(INFERENCE_ENDPOINTS);
 		for (const path of offered.flatMap((one) => [one.slice("/v1".length), `/v1${one}`])) {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, ask("hi")));
@@ -82,7 +82,7 @@ describe("404 not_found", () => {
 		}
 	});
 
-	test("explains a path of a page that is called with a key", async () => {
+	test("explains a console path that is requested with an API key", async () => {
 		for (const path of ["/models", "/chat/completions", "/", "/keys", "/v1", "/v2/models"]) {
 			for (const method of ["GET", "POST", "OPTIONS"]) {
 				const headers = { authorization: `bearer ${customer.secret}`, accept: "text/html" };
@@ -103,7 +103,7 @@ describe("404 not_found", () => {
 		}
 	});
 
-	test("names an existing path for each missing one", async () => {
+	test("suggests an existing path for each path that does not exist", async () => {
 		const paths = [
 			"chat/completions/chatcmpl-1",
 			"images/edits",

@@ -29,7 +29,7 @@ test("405 method_not_allowed names the allowed method", async () => {
 });
 
 describe("413 payload_too_large", () => {
-	test("answers a declared length before the body is sent", async () => {
+	test("refuses a declared length before the body is sent", async () => {
 		const client = await openRaw(
 			service.url,
 			rawPost("/v1/chat/completions", customer.secret, "{", { "content-length": String(2 * MB) }),
@@ -44,7 +44,7 @@ describe("413 payload_too_large", () => {
 		});
 	});
 
-	test("answers a body that was sent whole", async () => {
+	test("refuses a body that was sent completely", async () => {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("x".repeat(2 * MB))),
 		);
@@ -52,7 +52,7 @@ describe("413 payload_too_large", () => {
 		expect(error).toMatchObject({ code: "payload_too_large", type: "invalid_request_error" });
 	});
 
-	test("is not sent for a body just below the limit", async () => {
+	test("accepts a body just below the limit", async () => {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("x".repeat(MB - 1_000), { model: "none" })),
 		);
@@ -81,7 +81,7 @@ describe("415 unsupported_media_type", () => {
 		expect([status, headers.get("accept-encoding")]).toEqual([415, null]);
 	});
 
-	test("is not sent for the content coding `identity`", async () => {
+	test("accepts the content coding `identity`", async () => {
 		expect((await packed("/v1/chat/completions", "identity", "application/json")).status).toBe(404);
 	});
 });

@@ -12,7 +12,7 @@ const service = await withService({
 const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);
 
 describe("429 rate_limit_exceeded", () => {
-	test("limits requests a minute and names the wait", async () => {
+	test("limits requests per minute and names the waiting time", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 1 } });
 		const first = await post(secret);
 		expect(first.status).toBe(200);
@@ -23,7 +23,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
 	});
 
-	test("has its headers on every answer of a limited key", async () => {
+	test("has rate limit headers on every answer of a limited key", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 4 } });
 		const standing = async (response: Response) => {
 			await response.text();
@@ -42,7 +42,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect((await standing(await post(free.secret))).slice(1)).toEqual([null, null, false]);
 	});
 
-	test("limits concurrent requests and frees each place", async () => {
+	test("limits concurrent requests and admits one for each that ends", async () => {
 		const { accountId, secret } = await service.customer({ settings: { concurrencyMax: 2 } });
 		upstream.next(reply().text("a b c").stallAfter(1), reply().hang());
 		const leave = new AbortController();
@@ -65,7 +65,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect(await service.usage(accountId)).toHaveLength(3);
 	});
 
-	test("replaces 401 for an address with many failures, never for valid keys", async () => {
+	test("replaces 401 for an address with many failures, but never for valid keys", async () => {
 		const { secret } = await service.customer();
 		const codes: unknown[] = [];
 		for (let attempt = 0; attempt < 30; attempt++) {
@@ -80,7 +80,7 @@ describe("429 rate_limit_exceeded", () => {
 });
 
 describe("503 overloaded", () => {
-	test("has retry-after and no charge if the upstream is busy", async () => {
+	test("has retry-after and no charge if the model server is busy", async () => {
 		const { accountId, secret } = await service.customer();
 		for (const stream of [false, true]) {
 			upstream.next(reply().errorStatus(429));
@@ -92,7 +92,7 @@ describe("503 overloaded", () => {
 		await expectUncharged(service, accountId);
 	});
 
-	test("is returned if every place is taken and none may wait", async () => {
+	test("is returned if the server's concurrency is used up and none may wait", async () => {
 		const { accountId, secret } = await service.customer();
 		upstream.next(reply().hang());
 		const seen = upstream.requests.length;

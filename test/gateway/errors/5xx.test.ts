@@ -15,7 +15,7 @@ const customer = await service.customer();
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
 
-/** Sends a successful request: without it these failures would open the circuit breaker. */
+/** Sends a successful request, because consecutive failures would open the circuit breaker. */
 async function succeed(): Promise<void> {
 	upstream.always(() => reply().text("fine"));
 	const { secret } = await service.customer();
@@ -23,7 +23,7 @@ async function succeed(): Promise<void> {
 }
 beforeEach(succeed);
 
-describe("502 upstream_error without upstream text if", () => {
+describe("502 upstream_error hides the model server's text if", () => {
 	const secret = {
 		error: { message: "CUDA error at /srv/models/secret.gguf", type: "InternalServerError", code: 500 },
 	};
@@ -39,7 +39,7 @@ describe("502 upstream_error without upstream text if", () => {
 	for (const [name, answer] of cases)
 		test(name, async () => {
 			for (const stream of name.startsWith("its stream") ? [true] : [false, true]) {
-				// The gateway repeats a failed call once, so the server must fail every time.
+				// The gateway repeats a failed call once, so the server must fail both times.
 				upstream.always(answer);
 				const { status, error } = await errorOf(await post(ask("hi", { stream })));
 				expect(status).toBe(502);

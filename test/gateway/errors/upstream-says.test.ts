@@ -1,4 +1,6 @@
-/** Maps a model server's error to the client's error, for every endpoint, status and wrapping, whole and streamed. */
+/**
+ * How a model server's error becomes the client's error, for every endpoint, status and JSON form, whole and streamed.
+ */
 import { expect, test } from "bun:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { deployments, TARGETS, type Target } from "../../fuzz/targets.ts";
@@ -36,7 +38,9 @@ const said = (message: string, more: object = {}) => ({ error: { message, type: 
 interface Case {
 	readonly answer: () => Response;
 	readonly expected: { status: number; code: string; retryAfter?: string; shouldRetry?: string; calls: number };
-	/** True if the error leaves the server's health as it was, so that the customer's next request succeeds. */
+	/**
+	 * True if the error does not count against the server's health, so that the customer's next request is sent to it.
+	 */
 	readonly neutral: boolean;
 	readonly onlyStreamed?: true;
 }

@@ -83,7 +83,7 @@ for (const [name, SDK] of [
 	});
 }
 
-test("the gateway accepts 18 uploads of an account at once", async () => {
+test("the gateway accepts 18 concurrent uploads of an account", async () => {
 	const { secret } = await service.customer();
 	const file = fileOf(new Uint8Array(512 * 1024));
 	const all = Array.from({ length: 18 }, () => upload({ purpose: "batch", file }, secret));
@@ -91,7 +91,7 @@ test("the gateway accepts 18 uploads of an account at once", async () => {
 });
 
 describe("the form of an upload", () => {
-	test("has its fields in any order", async () => {
+	test("may have its fields in any order", async () => {
 		const response = await upload({
 			"expires_after[seconds]": "7200",
 			file: fileOf(),
@@ -122,7 +122,7 @@ describe("the form of an upload", () => {
 		]);
 	});
 
-	test("must be complete, uncompressed and no JSON", async () => {
+	test("is refused if it is incomplete, compressed or JSON", async () => {
 		const type = { "content-type": "multipart/form-data; boundary=b" };
 		const whole = `--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n${LINES}`;
 		const post = (body: BodyInit, headers: Record<string, string>) =>
@@ -144,8 +144,8 @@ describe("the form of an upload", () => {
 	});
 });
 
-describe("space", () => {
-	test("limits a file, an account's files and their number", async () => {
+describe("storage space", () => {
+	test("is limited per file, per account and by the number of files", async () => {
 		const { secret, accountId } = await service.customer();
 		const space = async () => {
 			const [row] = await service.db.sql`select files, bytes::int from file_space where account_id = ${accountId}`;
@@ -209,7 +209,7 @@ describe("the bytes of a file", () => {
 	});
 });
 
-test("take no place for reading if their store is not connected", async () => {
+test("occupy no download slot if their store is not connected", async () => {
 	const { id } = await uploaded("0123456789");
 	const [before] = await service.db.sql`select store from stored_file where id = ${id}`;
 	const lieIn = (store: string) => service.db.sql`update stored_file set store = ${store} where id = ${id}`;

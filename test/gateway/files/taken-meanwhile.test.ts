@@ -30,10 +30,10 @@ const ACTS: [string, string, (customer: Customer) => Promise<AppendedEntry>][] =
 	["a suspended account", "account_suspended", ({ accountId }) => suspendAccount(statements, accountId)],
 ];
 
-/** Sends a request without its end, takes the right to it away, then sends the end. Returns the answer. */
+/** Sends a request without its end, revokes the right to send it, then sends the end. Returns the answer. */
 async function answeredBehind(request: string, customer: Customer, act: (typeof ACTS)[number][2]): Promise<string> {
 	const client = await openRaw(service.url, request.slice(0, -3));
-	// This answer proves that the server has read the bytes that the first connection sent before.
+	// The answer on this connection proves that the server has read the bytes sent before on the first connection.
 	expect((await service.get("/v1/models", customer.secret)).status).toBe(200);
 	if (request.includes(OF_FORM["content-type"]))
 		await waitFor(
@@ -47,13 +47,13 @@ async function answeredBehind(request: string, customer: Customer, act: (typeof 
 	return status === 200 ? "done" : JSON.parse(body).error.code;
 }
 
-test.each(ACTS)("an upload that is still running creates no file for %s", async (_, code, act) => {
+test.each(ACTS)("an upload in progress creates no file for %s", async (_, code, act) => {
 	const customer = await service.customer();
 	expect(await answeredBehind(rawPost("/v1/files", customer.secret, FORM, OF_FORM), customer, act)).toBe(code);
 	expect(await sql`select id from stored_file where account_id = ${customer.accountId}`).toHaveLength(0);
 });
 
-test.each(ACTS)("a batch whose body still arrives is not created for %s", async (_, code, act) => {
+test.each(ACTS)("a batch whose body is still arriving is not created for %s", async (_, code, act) => {
 	const customer = await service.customer();
 	const uploaded = await openRaw(service.url, rawPost("/v1/files", customer.secret, FORM, OF_FORM));
 	const { id } = JSON.parse(parseRaw(await uploaded.ended()).body) as { id: string };

@@ -41,8 +41,8 @@ const textOf = async (bytes: AsyncIterable<Uint8Array>) => {
 	return Buffer.concat(pieces).toString();
 };
 
-describe("a form with a file", () => {
-	test("yields the file's bytes however they are split", async () => {
+describe("an upload form with a file", () => {
+	test("yields the same bytes however its chunks are split", async () => {
 		const content = "one\r\n--edg\r--edge\r\n-\ntwo";
 		const whole = `${part('name="purpose"', "batch")}${part('name="file"; filename="ü.jsonl"', content)}${part('name="more"', "x")}--edge--\r\n`;
 		for (const size of [1, 2, 3, 7, 1000]) {
@@ -58,7 +58,7 @@ describe("a form with a file", () => {
 		}
 	});
 
-	test("yields the event loop for large and small pieces alike", async () => {
+	test("lets other requests run between large and small chunks alike", async () => {
 		const MB = 1024 * 1024;
 		for (const pieceBytes of [4 * MB, 64 * 1024, 1_000]) {
 			const { form, send, end } = sender(16 * MB);
@@ -88,12 +88,12 @@ describe("a form with a file", () => {
 		expect(await form.file()).toEqual({ filename: "grüße 试.jsonl" });
 	});
 
-	test("times out below its pace", async () => {
+	test("times out below the minimum speed", async () => {
 		const { form, send, clock } = sender(100_000_000);
 		send(part('name="file"; filename="a"', "bytes").slice(0, -2));
 		await form.file();
 		const bytes = form.bytes();
-		// The minimum pace applies after the first minute: 64 KB each second.
+		// The minimum speed applies after the first minute: 64 KB each second.
 		for (let second = 0; second < 90; second += 1) {
 			send("x".repeat(64_000));
 			expect((await bytes.next()).done).toBe(false);
@@ -106,7 +106,7 @@ describe("a form with a file", () => {
 		expect(await last).toMatchObject({ code: "request_timeout" });
 	});
 
-	test("that trickles times out after a minute", async () => {
+	test("whose bytes trickle times out after a minute", async () => {
 		const { form, send, clock } = sender();
 		const waiting = failure(form.file());
 		for (let second = 0; second < 61; second += 1) {
@@ -117,7 +117,7 @@ describe("a form with a file", () => {
 		expect(await waiting).toMatchObject({ code: "request_timeout" });
 	});
 
-	test("that is broken, too large or too complex is refused", async () => {
+	test("that is malformed, too large or too complex is refused", async () => {
 		const cut = sender();
 		cut.breakOff();
 		expect(await failure(cut.form.file())).toMatchObject({ code: "request_timeout" });
@@ -146,7 +146,7 @@ describe("a form with a file", () => {
 		}
 	});
 
-	test("releases its body when it is closed", async () => {
+	test("cancels its body when it is closed", async () => {
 		const { form, isCancelled } = sender();
 		form.close();
 		await Bun.sleep(0);

@@ -45,20 +45,20 @@ async function spaces(): Promise<Record<string, number>> {
 	return Object.fromEntries(rows.map(({ account_id, bytes }) => [account_id, bytes]));
 }
 
-test("concurrent claims have one winner", async () => {
+test("one of several concurrent claims wins", async () => {
 	const all = await Promise.all(Array.from({ length: 20 }, () => claims.claim(claimOf("k"))));
 	expect(all.filter(({ state }) => state === "new")).toHaveLength(1);
 	expect(all.filter(({ state }) => state === "running")).toHaveLength(19);
 });
 
-test("a claim may be repeated by the same request", async () => {
+test("a request may repeat its claim", async () => {
 	const claim = claimOf("k");
 	expect(await claims.claim(claim)).toEqual({ state: "new" });
 	expect(await claims.claim(claim)).toEqual({ state: "new" });
 	expect(await stateOf("k")).toBe("running");
 });
 
-test("a claim whose reply was lost is released until it can no longer commit", async () => {
+test("a claim whose result was lost is deleted until it can no longer commit", async () => {
 	const clock = createManualClock();
 	let released = 0;
 	const store: Claims = {
@@ -70,7 +70,7 @@ test("a claim whose reply was lost is released until it can no longer commit", a
 	};
 	const running = createRunning({ claims: store, clock, log: silentLog });
 	const claim = claimOf("k");
-	// A claim's statement that timed out at the gateway but still runs in Postgres.
+	// Simulates a claim whose insert timed out at the gateway but still runs in Postgres.
 	const slow = postgres(db.url, { max: 1 });
 	await slow.begin(async (sql) => {
 		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60, ${Date.now()})`;
@@ -112,12 +112,12 @@ test("an answer larger than the space is not kept", async () => {
 	expect(await spaces()).toEqual({ acc_a: 900, acc_b: 0 });
 });
 
-test("concurrent answers are counted exactly", async () => {
+test("concurrent answers are counted exactly against the space", async () => {
 	await Promise.all(Array.from({ length: 12 }, (_, place) => put(`a${place}`, 90, place % 2 ? "acc_a" : "acc_b")));
 	expect(await spaces()).toEqual({ acc_a: 540, acc_b: 540 });
 });
 
-test("the end of a request changes no other request's claim", async () => {
+test("the end of a request changes only its own claim", async () => {
 	const first = claimOf("k");
 	await claims.claim(first);
 	await claims.release(claimOf("k"));
@@ -127,7 +127,7 @@ test("the end of a request changes no other request's claim", async () => {
 	expect(await stateOf("k")).toBe("new");
 });
 
-test("a key is new after a day and its space is freed", async () => {
+test("a key is new after a day, and its space is freed", async () => {
 	await put("a1", 300);
 	await put("a2", 300);
 	await put("b1", 300, "acc_b");
@@ -140,13 +140,13 @@ test("a key is new after a day and its space is freed", async () => {
 	expect(left.map(({ id }) => id)).toEqual(["a1", "b1"]);
 });
 
-test("a clock that is set forward ends no kept answer", async () => {
+test("a clock that leaps forward deletes no kept answer", async () => {
 	await put("a1", 300);
 	const forget = () => forgetOldClaims(db.statements, clock.wallMs());
 	aheadMs = 2 * 3_600_000;
 	await forget();
 	expect(await stateOf("a1")).toBe("answered");
-	// The gateway's clock is two hours earlier: the row expired only because the database's clock leapt ahead.
+	// The gateway's clock is two hours behind: the row has expired only by the database's clock, which leapt ahead.
 	aheadMs = -2 * 3_600_000;
 	await db.sql`update idempotency_claim set expires_at = now() - interval '1 hour'`;
 	await forget();
@@ -163,7 +163,7 @@ test("a clock that is set forward ends no kept answer", async () => {
 	aheadMs = 0;
 });
 
-test("a running claim ends with its gateway, not by a clock", async () => {
+test("a running claim ends with its gateway, not after a time", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('two', 1, 1, 'live', 30000, now())`;
 	const other = { instanceId: "two", present: () => ({ epoch: 1 }) };
 	const theirs = createPgClaims({ statements: db.statements, clock, instanceLease: other }, limits);
@@ -179,7 +179,7 @@ test("a running claim ends with its gateway, not by a clock", async () => {
 	expect(await db.sql`select 1 from idempotency_claim`).toHaveLength(0);
 });
 
-test("a stored answer decrypts only unaltered, with its secret, header and claim", async () => {
+test("a stored answer decrypts only unaltered, with its API key, header and claim", async () => {
 	const seal = await createSeal("sk_a", "key", "id");
 	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
 	const sealed = await seal.seal(answer);
@@ -200,7 +200,7 @@ test("a stored answer decrypts only unaltered, with its secret, header and claim
 const memoryOf = (bodyMemoryBytesMax: number) =>
 	createBodyMemory({ limits: () => ({ bodyMemoryBytesMax, bodyMemoryAccountBytesMax: 0.4 * bodyMemoryBytesMax }) });
 
-/** Records a stream of these parts; resolves to "kept", null (not kept) or "broken". */
+/** Records a stream of these parts. Resolves to "kept", null (not kept) or "broken". */
 function recorded(
 	parts: readonly string[],
 	bytesMax: number,
@@ -268,7 +268,7 @@ test("copies of streams stay within the memory of account and gateway", async ()
 	expect(copies.bytes()).toBe(0);
 });
 
-test("an outcome is retried while repetitions wait", async () => {
+test("an outcome is retried while repeated requests wait for it", async () => {
 	const clock = createManualClock();
 	const written: string[] = [];
 	let away = true;

@@ -33,7 +33,7 @@ async function rows(accountId: string) {
 	return service.usage(accountId);
 }
 
-test.each([false, true])("a repetition replays the first answer for free (stream %p)", async (stream) => {
+test.each([false, true])("a repeated request replays the first answer for free (stream %p)", async (stream) => {
 	const { secret, accountId } = await service.customer();
 	const before = upstream.requests.length;
 	const first = await complete(secret, "k1", { stream });
@@ -49,7 +49,7 @@ test.each([false, true])("a repetition replays the first answer for free (stream
 	expect((await complete(secret, "k2", { stream })).headers.get("idempotent-replayed")).toBeNull();
 });
 
-test("another body under the same key is a 422", async () => {
+test("another body with the same Idempotency-Key gets a 422", async () => {
 	const { secret, accountId } = await service.customer();
 	await (await complete(secret, "k")).text();
 	const other = await complete(secret, "k", { prompt: "something else" });
@@ -61,7 +61,7 @@ test("another body under the same key is a 422", async () => {
 	expect((await complete(stranger.secret, "k", { prompt: "something else" })).status).toBe(200);
 });
 
-test("repetitions wait for the running first request", async () => {
+test("repeated requests wait for the running first request", async () => {
 	const { secret, accountId } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	const before = upstream.requests.length;
@@ -93,12 +93,12 @@ test("replays and refusals have current rate limit headers", async () => {
 	expect(await standing(await complete(secret, "s1", { prompt: "another" }))).toEqual([422, "10", "8", true]);
 });
 
-test("a failed request runs again", async () => {
+test("a failed request runs again when it is repeated", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
 	expect((await complete(secret, "f")).status).toBe(502);
 	expect((await complete(secret, "f")).status).toBe(200);
-	// A repetition of an interrupted stream runs again, as after any failure.
+	// Repeating an interrupted stream runs the request again, as after any failure.
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event]));
 	expect(await (await complete(secret, "s", { stream: true })).text()).toContain('{"error":');
@@ -106,7 +106,7 @@ test("a failed request runs again", async () => {
 	expect(await rows(accountId)).toHaveLength(4);
 });
 
-test("a client that left its stream may begin again", async () => {
+test("a client that left its stream may send the request again", async () => {
 	const { secret } = await service.customer();
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
@@ -126,7 +126,7 @@ test.each(["x".repeat(300), "a b"])("a malformed header is a 400 (%s)", async (k
 	expect((await complete(secret, key)).status).toBe(400);
 });
 
-test("a form is the same with another boundary", async () => {
+test("a form with another boundary counts as the same request", async () => {
 	const { secret, accountId } = await service.customer();
 	const send = (key: string, seconds: number, more: Record<string, string> = {}) => {
 		const form = new FormData();
@@ -146,7 +146,7 @@ test("a form is the same with another boundary", async () => {
 	expect((await send("anew", 2, { model: "text" })).status).toBe(422);
 });
 
-test("the same bytes with another boundary are another form", async () => {
+test("equal bytes with another declared boundary count as another request", async () => {
 	const { secret } = await service.customer();
 	const part = (boundary: string, head: string, content: string | Uint8Array) =>
 		Buffer.concat([
@@ -174,15 +174,15 @@ test("the same bytes with another boundary are another form", async () => {
 	expect((await send("two")).status).toBe(422);
 });
 
-test("a revoked key replays nothing", async () => {
+test("a revoked API key gets no replay", async () => {
 	const { secret, keyId } = await service.customer();
 	await (await complete(secret, "r")).text();
 	await revokeKey(service.db.statements, { id: keyId });
 	await waitFor(async () => (await complete(secret, "r")).status === 401, "the revocation");
 });
 
-describe("a repeatable request", () => {
-	/** The handler with claims in memory. It calls `whileRead` while it reads the body. */
+describe("a request with an Idempotency-Key", () => {
+	/** The request handler with claims in memory. It calls `whileRead` while it reads the body. */
 	function repeatable(key = plainKey()) {
 		const road = createRoad();
 		const { deps, clock } = road;
@@ -224,7 +224,7 @@ describe("a repeatable request", () => {
 		expect([authenticated(), reads, road.calls.length]).toEqual([1, 1, 1]);
 	});
 
-	test("may use its key again after running for a minute", async () => {
+	test("can be repeated although the first ran for more than a minute", async () => {
 		const { road, send, clock } = repeatable();
 		const first = send();
 		const call = await road.call();
@@ -263,7 +263,7 @@ describe("a repeatable request", () => {
 		expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
 	});
 
-	test("replays nothing if its key is revoked while the body is read", async () => {
+	test("gets no replay if its API key is revoked while the body is read", async () => {
 		const key = plainKey();
 		const { road, send } = repeatable(key);
 		const first = send();
@@ -271,7 +271,7 @@ describe("a repeatable request", () => {
 		await (await first).text();
 		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
 		expect((await send(() => void Object.assign(key, { state: "revoked" }))).status).toBe(401);
-		// The owner of the key finds the refusal in the account's log.
+		// The refusal is in the account's log, where the key's owner can find it.
 		expect(road.refused.at(-1)?.code).toBe("api_key_revoked");
 	});
 });

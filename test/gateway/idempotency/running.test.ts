@@ -7,13 +7,13 @@ import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
 const claims: Claims = { claim: async () => ({ state: "new" }), keep: async () => {}, release: async () => {} };
-/** Runs the promise callbacks that a clock step started. */
+/** Runs the promise callbacks that a step of the test clock started. */
 async function settled(): Promise<void> {
 	for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 }
 const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
-test("ended requests are freed by a young collection", async () => {
+test("an ended request is garbage-collected in its young generation", async () => {
 	const running = createRunning({ claims, clock: systemClock, log: silentLog });
 	const open: Claim[] = [];
 	fullGC();
@@ -66,7 +66,7 @@ test("an outcome is written after an hour's outage, or at the stop", async () =>
 	expect(kept).toEqual(["early", "late"]);
 });
 
-test("an outcome is retried, however many claims are unconfirmed", async () => {
+test("an outcome is retried while many claims are being deleted", async () => {
 	const clock = createManualClock();
 	let away = true;
 	const kept: string[] = [];

@@ -52,19 +52,22 @@ async function left(
 	return uuid;
 }
 
-test.each([false, true])("eight repetitions on two gateways cause one upstream call (stream %p)", async (stream) => {
-	const { secret, accountId } = await service.customer();
-	const before = upstream.requests.length;
-	const answers = await Promise.all(
-		Array.from({ length: 8 }, async (_, place) => (await complete(place, secret, "one", { stream })).text()),
-	);
-	expect(new Set(answers).size).toBe(1);
-	expect(answers[0]).toContain("usage");
-	expect(upstream.requests.length).toBe(before + 1);
-	expect(await charges(accountId)).toBe(1);
-});
+test.each([false, true])(
+	"eight repeated requests on two gateways cause one upstream call (stream %p)",
+	async (stream) => {
+		const { secret, accountId } = await service.customer();
+		const before = upstream.requests.length;
+		const answers = await Promise.all(
+			Array.from({ length: 8 }, async (_, place) => (await complete(place, secret, "one", { stream })).text()),
+		);
+		expect(new Set(answers).size).toBe(1);
+		expect(answers[0]).toContain("usage");
+		expect(upstream.requests.length).toBe(before + 1);
+		expect(await charges(accountId)).toBe(1);
+	},
+);
 
-test("a gateway replays another's answer, to the same key only", async () => {
+test("a gateway replays another gateway's answer, to the same API key only", async () => {
 	const { secret, accountId } = await service.customer();
 	const first = await complete(0, secret, "key");
 	const text = await first.text();
@@ -91,7 +94,7 @@ test("stored rows reveal no key, prompt or answer", async () => {
 });
 const stored = () => service.db.sql`select * from idempotency_claim`;
 
-test("a dead instance's unsent claim is taken over once its books close", async () => {
+test("a dead instance's unsent claim can be claimed once the instance has left", async () => {
 	const customer = await service.customer();
 	const before = upstream.requests.length;
 	await left(customer, "early", "dead");
@@ -105,7 +108,7 @@ test("a dead instance's unsent claim is taken over once its books close", async 
 	expect(await charges(customer.accountId)).toBe(1);
 });
 
-test.each([0, 2])("a repetition learns the charge of attempt %p of a dead instance", async (attempt) => {
+test.each([0, 2])("a repeated request learns the charge of attempt %p of a dead instance", async (attempt) => {
 	const customer = await service.customer();
 	const uuid = await left(customer, "late", "left");
 	const sent = `${uuid.slice(0, -2)}0${attempt}`;
@@ -126,7 +129,7 @@ test.each([0, 2])("a repetition learns the charge of attempt %p of a dead instan
 	expect(upstream.requests.length).toBe(before);
 });
 
-test("without claims a request with a key gets a retryable 503; others are served", async () => {
+test("without Postgres a request with an Idempotency-Key gets a retryable 503", async () => {
 	const { secret } = await service.customer();
 	await (await complete(0, secret, null)).text();
 	await service.db.sql`alter table idempotency_claim rename to idempotency_claim_away`;
@@ -142,7 +145,7 @@ test("without claims a request with a key gets a retryable 503; others are serve
 	expect((await complete(0, secret, "away")).status).toBe(200);
 });
 
-test("a lost reply to a claim blocks no repetition", async () => {
+test("a claim whose reply was lost does not block a repeated request", async () => {
 	const { secret, accountId } = await service.customer();
 	await (await complete(1, secret, null)).text();
 	const held = await service.db.sql.begin(async (sql) => {

@@ -22,7 +22,7 @@ const service = await withService({
 
 const only = (accountId: string) => onlyUsage(service, accountId);
 
-test("each image has its price, by value or by public URL", async () => {
+test("each image costs its price, returned by value or by public URL", async () => {
 	for (const format of ["b64_json", "url"]) {
 		const { secret, accountId } = await service.customer();
 		const ask = { model: "image", prompt: "a cat", n: 3, size: "512x512", response_format: format, style: "vivid" };
@@ -51,7 +51,7 @@ test("each image has its price, by value or by public URL", async () => {
 	}
 });
 
-test("fewer images cost less; more are not returned", async () => {
+test("missing images are not charged, surplus images are not returned", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ data: [{ b64_json: "aa==" }] }));
 	await service.post("/v1/images/generations", secret, { model: "image", prompt: "x", n: 4 });
@@ -63,7 +63,7 @@ test("fewer images cost less; more are not returned", async () => {
 	expect(await only(other.accountId)).toMatchObject({ charged: 40_000_000 });
 });
 
-test("token rates price the prompt and the image", async () => {
+test("token rates add the price of the prompt and the images", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/images/generations", secret, { model: "image-tokens", prompt: "a cat" });
 	expect(await only(accountId)).toMatchObject({ charged: 5 * 5_000 + 100 * 40_000, basis: "exact" });

@@ -88,7 +88,7 @@ describe("GET /v1/key", () => {
 		const { error } = await refused.json();
 		expect(error).toMatchObject({ code: "key_cap_exceeded" });
 		expect(error.message).toContain(`The cap renews at ${midnight}`);
-		// Moves today's spending to an earlier day: it stays in the total and leaves today's sum.
+		// Moves today's spending to an earlier day, so that it stays in the total but not in today's sum.
 		const { sql } = service.db;
 		const [lease] = await sql`select budget_id from lease where budget_id like ${`${id}:day:%`}`;
 		const [today, before] = [lease?.budget_id as string, `${id}:day:2001-01-01`];
@@ -96,11 +96,11 @@ describe("GET /v1/key", () => {
 		await sql`update lease set budget_id = ${before} where budget_id = ${today}`;
 		const next = await (await service.get("/v1/key", secret)).json();
 		expect(next.data).toMatchObject({ cap_spent_usd: "0.00", remaining_usd: "0.0005", spent_usd: COST });
-		// Restores the lease's budget. Otherwise the service could not return this credit when it stops, and would wait.
+		// Restores the lease's budget, because the service could not return this credit when it stops and would wait.
 		await sql`update lease set budget_id = ${today} where budget_id = ${before}`;
 	});
 
-	test("works without credit, not without a key", async () => {
+	test("works without credit, but not without a key", async () => {
 		const accountId = await service.account({ credit: null });
 		const { secret } = await service.key(accountId);
 		const { data } = await (await service.get("/v1/key", secret)).json();

@@ -1,7 +1,7 @@
 import { withService } from "../../support/service.ts";
 import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 
-/** The cost of a completion of `withLookups`: 3 prompt tokens, 3 output tokens. */
+/** Cost of a completion from `withLookups`: 3 prompt tokens and 3 output tokens. */
 export const COST = "0.000009";
 
 /** A service with one available model and one model whose server is down. */

@@ -7,7 +7,7 @@ import { COST, withLookups } from "./lookups-world.ts";
 const { service, complete } = await withLookups();
 
 describe("GET /v1/usage/{id}", () => {
-	test("answers at once by request id and by the answer's id", async () => {
+	test("answers immediately by request id and by the answer's id", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await complete(secret);
 		const requestId = response.headers.get("x-request-id") as string;
@@ -48,7 +48,7 @@ describe("GET /v1/usage/{id}", () => {
 		const clock: Clock = {
 			...systemClock,
 			wallMs: () => systemClock.wallMs() + ms,
-			// Inserts the reservation at the look-up's third wait: a look-up of an unknown id would end before.
+			// Inserts the reservation at the look-up's third wait, which proves that the look-up has waited for a recent id.
 			after(delayMs, run) {
 				if (++waits !== 3) return systemClock.after(delayMs, run);
 				void service.db.sql`
@@ -64,7 +64,7 @@ describe("GET /v1/usage/{id}", () => {
 		});
 	});
 
-	test("returns 404 for other accounts, refused requests and nonsense", async () => {
+	test("returns 404 for other accounts, refused requests and malformed ids", async () => {
 		const { secret } = await service.customer();
 		const stranger = await service.customer();
 		const done = await complete(secret);
@@ -99,7 +99,7 @@ describe("without a deployment", () => {
 		expect((await service.post(path, undefined, body)).status).toBe(401);
 	});
 
-	test("lists of files and batches are the same 503", async () => {
+	test("lists of files and of batches return the same 503", async () => {
 		const { secret } = await service.customer();
 		for (const path of [
 			"/v1/files",

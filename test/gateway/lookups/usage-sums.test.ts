@@ -8,12 +8,12 @@ import { withLookups } from "./lookups-world.ts";
 
 const { service } = await withLookups();
 
-// A database's first aggregation deletes existing sums, so it runs before the test inserts rows.
+// A database's first aggregation deletes existing sums, so the test inserts its rows after it.
 beforeAll(() =>
 	waitFor(async () => (await foldUsage(service.db.statements)) !== null, "the first fold, by any instance"),
 );
 
-/** Writes hourly sums at the edges of days, in the form of the aggregation job. */
+/** Inserts hourly sums at the edges of days, as the aggregation job would. */
 async function summed() {
 	const { accountId, secret } = await service.customer();
 	const other = await service.key(accountId);
@@ -73,10 +73,10 @@ test("the sums by group and UTC day are exact to the nano-dollar", async () => {
 	]);
 });
 
-test("the sums by project have pages, and usage outside projects", async () => {
+test("the sums by project have pages and include usage outside projects", async () => {
 	const { accountId, secret, other } = await summed();
 	const { id } = await createProject(service.db.statements, accountId, { name: "search" });
-	/** Copies a key's hourly sums into a project's, in the form of the aggregation job. */
+	/** Copies a key's hourly sums into a project's sums, as the aggregation job would. */
 	const inProject = (project: string, key: string) => service.db.sql`
 		insert into usage_project_hour select account_id, hour, ${project}, key_id, model, class, requests, prompt_tokens, cached_tokens,
 			completion_tokens, reasoning_tokens, charged_nano_usd, 0, 0, 0, 0 from usage_hour where key_id = ${key}`;
@@ -107,7 +107,7 @@ test("the sums by project have pages, and usage outside projects", async () => {
 	expect((await (await ask(stranger, `${march}&project=${id}`)).json()).data).toEqual([]);
 });
 
-test("pages of any length hold each row once, as JSON and CSV", async () => {
+test("pages of any length contain each row once, as JSON and CSV", async () => {
 	const { secret } = await summed();
 	const range = "?from=2026-02-01&to=2026-03-31&group_by=day,model,key";
 	const all = (await (await ask(secret, range)).json()).data;
@@ -134,7 +134,7 @@ test("pages of any length hold each row once, as JSON and CSV", async () => {
 	}
 });
 
-test("the sums hide other accounts, and errors name wrong parameters", async () => {
+test("the sums exclude other accounts, and errors name wrong parameters", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const none = await (await ask(stranger.secret, `${march}&key=key_00`)).json();
@@ -165,18 +165,18 @@ test("the sums hide other accounts, and errors name wrong parameters", async () 
 	expect((await service.post("/v1/usage", secret, {})).status).toBe(405);
 });
 
-test("the gateway refuses queries of the account with the most waiting", async () => {
+test("the gateway refuses a query of the account with the most waiting queries", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const holds = await service.db.sql.reserve();
 	await holds`begin`;
 	await holds`lock table usage_hour in access exclusive mode`;
-	// Two queries run and 64 wait, so one is refused.
+	// Two queries run and 64 wait, so one of 67 is refused.
 	const asked = Array.from({ length: 67 }, () => ask(secret, march));
 	const early = await Promise.race(asked);
 	expect([early.status, early.headers.get("retry-after")]).toEqual([503, "2"]);
 	const others = ask(stranger.secret, march);
-	// Requests other than sums are not affected.
+	// Requests other than sums are still answered.
 	expect((await service.get("/v1/key", stranger.secret)).status).toBe(200);
 	await holds`rollback`;
 	holds.release();
@@ -186,7 +186,7 @@ test("the gateway refuses queries of the account with the most waiting", async (
 	expect((await ask(secret, march)).status).toBe(200);
 });
 
-test("a read-only key opens look-ups only", async () => {
+test("a read-only key may call look-ups only", async () => {
 	const { accountId } = await summed();
 	const { secret } = await service.key(accountId, { readsOnly: true, name: "reader" } as never);
 	const { paths } = await (await service.get("/openapi.json")).json();
@@ -217,7 +217,7 @@ test("a read-only key opens look-ups only", async () => {
 	expect((await ask(secret, march)).status).toBe(200);
 });
 
-test("includes all usage before `as_of` during another transaction", async () => {
+test("the sums include all usage before `as_of` during another transaction", async () => {
 	const { accountId, secret } = await service.customer();
 	const { sql, statements } = service.db;
 	const settle = async () => {

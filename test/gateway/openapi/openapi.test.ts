@@ -80,7 +80,7 @@ const form = (fields: Record<string, string>) => {
 };
 const messages = [{ role: "user", content: "hello there" }];
 
-describe("answers match the document", () => {
+describe("a real answer matches the OpenAPI document", () => {
 	test.each<[string, object]>([
 		["/v1/chat/completions", { model: "chat", messages }],
 		["/v1/chat/completions", { model: "chat", messages, stream: true }],
@@ -121,7 +121,7 @@ describe("answers match the document", () => {
 		}
 	});
 
-	test("for a stream that fails", async () => {
+	test("of a stream that fails", async () => {
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 		upstream.next(() => brokenSse([event]));
 		const response = await service.post("/v1/completions", secret, { model: "text", prompt: "x", stream: true });
@@ -132,7 +132,7 @@ describe("answers match the document", () => {
 		await assertDescribed(path, "get", await service.get(path, secret));
 	});
 
-	test("for models and requests by ID", async () => {
+	test("of models and of requests by id", async () => {
 		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/text", secret));
 		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/none", secret));
 		const response = await service.post("/v1/rerank", secret, { model: "rerank", query: "q", documents: ["a"] });
@@ -143,7 +143,7 @@ describe("answers match the document", () => {
 		await assertDescribed("/status", "get", page);
 	});
 
-	test("for files from upload to deletion", async () => {
+	test("of files, from upload to deletion", async () => {
 		const form = new FormData();
 		form.append("file", new File(["{}"], "in.jsonl"));
 		form.append("purpose", "batch");
@@ -161,7 +161,7 @@ describe("answers match the document", () => {
 			await assertDescribed(one, "delete", await ask(`/v1/files/${made.id}`, { method: "DELETE" }));
 	});
 
-	test("for refusals of every kind", async () => {
+	test("of errors of every kind", async () => {
 		const poor = await service.customer({ exactCredit: 1 });
 		const cases: [string, Response][] = [
 			["/v1/embeddings", await service.post("/v1/embeddings", secret, { model: "embedding" })],

@@ -32,14 +32,15 @@ const only = (accountId: string) => onlyUsage(service, accountId);
 
 const documents = ["short", { text: "the longest of them all" }, "a medium one"];
 
-test.each(DIALECTS)("%s ranks in one shape, priced by the search", async (dialect) => {
+test.each(DIALECTS)("%s ranks documents in one format, priced per search", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const ask = { model: `rerank-${dialect}`, query: "q q", documents, top_n: 2, return_documents: true };
 	const response = await service.post("/v1/rerank", secret, ask);
 	const text = await response.text();
 	expect(response.status).toBe(200);
 	expect(text).not.toMatch(SECRET_WORDS);
-	// Tokens are the words of the documents and, for each, of the query; these two dialects report no tokens.
+	// One token per word of the documents and, for each document, of the query. Servers of these two dialects report no
+	// tokens.
 	const counted = dialect !== "openai" && dialect !== "sglang";
 	const tokens = counted ? 1 + 5 + 3 + 3 * 2 : 0;
 	expect(JSON.parse(text)).toEqual({
@@ -65,7 +66,7 @@ test.each(DIALECTS)("%s ranks in one shape, priced by the search", async (dialec
 	}
 });
 
-test("a rerank counts a search for each hundred documents", async () => {
+test("a rerank counts one search for each hundred documents", async () => {
 	const { secret, accountId } = await service.customer();
 	const many = Array.from({ length: 101 }, (_, at) => `document ${at}`);
 	await service.post("/v1/rerank", secret, { model: "rerank-vllm", query: "q", documents: many });
@@ -85,7 +86,7 @@ test("a rerank omits documents unless they are requested", async () => {
 	]);
 });
 
-test("a rerank charges tokens if they have a rate", async () => {
+test("a rerank charges tokens if they have a price", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/rerank", secret, { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] });
 	expect(await only(accountId)).toMatchObject({ charged: 400, prompt_tokens: 8, basis: "exact" });

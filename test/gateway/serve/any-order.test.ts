@@ -1,5 +1,6 @@
 /**
- * Events of a request in any order, any number in one turn of the event loop: it settles once, for what was delivered.
+ * Events of a request in any order, several of them in one turn of the event loop: the request settles once, for the
+ * delivered output.
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
@@ -11,12 +12,12 @@ import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
 
 const HOLD_MS = 500;
-/** The word to count in a stream: its character occurs nowhere else. */
+/** The character to count in a stream as one word; it occurs nowhere else. */
 const WORD = "~";
-/** Text larger than the buffers of a slow reader. */
+/** Text that is larger than the buffers of a slow client's connection. */
 const LONG = "w".repeat(128 * 1024);
 
-/** Events of a scenario; the next one follows in the same turn of the event loop or a later one. */
+/** Events of a scenario. The next event follows in the same turn of the event loop or in a later turn. */
 const EVENTS = [
 	"word",
 	"words",
@@ -56,7 +57,7 @@ const scenes: fc.Arbitrary<Scene> = fc.record({
 	events: fc.array(fc.record({ what: fc.constantFrom(...EVENTS), turnEnds: fc.boolean() }), { maxLength: 14 }),
 });
 
-/** A client that reads on demand and keeps the text it received. */
+/** A client that reads on demand and keeps the text that it received. */
 function createClient(answer: Promise<Response>) {
 	let reader: TextReader | undefined;
 	let cancelled = false;
@@ -65,7 +66,7 @@ function createClient(answer: Promise<Response>) {
 		client.status = response.status;
 		reader = readerOf(response);
 		if (cancelled) void reader.cancel().catch(() => {});
-		// An HTTP server starts to read the response's body at once.
+		// Starts to read the response's body immediately, as an HTTP server does.
 		else void read();
 	});
 	async function read(): Promise<void> {
@@ -136,7 +137,7 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 		if (turnEnds) await turn();
 		expect(road.settled.length).toBeLessThanOrEqual(1);
 	}
-	// Completes all pending journal writes and disconnects a client that is still connected.
+	// Completes all pending journal writes and disconnects the client if it is still connected.
 	road.journal.isDurable = true;
 	for (const { resolve } of road.journal.syncs.splice(0)) resolve();
 	await turn();
@@ -148,17 +149,17 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 	return { road, client, call };
 }
 
-/** Expects one settlement, no remaining hold, and all output charged and recorded. Returns the ending. */
+/** Expects one settlement, no remaining hold, and all output charged and recorded. Returns the request's ending. */
 async function check(scene: Scene): Promise<string> {
 	const { road, client, call } = await play(scene);
 	const [event, ...more] = road.settled;
 	if (event === undefined) throw new Error("never settled");
 	expect(more).toEqual([]);
-	// If the journal's disk is broken, the charge stays held until Postgres has it.
+	// If the journal's disk is broken, the charge stays held until Postgres has stored the settlement.
 	if (!road.journal.isBroken) expect(road.leftovers()).toEqual(NOTHING_LEFT);
 	else expect(road.leftovers()).toMatchObject({ running: 0, ofKey: 0, streams: 0 });
 
-	// The refusal log contains only requests without usage.
+	// The refusal log contains only requests without a usage row.
 	expect(road.refused).toEqual([]);
 	const saysSo = road.logged.filter((line) => line === "a stream ended early").length;
 	const gaveUp = event.ending === "client_left" && saysSo > 0;
@@ -171,7 +172,7 @@ async function check(scene: Scene): Promise<string> {
 	if (scene.stream) {
 		const bound = Number(road.journal.progress.at(-1)?.bound ?? 0);
 		expect(delivered * OUTPUT).toBeLessThanOrEqual(bound);
-		// The upstream's count includes output that the client never got; an estimate covers journalled output only.
+		// The server's count includes output that the client never got. An estimate covers only output in the journal.
 		if (event.basis === "estimated") expect(charged).toBeLessThanOrEqual(bound);
 	}
 	if (event.basis === "exact" && charged > 0) {
@@ -183,7 +184,7 @@ async function check(scene: Scene): Promise<string> {
 	return `${scene.stream ? "streamed" : "whole"} ${gaveUp ? "gave its place up" : event.ending}`;
 }
 
-test("a request settles once for the delivered part in any order of events", () =>
+test("a request settles once for the delivered output in any order of events", () =>
 	fc.assert(
 		fc.asyncProperty(scenes, async (scene) => void (await check(scene))),
 		{ numRuns: 300 },

@@ -10,7 +10,7 @@ const service = await withService({ models: chatModel({ url: vllm.url, dialect: 
 
 const QUESTION = "one two three";
 
-test.each([60, 5_000])("a client that leaves %i ms before a whole answer pays nothing", async (delayMs) => {
+test.each([60, 5_000])("a client that disconnects %i ms before an unstreamed answer pays nothing", async (delayMs) => {
 	vllm.next(reply().text("a b").delay(delayMs));
 	const nth = vllm.requests.length + 1;
 	const { accountId, secret } = await service.customer();
@@ -24,7 +24,7 @@ test.each([60, 5_000])("a client that leaves %i ms before a whole answer pays no
 	});
 });
 
-test("a client that leaves after the terminator counts as finished", async () => {
+test("a client that disconnects after [DONE] counts as finished", async () => {
 	vllm.next(reply().text("a b"));
 	const { accountId, secret } = await service.customer();
 	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));
@@ -33,7 +33,7 @@ test("a client that leaves after the terminator counts as finished", async () =>
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 2 });
 });
 
-test("clients that leave at any moment are settled once", async () => {
+test("requests whose clients disconnect at any moment are settled once", async () => {
 	const { accountId, secret } = await service.customer();
 	vllm.always(() => reply().text("a b c d e f g h").trickle(1));
 	const sent = LONG ? 120 : 60;
@@ -47,8 +47,8 @@ test("clients that leave at any moment are settled once", async () => {
 			client.leave();
 		}),
 	);
-	// When this request is answered, all earlier ones have ended. A client that left during the key look-up has no usage
-	// row.
+	// When this request is answered, all earlier requests have ended. A client that left during the key look-up has no
+	// usage row.
 	expect((await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()).usage).toBeDefined();
 	await service.settled();
 	const rows = await service.usage(accountId);

@@ -48,7 +48,7 @@ async function start(): Promise<ServeProcess> {
 
 async function customer(): Promise<{ accountId: string; secret: string }> {
 	const accountId = await paidAccount(db.statements, nanoUsd(CREDIT));
-	// The customer has an account, a project cap and a key, so that the replay settles on all three.
+	// The key belongs to a project with a cap, so that the replay settles on account, project and key.
 	const project = { name: "p", capNanoUsd: nanoUsd(CREDIT), capPeriod: "day" } as const;
 	const { id: projectId } = await createProject(db.statements, accountId, project);
 	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };
@@ -58,7 +58,7 @@ async function customer(): Promise<{ accountId: string; secret: string }> {
 
 const usageOf = (accountId: string) => db.sql`select * from usage_event where account_id = ${accountId}`;
 
-/** Ends the dead process's statements, which PostgreSQL would still execute once the lock is free. */
+/** Ends the dead process's SQL statements, which Postgres would still execute once the lock is released. */
 const endStatements = () =>
 	waitFor(async () => {
 		const left = await db.sql`
@@ -66,7 +66,7 @@ const endStatements = () =>
 		return left.length === 0;
 	}, "the statements of the dead process to be ended");
 
-test("a crash settles finished requests exactly and open ones as delivered", async () => {
+test("a crash settles finished requests exactly, open ones for delivered output", async () => {
 	const first = await start();
 	const open = await customer();
 	const waiting = await customer();

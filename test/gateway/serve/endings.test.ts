@@ -1,4 +1,6 @@
-/** Each ending of a request, including those that real upstreams and clients cannot cause, settles once and exactly. */
+/**
+ * Every ending of a request settles it once and exactly, including endings that real servers and clients cannot cause.
+ */
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
@@ -13,7 +15,7 @@ import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../
 /** A call that takes longer than this counts as waiting. */
 const MOMENT_MS = 100;
 const STREAM = { stream: true, max_tokens: 1_000 };
-/** Text larger than the buffers of a slow reader. */
+/** Text that is larger than the buffers of a slow client's connection. */
 const LONG = "w".repeat(128 * 1024);
 
 async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
@@ -53,8 +55,8 @@ async function errorOf(answer: Promise<Response>) {
 	return [response.status, error.code];
 }
 
-describe("before the status is sent", () => {
-	test("a client that leaves before admission pays nothing", async () => {
+describe("an ending before the status is sent", () => {
+	test("charges nothing if the client leaves before admission", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const { asked, grant } = road.withholdCredit();
@@ -69,7 +71,7 @@ describe("before the status is sent", () => {
 		}
 	});
 
-	test("a client that leaves is settled at once; a late answer changes nothing", async () => {
+	test("settles immediately if the client leaves, whatever answer arrives later", async () => {
 		const { road, leave, call, answer } = await sent(STREAM);
 		call.isDeaf = true;
 		leave();
@@ -80,7 +82,7 @@ describe("before the status is sent", () => {
 		settledOnce(road, { ending: "client_left", charged: 0 });
 	});
 
-	test("a stop during the first event has one outcome", async () => {
+	test("has one outcome if the process stops during the first event", async () => {
 		const { road, call, answer, timeouts } = await sent(STREAM);
 		call.arrive("w1");
 		road.openStreams.shutDown();
@@ -89,7 +91,7 @@ describe("before the status is sent", () => {
 		expect(timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 	});
 
-	test("a stop with an unresponsive upstream sends a status after the hold", async () => {
+	test("sends a status although the model server does not respond to the stop", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		call.isDeaf = true;
 		road.openStreams.shutDown();
@@ -98,7 +100,7 @@ describe("before the status is sent", () => {
 		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
-	test("a request whose upstream throws is free", async () => {
+	test("charges nothing if the upstream call throws", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const thrown = () => {
@@ -113,7 +115,7 @@ describe("before the status is sent", () => {
 		}
 	});
 
-	test("a connection that cannot be configured leaves no hold", async () => {
+	test("leaves no hold if the connection's timeout cannot be set", async () => {
 		const setIdleTimeout = () => {
 			throw new Error("scripted: the connection is gone");
 		};
@@ -132,7 +134,7 @@ describe("before the status is sent", () => {
 	});
 });
 
-describe("a whole answer", () => {
+describe("an answer that is not streamed", () => {
 	test("is charged before it is sent", async () => {
 		const { road, call, answer } = await sent({});
 		call.reply(7);
@@ -140,7 +142,7 @@ describe("a whole answer", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(7), basis: "exact" });
 	});
 
-	test("disables the idle timeout after a moment", async () => {
+	test("has no idle timeout after the first moments", async () => {
 		const { road, call, answer, timeouts } = await sent({});
 		road.clock.advance(MOMENT_MS);
 		expect(timeouts).toEqual([0]);
@@ -154,7 +156,7 @@ describe("a whole answer", () => {
 		expect(short.timeouts).toEqual([]);
 	});
 
-	test("that cannot be billed is free and not delivered", async () => {
+	test("that cannot be billed is not charged and not delivered", async () => {
 		const { road, call, answer } = await sent({});
 		const whole = { ...chat.whole, bill: () => broken() };
 		const second = serveRequest(road.deps, { ...chat, whole }, madeUp({}).connection);
@@ -166,7 +168,7 @@ describe("a whole answer", () => {
 		expect(road.settled).toHaveLength(2);
 	});
 
-	test("that cannot be written or made durable is charged once", async () => {
+	test("that cannot be serialized or made durable is charged once", async () => {
 		const road = createRoad();
 		const whole = { ...chat.whole, write: () => broken() };
 		const unwritten = serveRequest(road.deps, { ...chat, whole }, madeUp({}).connection);
@@ -199,7 +201,7 @@ describe("a whole answer", () => {
 });
 
 describe("a stream", () => {
-	test("is not charged for output after the client left", async () => {
+	test("is not charged for output that arrives after the client left", async () => {
 		const { road, call, leave } = await streaming();
 		call.isDeaf = true;
 		leave();
@@ -223,7 +225,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "shutdown", charged: costOf(2) });
 	});
 
-	test("delivers only output that the journal has recorded", async () => {
+	test("delivers output only after the journal has recorded it", async () => {
 		for (const counts of [true, false]) {
 			const request = await sent(STREAM);
 			request.call.counts = counts;
@@ -243,7 +245,7 @@ describe("a stream", () => {
 		}
 	});
 
-	test("whose record fails closes its upstream", async () => {
+	test("closes its upstream call if its journal record fails", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -257,7 +259,7 @@ describe("a stream", () => {
 	test("that cannot be billed is charged the journal's bound", async () => {
 		const { road, call, reader } = await streaming();
 		const bound = road.journal.progress.at(-1)?.bound;
-		// Negative counts: such a record cannot be billed.
+		// A usage record with negative counts, which cannot be billed.
 		call.usage = { promptTokens: -1, completionTokens: -1, cachedTokens: 0, reasoningTokens: 0 };
 		call.fail();
 		expect(await rest(reader)).toContain('"upstream_error"');
@@ -278,11 +280,11 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(1) });
 	});
 
-	test("of a stalled reader ends if its place is needed", async () => {
+	test("of a client that stopped reading ends if another request needs its place", async () => {
 		const { road, call, reader } = await streaming();
 		call.arrive(LONG);
 		await turn();
-		// A stalled stream stays open as long as no other request needs its place.
+		// A stalled stream stays open while no other request needs its place at the server.
 		road.clock.advance(READER_STALL_MS + 1_000);
 		expect(call.isClosed).toBe(false);
 		road.contend(true);
@@ -294,7 +296,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(2) });
 	});
 
-	test("keeps its place while it waits for the upstream", async () => {
+	test("keeps its place at the server while it waits for output", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		const next = reader.read();
@@ -310,7 +312,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("adds up the stalls of its reader", async () => {
+	test("adds up the times in which its client does not read", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		for (let nth = 0; nth < 3; nth += 1) {
@@ -327,7 +329,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(5) });
 	});
 
-	test("sends comments only to readers that keep up", async () => {
+	test("sends comments only to clients that keep reading", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
 		expect((await reader.read()).value).toContain(KEEP_ALIVE_COMMENT);
@@ -339,7 +341,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("measures the upstream's gaps, not the reader's", async () => {
+	test("measures gaps of the model server, not of the client", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(40);
 		call.arrive(LONG);
@@ -355,7 +357,7 @@ describe("a stream", () => {
 		await rest(reader);
 	});
 
-	test("that is stopped before its body is read ends with an error", async () => {
+	test("ends with an error if the process stops before its body is read", async () => {
 		const { road, call, answer } = await sent(STREAM);
 		call.arrive("w1");
 		const response = await answer;
@@ -367,7 +369,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
-	test("that fails after the hold sends an error event for free", async () => {
+	test("sends an error event without a charge if it fails after the status", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		road.clock.advance(500);
 		const reader = readerOf(await answer);

@@ -1,4 +1,4 @@
-/** Charges when a server counts more tokens than the request reserved. */
+/** What is charged when a server counts more tokens than the request has reserved. */
 import { expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
@@ -8,7 +8,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const vllm = withUpstream("vllm");
 const service = await withService({ models: chatModel({ url: vllm.url, dialect: "vllm" }) });
-/** The actual cost in nano-dollars: 6 prompt tokens at 1,000, 8,000 output tokens at 2,000. */
+/** The actual cost in nano-dollars: 6 prompt tokens at 1,000 and 8,000 output tokens at 2,000. */
 const COST = 6 * 1_000 + 8_000 * 2_000;
 
 /** A stream that reports 8,000 tokens in each of its events. */
@@ -40,7 +40,7 @@ async function answered(secret: string, how: How = "whole"): Promise<void> {
 	} else await client.until("[DONE]");
 }
 
-test.each(HOWS)("an excess is charged to credit left in Postgres (%s)", async (how) => {
+test.each(HOWS)("a cost above the reservation is charged to credit left in Postgres (%s)", async (how) => {
 	const { secret, accountId } = await service.customer();
 	await answered(secret, how);
 	const row = await onlyUsage(service, accountId);
@@ -49,7 +49,7 @@ test.each(HOWS)("an excess is charged to credit left in Postgres (%s)", async (h
 	expect(Number(row.written_off_nano_usd)).toBe(0);
 });
 
-test.each(HOWS)("an excess is written off once all credit is taken (%s)", async (how) => {
+test.each(HOWS)("a cost above the reservation is written off if no credit is left (%s)", async (how) => {
 	const credit = 12_000_000;
 	const { secret, accountId } = await service.customer({ exactCredit: credit });
 	await answered(secret, how);
@@ -59,7 +59,7 @@ test.each(HOWS)("an excess is written off once all credit is taken (%s)", async 
 	expect(await service.balance(accountId)).toMatchObject({ balance: 0 });
 });
 
-/** Ends a stream while the account's credit row is locked, so that the excess charge waits; then runs `work`. */
+/** Ends a stream while the account's credit row is locked, so that charging the excess must wait. Then runs `work`. */
 async function whileHeld(
 	{ secret, accountId }: { secret: string; accountId: string },
 	work: (client: Awaited<ReturnType<typeof openRaw>>) => Promise<unknown>,
@@ -79,7 +79,7 @@ async function whileHeld(
 	});
 }
 
-test("an excess is charged once if the client leaves during the draw", async () => {
+test("a cost above the reservation is charged once if the client leaves", async () => {
 	const [leaver, stayer] = [await service.customer(), await service.customer()];
 	await whileHeld(leaver, async (client) => client.leave());
 	let last: Promise<string> | undefined;
@@ -93,7 +93,7 @@ test("an excess is charged once if the client leaves during the draw", async () 
 	}
 });
 
-test("an excess is charged up to the key's cap", async () => {
+test("a cost above the reservation is charged up to the key's cap", async () => {
 	const { secret, accountId } = await service.customer({ settings: { capNanoUsd: 9_000_000 as never } });
 	await answered(secret);
 	const row = await onlyUsage(service, accountId);
@@ -101,7 +101,7 @@ test("an excess is charged up to the key's cap", async () => {
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("a stop settles a request with an excess at once", async () => {
+test("a stop settles a request that is drawing credit immediately", async () => {
 	const customer = await service.customer();
 	const { accountId } = customer;
 	await whileHeld(customer, (client) => Promise.race([service.app.stop(), client.until("[DONE]")]));

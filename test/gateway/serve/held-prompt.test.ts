@@ -39,7 +39,7 @@ const PROMPTS = {
 	parts: [{ type: "text", text: "x".repeat(PROMPT_BYTES) }],
 };
 
-/** `letGo` frees buffers outside the JavaScript heap: it must be called once for each prompt. */
+/** Counts calls of `letGo`, which frees buffers outside the JavaScript heap and must be called once per prompt. */
 const letGo = spyOn(Prompt.prototype, "letGo");
 atEnd(() => letGo.mockRestore());
 
@@ -50,7 +50,7 @@ function heldBytes(): number {
 
 for (const [name, content] of Object.entries(PROMPTS))
 	for (const stream of LONG ? [false, true] : [name === "text"])
-		test(`a long prompt of ${name} is released with its answer (streamed ${stream})`, async () => {
+		test(`a long prompt of ${name} is freed with its answer (streamed ${stream})`, async () => {
 			letGo.mockClear();
 			const { secret } = await service.customer();
 			const body = JSON.stringify({ model: "test-model", stream, messages: [{ role: "user", content }] });
@@ -69,7 +69,7 @@ for (const [name, content] of Object.entries(PROMPTS))
 				await Promise.all(readers.map((reader) => reader?.read()));
 			}
 			const areLetGo = () => waitFor(() => letGo.mock.calls.length === 1 + REQUESTS, "each to be let go, once");
-			// A stream frees its prompt when output begins, any other request when it ends.
+			// A streamed request frees its prompt when output begins, an unstreamed request when it ends.
 			if (stream) await areLetGo();
 			leave.abort();
 			await areLetGo();

@@ -11,7 +11,7 @@ import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Time limit of a request on a busy machine; a statement that waits for a locked row would take longer. */
+/** Time limit of a request on a busy machine. A statement that waits for a locked row would take longer. */
 const PROMPT_MS = 8_000;
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
@@ -30,7 +30,9 @@ const send = (url: string, secret: string, signal?: AbortSignal) =>
 		...(signal ? { signal } : {}),
 	});
 
-/** Uses the service as an unaffected customer: requests, look-ups, credit, limits and the revocation of the key. */
+/**
+ * Uses the service as a customer without locked rows: requests, look-ups, credit, limits and the revocation of the key.
+ */
 async function live(customer: { accountId: string; keyId: string; secret: string }): Promise<void> {
 	for (const url of [service.url, other.url]) {
 		for (const nth of [1, 2]) {
@@ -47,7 +49,9 @@ async function live(customer: { accountId: string; keyId: string; secret: string
 	expect((await send(service.url, customer.secret)).status).toBe(401);
 }
 
-/** Records statements about money and admission that wait for a row lock; returns a function that ends the watch. */
+/**
+ * Records SQL statements about money and admission that wait for a row lock. Returns a function that stops recording.
+ */
 function watchWaits() {
 	const waits = new Set<string>();
 	let stopped = false;
@@ -68,7 +72,7 @@ function watchWaits() {
 	};
 }
 
-/** Tables that a request and its key's management read or write. */
+/** Tables that a request or the management of its key reads or writes. */
 const TABLES = [
 	"account",
 	"api_key",
@@ -81,14 +85,15 @@ const TABLES = [
 	"reservation",
 	"instance_beat",
 ].map((name) => `public.${name}`);
-/** The long run tests all tables of the database. */
+/** The long run (`LONG`) tests all tables of the database. */
 const all = await sql<{ name: string }[]>`
 	select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
-test("held rows affect their own account only", async () => {
-	// The requests of the customer who holds the locks create rows in as many tables as possible.
+test("locked rows of an account delay only this account", async () => {
+	// Sends requests of the customer whose rows are locked, so that as many tables as possible have rows of this
+	// customer.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
 	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
 	upstream.next(reply().hang());
@@ -106,7 +111,8 @@ test("held rows affect their own account only", async () => {
 		try {
 			heldIn.push(name);
 			const waited = watchWaits();
-			// The customer with the locks also sends requests: its blocked rows are in the same batches as the other's.
+			// The customer with the locked rows also sends requests, so that its blocked rows are in the same batches as the
+			// other customer's.
 			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret, hangUp.signal));
 			await live(customer).catch((error) => {
 				throw new Error(`all rows of ${name} but its own are held, and a customer notices`, { cause: error });
@@ -123,7 +129,7 @@ test("held rows affect their own account only", async () => {
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 }, 120_000);
 
-test("a key is revoked while its usage sums wait", async () => {
+test("a key can be revoked while its usage sums wait for a lock", async () => {
 	const [holder, customer] = [await service.customer(), await service.customer()];
 	await (await send(service.url, holder.secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);
@@ -144,7 +150,7 @@ test("a key is revoked while its usage sums wait", async () => {
 			select 1 from pg_stat_activity where datname = current_database() and query ~ 'usage_fold' and wait_event_type = 'Lock'`;
 		await waitFor(async () => (await waiting()).length > 0, "the sums to wait for the row that is held", 4 * PROMPT_MS);
 		expect((await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId })).seq).toBePositive();
-		// The job that updates the hourly sums may wait for the row.
+		// The job that updates the hourly sums is the only statement that may wait for the row.
 		expect((await waiting()).length).toBeGreaterThan(0);
 	} finally {
 		await letGo();

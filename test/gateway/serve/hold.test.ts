@@ -4,11 +4,11 @@ import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts"
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-/** The status waits for the first event, for a limited time. Comments keep an idle stream open. */
+/** The HTTP status is held back until the first event, for a limited time. Comments keep an idle stream open. */
 
 const first = withUpstream("vllm");
 const second = withUpstream("vllm");
-/** Each test has its own server and model, so that their waits of seconds run in parallel. */
+/** Each test has its own server and model, so that the tests can wait in parallel. */
 const failing = withUpstream("vllm");
 const slow = withUpstream("vllm");
 const stalling = withUpstream("vllm");
@@ -23,8 +23,8 @@ const service = await withService({
 	limits: "  status_hold_s: 1\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
-describe("before the first event", () => {
-	test.concurrent("a longer wait sends the header and a comment", async () => {
+describe("a failure before the first event", () => {
+	test.concurrent("follows the status and a comment if the wait is long", async () => {
 		failing.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();
 		const client = await openRaw(

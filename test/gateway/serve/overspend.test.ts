@@ -10,7 +10,7 @@ import { reply, withUpstream } from "../../support/upstream-server.ts";
 const AT_ONCE = LONG ? 400 : 160;
 
 const OUTPUT = 8;
-/** Prompt tokens: the whole context, so that the reservation cannot exceed the cost. */
+/** Prompt tokens: as many as fit into the context, so that the reservation cannot exceed the cost. */
 const PROMPT = 16;
 const QUESTION = "one two three";
 const more = { max_tokens: OUTPUT };
@@ -20,7 +20,7 @@ const post = (secret: string, extra: Record<string, unknown> = {}) =>
 
 const upstream = withUpstream("vllm");
 upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
-// A context of 16 tokens makes the reserved prompt equal the charged one, so that a request costs its reservation.
+// A context of 16 tokens makes the reserved prompt equal the charged prompt, so that a request costs its reservation.
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" })
 		.replace("context_length: 8192", "context_length: 16")
@@ -65,13 +65,13 @@ async function booksOf(accountId: string) {
 	};
 }
 
-test("the bound of these requests is their cost", () => {
+test("the reservation of each request in this file equals its cost", () => {
 	expect(bound).toBe(COST);
 });
 
-describe(`${AT_ONCE} requests at once on credit for 50`, () => {
+describe(`${AT_ONCE} concurrent requests on credit for 50`, () => {
 	for (const stream of [false, true])
-		test(`exactly 50 pass, ${stream ? "streamed" : "whole"}`, async () => {
+		test(`include exactly 50 that pass, ${stream ? "streamed" : "whole"}`, async () => {
 			const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 			const { passed, refused, counted } = await flood(secret, { stream });
 			expect(passed).toBe(50);
@@ -96,7 +96,7 @@ describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
 	});
 
-	test("a project's cap for 50 holds for its keys together", async () => {
+	test("a project's cap for 50 admits 50 requests over all its keys", async () => {
 		const accountId = await service.account();
 		const cap = { name: "p", capNanoUsd: nanoUsd(50 * bound) };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
@@ -140,7 +140,7 @@ describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 	});
 });
 
-test("cheaper requests use the credit to the last affordable one", async () => {
+test("cheaper requests use up the credit to the last affordable one", async () => {
 	upstream.always(() => reply().text("a b").usage({ prompt: PROMPT, completion: 2 }));
 	const { accountId, secret } = await service.customer({ exactCredit: 20 * bound });
 	let passed = 0;

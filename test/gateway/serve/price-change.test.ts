@@ -6,7 +6,7 @@ import { reply } from "../../support/upstream-server.ts";
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
 
-test("a price change leaves a running request alone", async () => {
+test("a price change does not affect a running request", async () => {
 	const before = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await openRaw(
@@ -37,7 +37,7 @@ test("a price change leaves a running request alone", async () => {
 	expect(entry).toMatchObject({ pricing: { prompt: "0.00001", completion: "0.00002" }, rate_card: "test-model@2" });
 });
 
-test("a running request of a removed model ends; the next one gets 404", async () => {
+test("a removed model finishes its running request and then returns 404", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await openRaw(

@@ -1,4 +1,7 @@
-/** Promotional credit under concurrent requests on two instances: spent to the last request, taken back exactly. */
+/**
+ * Promotional credit under concurrent requests on two instances: it can be spent to the last request, and the unused
+ * part is taken back exactly.
+ */
 import { expect, test } from "bun:test";
 import { bookAdjustment, endPromotions } from "../../../src/billing/adjustments.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
@@ -11,7 +14,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const AT_ONCE = LONG ? 400 : 160;
 const USAGE = { prompt: 16, completion: 8 };
-/** The context is the prompt, so that a request costs its reservation. */
+/** The prompt fills the context, so that a request costs its reservation. */
 const COST = priceOf(USAGE.prompt, USAGE.completion);
 const TEXT = "a b c d e f g h";
 const YESTERDAY = new Date(Date.now() - 24 * 3_600_000).toISOString().slice(0, 10);
@@ -47,7 +50,7 @@ async function customer(paid: number, promotional: number, lastDay: string | nul
 	return made;
 }
 
-/** Credit, free credit, spending, and promotional credit used and left, in costs of a request. */
+/** Credit, free credit, spending, and used and remaining promotional credit, as multiples of a request's cost. */
 async function booksOf(accountId: string) {
 	const [row] = await sql`
 		select (b.limit_nano_usd / ${COST}::numeric)::float8 as credit, ((b.limit_nano_usd - b.drawn_nano_usd) / ${COST}::numeric)::float8 as free,
@@ -60,7 +63,7 @@ const spent = (accountId: string, count: number) =>
 	waitFor(async () => (await service.usage(accountId)).length === count, `${count} settlements`);
 const reconciled = async () => (await service.reconciled()).filter(({ ok }) => !ok);
 
-test("an end during a burst refuses nobody with paid credit, takes the exact rest", async () => {
+test("an expiry during a burst refuses no paid credit and takes the exact remainder", async () => {
 	upstream.always(() => reply().text(TEXT).usage(USAGE).delay(5));
 	const { accountId, secret } = await customer(AT_ONCE, AT_ONCE, YESTERDAY);
 	const end = (async () => {
@@ -82,7 +85,7 @@ test("an end during a burst refuses nobody with paid credit, takes the exact res
 	expect(new Set(statuses)).toEqual(new Set([200]));
 	await spent(accountId, AT_ONCE);
 	const { credit, used } = await booksOf(accountId);
-	// What was not used is taken; the rest of the credit is the paid one.
+	// Unused promotional credit is taken back, so the remaining credit is the paid credit.
 	expect(credit).toBe(AT_ONCE + used);
 	expect(used).toBeGreaterThanOrEqual(10);
 	expect(used).toBeLessThanOrEqual(AT_ONCE - 16);

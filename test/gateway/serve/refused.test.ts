@@ -6,7 +6,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Requests that are refused before admission leave a row in their owner's log. */
+/** Requests that are refused before admission leave a row in the refusal log of the key's owner. */
 
 /** Each test has its own model, so that parallel tests do not receive each other's answers. */
 
@@ -57,7 +57,7 @@ const amounts = (error: Sent["error"]) => ({
 	affordable_tokens: error.affordable_max_tokens ?? null,
 });
 
-test.concurrent("a 402 by a key's cap differs from one by credit", async () => {
+test.concurrent("a 402 because of a key's cap has another code than one because of credit", async () => {
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
 	const chat = await send(secret, ask());
 	const completion = await send(secret, { model: "test-model", prompt: "one two" }, "/v1/completions");
@@ -70,7 +70,7 @@ test.concurrent("a 402 by a key's cap differs from one by credit", async () => {
 	expect(rows[0]?.available_nano_usd).toBe("1000");
 });
 
-test.concurrent("refusals are stored with their subject, without the prompt", async () => {
+test.concurrent("refusals are stored with account, key and model, without the prompt", async () => {
 	const poor = await service.account({ credit: null });
 	const { secret: poorSecret } = await service.key(poor);
 	await send(poorSecret, ask());
@@ -81,7 +81,7 @@ test.concurrent("refusals are stored with their subject, without the prompt", as
 	await send(secret, `{"messages": "canary-prompt`);
 	const limited = await service.key(accountId, { requestsPerMinute: 1 });
 	await (await service.post(CHAT, limited.secret, ask("canary-prompt"))).text();
-	// A rate limited request is refused before its body is read, so its row has no model.
+	// A rate-limited request is refused before its body is read, so its row has no model.
 	await send(limited.secret, ask("canary-prompt"));
 	expect((await stored(poor, 1))[0]).toMatchObject({ code: "top_up_required", status: 402, required_nano_usd: null });
 	const rows = await stored(accountId, 5);
@@ -96,7 +96,7 @@ test.concurrent("refusals are stored with their subject, without the prompt", as
 	expect(rows[1]?.model).toHaveLength(128);
 });
 
-test.concurrent("a failure after admission has usage and no refusal", async () => {
+test.concurrent("a failure after admission is stored as usage, not as a refusal", async () => {
 	const { accountId, secret } = await service.customer();
 	failing.next(reply().errorStatus(400, { error: { message: "no" } }));
 	const failed = await send(secret, ask("hi", { model: "failing-model" }));
@@ -107,7 +107,7 @@ test.concurrent("a failure after admission has usage and no refusal", async () =
 	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
 });
 
-test("a revoked key is in its owner's log; an unknown one in none", async () => {
+test("a revoked key's refusal is in its owner's log, an unknown key's in none", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	expect((await service.get("/v1/models", secret)).status).toBe(200);
 	await revokeKey(service.db.statements, { id: keyId, accountId });

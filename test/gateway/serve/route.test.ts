@@ -65,8 +65,8 @@ async function charges(accountId: string) {
 	return rows.map((row) => [row.model, Number(row.charged_nano_usd), row.ending]);
 }
 
-describe("in the order of the file", () => {
-	test("the first model answers and its name is in the answer", async () => {
+describe("a route in the order of the file", () => {
+	test("answers by its first model and names this model in a header", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const stream of [false, true]) {
 			const { response, served } = await post(secret, { stream });
@@ -76,7 +76,7 @@ describe("in the order of the file", () => {
 		expect((await charges(accountId)).map(([name]) => name)).toEqual(["small", "small"]);
 	});
 
-	test.each([true, false])("a failure is free and the next model answers (streamed %p)", async (stream) => {
+	test.each([true, false])("tries the next model after a failure, which is free (streamed %p)", async (stream) => {
 		const { secret, accountId } = await service.customer();
 		small.always(() => reply().errorStatus(500));
 		const { response, served } = await post(secret, { stream, max_tokens: 8 });
@@ -96,7 +96,7 @@ describe("in the order of the file", () => {
 		expect(usage).toMatchObject({ model: "large", status: "settled" });
 	});
 
-	test("a prompt or field moves to a model that takes it", async () => {
+	test("skips a model that does not support the prompt's length or a field", async () => {
 		const { secret } = await service.customer();
 		expect((await post(secret, { seed: 7 })).served).toBe("large");
 		const message = "This model's maximum context length is 400 tokens.";
@@ -104,7 +104,7 @@ describe("in the order of the file", () => {
 		expect((await post(secret, {})).served).toBe("large");
 	});
 
-	test("a key is served by its allowed models only", async () => {
+	test("uses only models that the key may use", async () => {
 		const { secret } = await service.customer({ settings: { models: ["cheap"] } });
 		expect((await post(secret, {})).served).toBe("cheap");
 		const other = await service.customer({ settings: { models: ["gone"] } });
@@ -113,13 +113,13 @@ describe("in the order of the file", () => {
 		await expectUncharged(service, other.accountId);
 	});
 
-	test("too little credit moves to a cheaper model", async () => {
+	test("moves to a cheaper model if the credit is too low", async () => {
 		const { secret } = await service.customer({ exactCredit: 600_000 });
 		const { response, served } = await post(secret, { max_tokens: 1 });
 		expect([response.status, served]).toEqual([200, "cheap"]);
 	});
 
-	test("an invalid request reaches no model", async () => {
+	test("sends an invalid request to no model", async () => {
 		const { secret } = await service.customer();
 		const before = large.requests.length + cheap.requests.length;
 		const { response } = await post(secret, { max_tokens: -1 });
@@ -127,7 +127,7 @@ describe("in the order of the file", () => {
 		expect(large.requests.length + cheap.requests.length).toBe(before);
 	});
 
-	test("a failure of all models is temporary and free", async () => {
+	test("returns a retryable error without a charge if all models fail", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const [, upstream] of all) upstream.always(() => reply().errorStatus(429));
 		const { response, served } = await post(secret, { max_tokens: 4 }, "word ".repeat(600));
@@ -138,14 +138,14 @@ describe("in the order of the file", () => {
 		await expectUncharged(service, accountId);
 	});
 
-	test("a limited key is counted once for the route", async () => {
+	test("counts once against the limits of a key", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 1, concurrencyMax: 1 } });
 		small.always(() => reply().errorStatus(500));
 		expect((await post(secret, {})).served).toBe("large");
 		expect((await post(secret, {})).response.status).toBe(429);
 	});
 
-	test("a started stream stays with its model", async () => {
+	test("stays with its model once a stream has started", async () => {
 		const { secret, accountId } = await service.customer();
 		small.always(() => reply().text(["a ", "b ", "c "]).dieAfter(2));
 		const { response, served } = await post(secret, { stream: true });
@@ -155,7 +155,7 @@ describe("in the order of the file", () => {
 	});
 });
 
-test("by price and by speed the best model is first", async () => {
+test("a route by price or by speed uses the cheapest or fastest model first", async () => {
 	const { secret } = await service.customer();
 	expect((await post(secret, { model: "auto:price" })).served).toBe("cheap");
 	large.always(() => reply().text(["slow ", "words "]).delay(500));
@@ -166,11 +166,11 @@ test("by price and by speed the best model is first", async () => {
 		served.push(answer.served);
 		await service.settled();
 	}
-	// The speed estimate favours recent answers, so the route changes to the faster model.
+	// The speed estimate weights recent answers more, so the route has changed to the faster model.
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 
-test("a model whose servers' breakers are open comes last", async () => {
+test("a route uses a model whose servers' breakers are open last", async () => {
 	const { secret, accountId } = await service.customer();
 	gone.always(() => reply().errorStatus(500));
 	for (let round = 0; round < 8; round += 1) expect((await post(secret, { model: "auto:gone" })).served).toBe("cheap");
@@ -179,7 +179,7 @@ test("a model whose servers' breakers are open comes last", async () => {
 	expect(tries).toBeLessThan(8);
 });
 
-test("routes are listed with their models' maximum limits and prices", async () => {
+test("routes are listed with the highest limits and prices of their models", async () => {
 	const { secret } = await service.customer();
 	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 	const listed: Record<string, unknown>[] = [];
@@ -201,7 +201,7 @@ test("routes are listed with their models' maximum limits and prices", async () 
 	});
 });
 
-test("a key sees the models that it may use, and routes of them", async () => {
+test("a key sees the models that it may use, and the routes with such a model", async () => {
 	const all = await service.customer();
 	const { id: projectId } = await createProject(service.db.statements, all.accountId, { name: "p", models: ["large"] });
 	const cheap = await service.key(all.accountId, { models: ["cheap"] });
@@ -231,7 +231,7 @@ test("a key sees the models that it may use, and routes of them", async () => {
 	expect(await seen(both.secret)).toEqual({ ids: [], of: undefined, found: [403, 403, 403, 403, 404] });
 });
 
-test("a route without the endpoint is refused", async () => {
+test("a route without a model for the endpoint is refused", async () => {
 	const { secret } = await service.customer();
 	expect(await errorOf((await post(secret, { model: "vectors" })).response)).toMatchObject({
 		status: 404,
@@ -242,11 +242,11 @@ test("a route without the endpoint is refused", async () => {
 	expect([vectors.status, vectors.headers.get("x-served-model")]).toEqual([200, "bge"]);
 });
 
-describe("between two models", () => {
+describe("a route whose models fail in turn", () => {
 	const models = ["one", "two", "three"].map((id) => modelOver([], { id })) as [Model, Model, Model];
 	const route: Route = { id: "auto", name: "auto", models, by: "listed" };
 
-	/** Sends a request over the route with a fault scripted for each model in turn. */
+	/** Sends a request over the route with a scripted fault for each model in turn. */
 	async function failing(errors: readonly (() => Error)[]) {
 		const road = createRoad();
 		const { connection, leave } = madeUp({});
@@ -275,7 +275,7 @@ describe("between two models", () => {
 		expect(code).toBe(told);
 	});
 
-	test("a client that left is not sent to the next model", async () => {
+	test("tries no further model once the client has disconnected", async () => {
 		const { asked } = await failing([fault("overloaded")]);
 		expect(asked).toEqual(["one", "two"]);
 	});

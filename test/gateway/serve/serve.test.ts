@@ -23,7 +23,7 @@ async function errorOf(answer: Promise<Response>) {
 }
 
 describe("every endpoint", () => {
-	test.each(PATHS)("%s applies the body's deadline by the service's clock", async (_, endpoint) => {
+	test.each(PATHS)("%s applies the body's deadline by the injected clock", async (_, endpoint) => {
 		const road = createRoad();
 		const before = road.clock.pending();
 		const waiting = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ describe("every endpoint", () => {
 	});
 
 	test.each(PATHS.filter(([, { name }]) => name !== "chat" && name !== "completions"))(
-		"%s without a deployment is unavailable whatever its body",
+		"%s without a deployment is unavailable, whatever its body",
 		async (path, endpoint) => {
 			const road = createRoad();
 			expect(await errorOf(endpoint.answer(road.deps, madeUp({}, path).connection))).toMatchObject({
@@ -71,7 +71,7 @@ describe("every endpoint", () => {
 	);
 });
 
-describe("a known key that may not be used", () => {
+describe("a key that may not be used (revoked, expired, suspended)", () => {
 	const digest = createDigest("pepper");
 	const secret = newSecret("service");
 	const past = 1;
@@ -81,7 +81,7 @@ describe("a known key that may not be used", () => {
 		["account_suspended", (key) => Object.assign(key.account, { state: "suspended" })],
 	];
 
-	test.each(cases)("%s is recorded for its owner and digested once", async (code, change) => {
+	test.each(cases)("%s is recorded for the owner, and the key is hashed once", async (code, change) => {
 		const road = createRoad();
 		change(road.key);
 		let digested = 0;
@@ -108,7 +108,7 @@ describe("a known key that may not be used", () => {
 	});
 });
 
-describe("a caller within the process", () => {
+describe("a request of the gateway process itself", () => {
 	const known = "d".repeat(64) as KeyDigest;
 
 	function within() {
@@ -153,7 +153,7 @@ describe("a caller within the process", () => {
 	});
 });
 
-test("a stream after the shutdown is refused", async () => {
+test("gets no stream after the shutdown", async () => {
 	const road = createRoad();
 	road.openStreams.shutDown();
 	expect(await errorOf(CHAT.answer(road.deps, madeUp({ stream: true }).connection))).toMatchObject({

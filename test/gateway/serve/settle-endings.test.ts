@@ -5,7 +5,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import type { Reply } from "../../support/upstream-reply.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-/** Charges for unusual counts. The dialect matrix tests cover failures. */
+/** Charges for unusual token counts. The dialect matrix tests cover failures. */
 
 const vllm = withUpstream("vllm");
 const openai = withUpstream("openai");
@@ -23,7 +23,7 @@ interface Streamed {
 	body: string;
 }
 
-/** Reads one streamed answer to its end over its own socket. */
+/** Reads one streamed answer completely over its own socket. */
 async function stream(answer: Reply, more: Record<string, unknown> = {}, upstream = vllm): Promise<Streamed> {
 	upstream.next(answer);
 	const { accountId, secret } = await service.customer();
@@ -39,7 +39,7 @@ async function stream(answer: Reply, more: Record<string, unknown> = {}, upstrea
 
 const usageOf = (events: unknown[]) => (events.at(-2) as { usage: Record<string, unknown> }).usage;
 
-describe("a finished request", () => {
+describe("a finished request with an unusual token count", () => {
 	test.each<[string, string[], number, number]>([
 		["the larger of bytes / 4 and events", ["abcd", " efgh"], 3, 100],
 		["one token per event at least", [..."abcdefghijkl"], 12, 100],

@@ -31,7 +31,7 @@ test("a stop ends open streams with an error and charges each once", async () =>
 	expect(eventsOf(finished.body).at(-1)).toBe("[DONE]");
 	expect(finished.body).not.toContain('"error"');
 
-	// The final chunk has arrived, so the stream was ended and not cut off.
+	// The body's final chunk has arrived, so the stream was ended properly and not cut off.
 	expect(stuck.text().endsWith("\r\n0\r\n\r\n")).toBe(true);
 	const events = eventsOf(parseRaw(stuck.text()).body);
 	expect(events.slice(-3)).toMatchObject([
@@ -43,7 +43,7 @@ test("a stop ends open streams with an error and charges each once", async () =>
 		"[DONE]",
 	]);
 	await held.ended();
-	// The stop cancels the upstream call of an unstreamed request and answers 503.
+	// The stop cancels the upstream call of an unstreamed request, which then gets a 503.
 	const refused = parseRaw(await unary.ended());
 	expect(refused.status).toBe(503);
 	expect(refused.headers.get("retry-after")).toBe("1");

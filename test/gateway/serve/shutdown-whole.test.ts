@@ -24,9 +24,9 @@ routes:
 
 const PATH = "/v1/chat/completions";
 
-test("a stop answers every waiting request with a free 503", async () => {
+test("a stop answers every waiting request with a 503 that is free", async () => {
 	const { accountId, secret } = await service.customer();
-	// Loads the key: a request that waits for its key at the stop would not read its body.
+	// Loads the key into memory, because a request that waits for its key at the stop would not read its body.
 	await service.get("/v1/key", secret);
 	const open = async (body: object, headers?: Record<string, string>) =>
 		openRaw(service.url, rawPost(PATH, secret, { ...ask(), ...body }, headers));

@@ -24,7 +24,7 @@ function wordsOf(body: string): string[] {
 	return events.map(({ choices }) => choices?.[0]?.delta.content ?? "").filter((word) => word !== "");
 }
 
-/** Compares whole streams without printing a difference, which would be megabytes long. */
+/** Compares whole streams without printing the difference, which would be megabytes long. */
 function expectWords(answer: RawResponse | undefined, words: readonly string[]): void {
 	expect(answer?.status).toBe(200);
 	expect(answer?.body.split("data: [DONE]\n\n").length).toBe(2);
@@ -36,7 +36,7 @@ function expectWhole(answer: RawResponse | undefined): void {
 	expect(JSON.parse(answer?.body ?? "").choices[0].message.content).toBe("whole");
 }
 
-/** Makes the server stream these words; unstreamed requests get the answer `whole`. */
+/** Makes the server stream these words. Unstreamed requests get the answer `whole`. */
 function say(words: readonly string[], gapMs = 0): void {
 	upstream.decide(({ stream }) =>
 		stream === true
@@ -47,7 +47,7 @@ function say(words: readonly string[], gapMs = 0): void {
 	);
 }
 
-/** Resolves once the upstream's output stops: all buffers between it and the stalled reader are full. */
+/** Resolves once the upstream server's output stops, because all buffers up to the stalled client are full. */
 async function standsStill({ tokens }: SeenRequest): Promise<void> {
 	let before = -1;
 	for (let same = 0; same < 5; same = before === tokens.completion ? same + 1 : 0) {
@@ -83,7 +83,7 @@ test.each([
 	expect((await service.usage(accountId)).map(({ ending }) => ending)).toEqual(Array(4).fill("finished"));
 });
 
-test("a stream resumes for a reader that stalled", async () => {
+test("a stream resumes when its client reads again", async () => {
 	const begin = async (count: number) => {
 		const { accountId, secret } = await service.customer();
 		const words = Array.from({ length: count }, (_, at) => `<${at}>${MB}`);
@@ -96,7 +96,7 @@ test("a stream resumes for a reader that stalled", async () => {
 		return { accountId, secret, words, client, isStill: request.tokens.completion < count };
 	};
 	let begun = await begin(30);
-	// The kernel's socket buffers can hold tens of megabytes: if a whole stream fits, a longer one is sent.
+	// The kernel's socket buffers can hold tens of megabytes. If a whole stream fits into them, a longer stream is sent.
 	for (let count = 60; !begun.isStill && count <= 120; count *= 2) {
 		begun.client.leave();
 		begun = await begin(count);
@@ -114,19 +114,19 @@ test("a stream resumes for a reader that stalled", async () => {
 	expect((await service.usage(accountId))[0]).toMatchObject({ ending: "finished", completion_tokens: words.length });
 }, 150_000);
 
-test.each([1, 2, 3])("a stream delivers event %i while the upstream is silent", async (nth) => {
+test.each([1, 2, 3])("a stream delivers event %i before the server sends the next one", async (nth) => {
 	const { secret } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text(["x1x", "x2x", "x3x", "x4x"]).trickle(1).pauseAfter(nth, go.promise));
 	const client = await openRaw(service.url, streamed(secret));
-	// The upstream sends the next event only after the client has read this one.
+	// The server sends the next event only after the client has read this one.
 	expect(await client.until(`x${nth}x`)).not.toContain(`x${nth + 1}x`);
 	go.resolve();
 	await client.until("[DONE]");
 	client.leave();
 });
 
-test.each([{}, CLOSE])("a stream delivers a failure before or after the first event (%p)", async (headers) => {
+test.each([{}, CLOSE])("a stream delivers a failure before or after its first event (%p)", async (headers) => {
 	const { accountId, secret } = await service.customer();
 	const isKept = !("connection" in headers);
 	const two = () => reply().text(["a", "b"]).trickle(1);
@@ -164,7 +164,7 @@ test("a stream to an HTTP/1.0 client has no chunks", async () => {
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 3 });
 });
 
-test.each([0, 2])("a stream counts a half-closed connection after %i events as left", async (count) => {
+test.each([0, 2])("a stream to a half-closed connection ends as client_left after %i events", async (count) => {
 	const { accountId, secret } = await service.customer();
 	upstream.decide(() => (count === 0 ? reply().hang() : reply().text("a b c").trickle(1).stallAfter(count)));
 	const nth = upstream.requests.length + 1;

@@ -4,14 +4,16 @@ import { createProject } from "../../../src/keys/project-admin.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { withChat } from "../../support/service.ts";
 
-/** Renewing caps while gateway and database disagree about time zones: either may have the older table. */
+/**
+ * Renewing caps while gateway and Postgres disagree about a time zone, because either may have older time zone data.
+ */
 
 const { service } = await withChat();
 const { sql } = service.db;
 
 const cap = nanoUsd(1_000_000_000);
 const zoneOf = (aheadH: number) => (aheadH === 0 ? "UTC" : `Etc/GMT${aheadH > 0 ? "-" : "+"}${Math.abs(aheadH)}`);
-/** A zone whose day began within this hour, a zone whose day begins in one to two hours, and the day before. */
+/** A time zone whose day began within this hour, a zone whose day begins in one to two hours, and the day before. */
 function twoZones(): { begun: string; notBegun: string; dayBefore: string } {
 	const hour = new Date().getUTCHours();
 	const aheadH = hour <= 10 ? -hour : 24 - hour;
@@ -26,7 +28,7 @@ const chat = async (secret: string) => {
 	return { status: answer.status, text: await answer.text() };
 };
 
-test("a capped key stays in yesterday's period until the database's midnight", async () => {
+test("a capped key stays in yesterday's period until midnight in the database", async () => {
 	const { begun, notBegun, dayBefore } = twoZones();
 	const accountId = await service.account();
 	await updateAccount(service.db.statements, accountId, { timeZone: begun });
@@ -38,7 +40,7 @@ test("a capped key stays in yesterday's period until the database's midnight", a
 	const own = await service.key(accountId, { capNanoUsd: cap, capPeriod: "day" });
 	const inside = await service.key(accountId, { projectId: project.id });
 	for (const { secret } of [own, inside]) expect((await service.get("/v1/key", secret)).status).toBe(200);
-	// Changes the account's zone in the database only; the gateway keeps the other one.
+	// Changes the account's time zone in Postgres only; the gateway keeps the old zone.
 	await sql`update account set time_zone = ${notBegun} where id = ${accountId}`;
 	for (const { secret } of [own, inside]) for (let n = 0; n < 2; n++) expect((await chat(secret)).status).toBe(200);
 	await service.settled();

@@ -28,13 +28,13 @@ function codeOf(check: () => void): string {
 	}
 }
 
-describe("a long answer", () => {
+describe("a long answer that is not streamed", () => {
 	const ENDS: Readonly<Record<string, (answer: Response, leave: AbortController) => Promise<unknown> | unknown>> = {
 		"is read": async (answer) => expect(await answer.bytes()).toEqual(body()),
 		"is cancelled": (answer) => answer.body?.cancel(),
 		"has no reader any more": (_, leave) => leave.abort(),
 	};
-	test.each(Object.entries(ENDS))("counts as unread until it %s", async (_, end) => {
+	test.each(Object.entries(ENDS))("counts as unread until its client %s", async (_, end) => {
 		const unread = unreadAnswersAlone(limits);
 		const leave = new AbortController();
 		const answer = new Response(unread.passedBytes(body(), readerOf("a", leave.signal)));
@@ -45,13 +45,13 @@ describe("a long answer", () => {
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("counts as nothing once the client has left", () => {
+	test("no longer counts as unread once its client has disconnected", () => {
 		const unread = unreadAnswersAlone(limits);
 		unread.passedBytes(body(), readerOf("a", AbortSignal.abort()));
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("that breaks off counts as unread until then", async () => {
+	test("counts as unread until it breaks off", async () => {
 		const unread = unreadAnswersAlone(limits);
 		const broken = new ReadableStream<string>({ pull: (controller) => controller.error(new Error("broken")) });
 		const answer = new Response(unread.passed(broken, MB, readerOf("a")));
@@ -62,14 +62,14 @@ describe("a long answer", () => {
 	});
 });
 
-test("that is short is not counted", () => {
+test("does not count as unread if it is short", () => {
 	const unread = unreadAnswersAlone(limits);
 	const short = body(128 * 1024);
 	expect(unread.passedBytes(short, readerOf("a"))).toBe(short);
 	expect(unread.bytes()).toBe(0);
 });
 
-test("an account with too much unread is refused", () => {
+test("the gateway refuses an account with too much unread data", () => {
 	const unread = unreadAnswersAlone(limits);
 	const codes = () => ["a", "b", "c"].map((accountId) => codeOf(() => unread.check(accountId)));
 	unread.passedBytes(body(), readerOf("a"));

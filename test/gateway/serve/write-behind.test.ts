@@ -37,7 +37,7 @@ async function expectAll(accountId: string, count: number): Promise<void> {
 
 test("a settlement reaches Postgres within a second", async () => {
 	let quickestMs = Number.POSITIVE_INFINITY;
-	// Takes the fastest of ten tries, since load on the machine only slows a try down.
+	// Takes the fastest of ten tries, because load on the machine only makes tries slower.
 	for (let attempt = 0; attempt < 10 && quickestMs >= 1_000; attempt++) {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
@@ -64,8 +64,8 @@ test("a running request is shown as held until it ends", async () => {
 	await onlyUsage(service, accountId);
 });
 
-describe("usage is stored exactly once", () => {
-	test("while Postgres refuses every settlement", async () => {
+describe("a usage row is stored exactly once", () => {
+	test("although Postgres refuses every settlement for a while", async () => {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
 		await service.settled();
@@ -79,18 +79,18 @@ describe("usage is stored exactly once", () => {
 		await expectAll(accountId, 21);
 	});
 
-	test("while every connection breaks: flushes repeat with the same ids", async () => {
+	test("although connections break and flushes repeat with the same ids", async () => {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
 		await service.settled();
 		const failedFlushes = () => service.logged.filter(({ message }) => message === "a flush failed; retrying").length;
 		const failedBefore = failedFlushes();
 		let sent = 1;
-		// Delays each flush, so that one is running most of the time.
+		// Delays each flush, so that a flush is running most of the time.
 		await service.db.sql.unsafe(`
 			create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.05); return null; end $$;
 			create trigger linger after insert on usage_event for each statement execute function linger()`);
-		// Sends until three flushes were interrupted.
+		// Sends requests until three flushes were interrupted.
 		while (failedFlushes() < failedBefore + 3 && sent < 2_000) {
 			const sending = send(secret, 10);
 			sent += 10;

@@ -1,4 +1,4 @@
-/** Measures recordings by their frames: real files of five seconds, and copies changed to seem shorter. */
+/** Measures recordings by their frames: real files of five seconds, and copies changed to look shorter. */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ function changed(name: string, change: (bytes: Buffer) => unknown): Buffer {
 	return Buffer.isBuffer(other) ? other : bytes;
 }
 
-describe("recordings of encoders", () => {
+describe("audio files of common encoders", () => {
 	test.each([
 		["constant.mp3", "6 of 6"],
 		["variable.mp3", "6 of 6"],
@@ -50,7 +50,7 @@ describe("recordings of encoders", () => {
 		expect(await told(recording(name))).toBe(expected);
 	});
 
-	test("tags around the sound change nothing", async () => {
+	test("keep their duration with tags before and after the sound", async () => {
 		const cover = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\x7f\x7f", "latin1"), Buffer.alloc(16_383, 0xff)]);
 		const name = Buffer.alloc(128, " ");
 		name.write("TAG");
@@ -58,7 +58,7 @@ describe("recordings of encoders", () => {
 		expect(await told(Buffer.concat([cover, cover, recording("tone.flac")]))).toBe("5 of 5");
 	});
 
-	test("MP3: durations of joined files add up, also at another sample rate", async () => {
+	test("MP3: the durations of joined files add up, also with another sample rate", async () => {
 		const joined = Buffer.concat([recording("constant.mp3"), recording("constant.mp3")]);
 		expect(await told(joined)).toBe("11 of 11");
 		// An MPEG-1 layer III frame at 44.1 kHz and 128 kbit/s: 417 bytes for 1,152 samples.
@@ -71,7 +71,7 @@ describe("recordings of encoders", () => {
 		);
 	});
 
-	test("WAV: samples count to the end if their number is unknown", async () => {
+	test("WAV: all samples to the file's end count if their number is unknown", async () => {
 		expect(await told(wavOf(12))).toBe("12 of 12");
 		for (const length of [0, 0xffffffff, 0x7fffffff]) {
 			const open = Buffer.from(wavOf(12));
@@ -81,11 +81,11 @@ describe("recordings of encoders", () => {
 	});
 });
 
-describe("a recording that claims to be shorter", () => {
+describe("a recording that claims to be shorter than it is", () => {
 	const duration = (box: string, ticks: number) => (bytes: Buffer) =>
 		void bytes.writeUInt32BE(ticks, bytes.indexOf(box) + 20);
 
-	test("MP4: too small durations are refused", async () => {
+	test("MP4: durations that are too small are refused", async () => {
 		expect(await told(changed("aac.m4a", duration("mvhd", 1)))).toContain("inconsistent");
 		expect(await told(changed("aac.m4a", duration("mdhd", 1)))).toContain("inconsistent");
 		const times = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(1, bytes.indexOf("stts") + 16));
@@ -94,7 +94,7 @@ describe("a recording that claims to be shorter", () => {
 		expect(await told(rate)).toContain("inconsistent");
 	});
 
-	test("MP4: tables or edits that repeat bytes are refused", async () => {
+	test("MP4: tables or edit lists that repeat bytes are refused", async () => {
 		const many = changed("aac.m4a", (bytes) => {
 			const at = bytes.indexOf("stsz") + 8;
 			// Declares 40,000 frames of one size, far more than the file has.
@@ -108,7 +108,7 @@ describe("a recording that claims to be shorter", () => {
 		expect(await told(overlapping)).toContain("overlap");
 	});
 
-	test("MP4: a fragment counts all its frames", async () => {
+	test("MP4: all frames of a fragment count", async () => {
 		const single = await of(recording("fragments.m4a"));
 		const bytes = recording("fragments.m4a");
 		const from = bytes.indexOf("moof") - 4;
@@ -135,7 +135,7 @@ describe("a recording that claims to be shorter", () => {
 		}
 	});
 
-	test("Ogg: packets of two bytes count a tenth of a second", async () => {
+	test("Ogg: a packet of two bytes counts up to a tenth of a second", async () => {
 		const head = recording("opus.ogg");
 		const headers = head.subarray(0, head.indexOf("OggS", head.indexOf("OggS", 4) + 4));
 		const serial = headers.readUInt32LE(14);
@@ -148,22 +148,22 @@ describe("a recording that claims to be shorter", () => {
 		expect((await of(headers, honest)).secondsMax).toBe(24);
 	});
 
-	test("FLAC: too small claims and disordered frames are refused", async () => {
+	test("FLAC: claims that are too small and frames out of order are refused", async () => {
 		const samples = (count: number) => (bytes: Buffer) => {
 			bytes.writeUInt8((bytes[21] as number) & 0xf0, 21);
 			bytes.writeUInt32BE(count, 22);
 		};
 		expect(await told(changed("tone.flac", samples(8_000)))).toContain("claims 1.0 s but contains 5.0 s");
-		// Zero samples mean an unknown length, as a recorder writes that cannot seek.
+		// Zero samples mean an unknown length, as written by a recorder that cannot seek.
 		expect(await told(changed("tone.flac", samples(0)))).toBe("5 of 5");
 		const info = recording("tone.flac");
 		const frames = info.indexOf(Buffer.from([0xff, 0xf8]), 42);
-		// Repeats the frames, so that frame numbers restart: decoders disagree about such files.
+		// Repeats the frames, so that frame numbers restart: decoders disagree about the length of such files.
 		const again = Buffer.concat([changed("tone.flac", samples(0)), info.subarray(frames), info.subarray(frames)]);
 		expect(await told(again)).toContain("more data than its frames");
 	});
 
-	test("WAV: a small chunk before the samples does not hide them", async () => {
+	test("WAV: a small chunk before the samples does not hide the samples", async () => {
 		const true12 = Buffer.from(wavOf(12));
 		const second = true12.subarray(36);
 		const small = Buffer.from("data\x40\x7d\0\0", "latin1");
@@ -172,13 +172,13 @@ describe("a recording that claims to be shorter", () => {
 		const liar = Buffer.from(true12);
 		liar.writeUInt32LE(32_000, 40);
 		expect(await told(liar)).toContain("inconsistent");
-		// Decoders that ignore chunk sizes also play the bytes of the next chunk, so those count as well.
+		// Decoders that ignore chunk sizes also play the bytes of the next chunk, so these bytes count too.
 		const masked = Buffer.concat([liar.subarray(0, 44 + 32_000), Buffer.from("JUNK"), liar.subarray(44 + 32_004)]);
 		masked.writeUInt32LE(masked.length - 44 - 32_008, 44 + 32_004);
 		expect(await told(masked)).toContain("more data than its frames");
 	});
 
-	test("MP3: the first frame's count is ignored", async () => {
+	test("MP3: the frame count in the first frame is ignored", async () => {
 		const lie = changed("variable.mp3", (bytes) => {
 			const at = Math.max(bytes.indexOf("Xing"), bytes.indexOf("Info"));
 			bytes.writeUInt32BE(3, at + 8);
@@ -195,10 +195,10 @@ describe("a recording that claims to be shorter", () => {
 		expect(await told(Buffer.concat([recording("constant.mp3"), noise]))).toContain("too many bytes");
 	});
 
-	test("WebM: an element beyond its parent is refused", async () => {
+	test("WebM: an element that extends beyond its parent is refused", async () => {
 		const bytes = recording("opus.webm");
 		const cluster = bytes.indexOf(Buffer.from([0x1f, 0x43, 0xb6, 0x75]));
-		// An EBML void element of declared 134 MB covers the cluster's blocks.
+		// An EBML void element with a declared size of 134 MB covers the cluster's blocks.
 		const hole = Buffer.from([0xec, 0x18, 0, 0, 0]);
 		const at = cluster + 4 + (8 - Math.floor(Math.log2(bytes[cluster + 4] as number)));
 		const hidden = Buffer.concat([bytes.subarray(0, at), hole, bytes.subarray(at)]);
@@ -206,7 +206,7 @@ describe("a recording that claims to be shorter", () => {
 	});
 });
 
-test("a number beyond its part is refused in every format", async () => {
+test("a length that extends beyond its part is refused in every format", async () => {
 	const webm = "1a45dfa380 18538067ff 1654ae6b84 ae82 d780";
 	const mp4 = "00000010 66747970 69736f6d 00000000 00000010 6d6f6f76 00000008 6d766864";
 	for (const hex of [webm, mp4]) {
@@ -215,7 +215,7 @@ test("a number beyond its part is refused in every format", async () => {
 	}
 });
 
-test("unmeasurable formats are refused", async () => {
+test("formats whose length cannot be measured are refused", async () => {
 	for (const file of ["x", "RIFF\0\0\0\0WAVE", "\0\0\0\x20ftypM4A ", "#!AMR\n", "\x1aE\xdf\xa3", "OggS", "fLaC", "ID3"])
 		expect(await told(Buffer.from(file, "latin1"))).toStartWith("`file` ");
 	const long = Buffer.from(wavOf(30));
@@ -226,13 +226,13 @@ test("unmeasurable formats are refused", async () => {
 	expect(await told(compressed)).toContain("compressed");
 });
 
-describe("files changed at random", () => {
+describe("audio files changed at random", () => {
 	const SEED = 7;
 	const ROUNDS = LONG ? 60 : 15;
-	/** Limit of processor time; files with many frames take some milliseconds a window. */
+	/** Limit of CPU time in ms; files with many frames take some milliseconds per window. */
 	const CPU_MS_MAX = 5_000;
 
-	test.each(NAMES)("%s is measured or refused in time", async (name) => {
+	test.each(NAMES)("%s is measured or refused within its CPU time limit", async (name) => {
 		let seed = SEED + NAMES.indexOf(name);
 		const random = (below: number) => {
 			seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
@@ -259,7 +259,7 @@ describe("files changed at random", () => {
 const HELD_MS_MAX = 250;
 const TRIES_MAX = 3;
 
-/** Measures the longest processor time between two turns of the event loop. */
+/** Measures the longest CPU time between two turns of the event loop. */
 async function heldMs(file: Blob): Promise<number> {
 	let longestMs = 0;
 	let lastMs = cpuMs();
@@ -280,8 +280,8 @@ async function heldMs(file: Blob): Promise<number> {
 	return longestMs;
 }
 
-test("dense files do not block the event loop", async () => {
-	/** File size: many read windows. */
+test("files with many frames do not block the event loop", async () => {
+	/** File size; large enough for many read windows. */
 	const BYTES = (LONG ? 24 : 3) * 1024 * 1024;
 	const repeat = (part: Buffer) => Buffer.alloc(BYTES, part);
 	const frame = Buffer.alloc(24);
@@ -316,7 +316,7 @@ test("dense files do not block the event loop", async () => {
 	for (const [name, bytes] of Object.entries(files)) {
 		const file = new Blob([bytes]);
 		let best = Number.POSITIVE_INFINITY;
-		// Repeats a slow try: garbage collection and compilation add to the measured time.
+		// Repeats a slow try, because garbage collection and compilation add to the measured time.
 		for (let nth = 0; nth < TRIES_MAX && best >= HELD_MS_MAX; nth += 1) best = Math.min(best, await heldMs(file));
 		expect([name, best, best < HELD_MS_MAX]).toEqual([name, best, true]);
 	}

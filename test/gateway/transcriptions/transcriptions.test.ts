@@ -40,7 +40,7 @@ const only = (accountId: string) => onlyUsage(service, accountId);
 
 function form(model: string, fields: Record<string, string | string[]> = {}, seconds = 9): FormData {
 	const body = new FormData();
-	// The file precedes the model, as SDKs send the form.
+	// The file precedes the model, as SDKs order the form's fields.
 	body.append("file", new File([wavOf(seconds)], "../../talk.wav"));
 	for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
 	body.append("model", model);
@@ -53,7 +53,7 @@ const post = (secret: string, body: FormData) =>
 		body,
 	});
 
-test.each(DIALECTS)("%s returns JSON, priced by the upstream's seconds", async (dialect) => {
+test.each(DIALECTS)("%s returns JSON, priced by the seconds that the server reports", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const fields = {
 		language: "en",
@@ -116,11 +116,11 @@ test.each(DIALECTS)("%s returns verbose_json, text, srt and vtt", async (dialect
 	);
 });
 
-test.each(DIALECTS)("%s streams in one format with one usage record", async (dialect) => {
+test.each(DIALECTS)("%s streams in OpenAI's format with one usage record", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form(`audio-${dialect}`, { stream: "true" }))).text();
 	expect(text).not.toMatch(SECRET_WORDS);
-	// vLLM's streams report tokens, so the seconds are those of the file.
+	// vLLM's streams report tokens but no seconds, so the seconds are measured from the file.
 	const [seconds, basis] = dialect === "vllm" ? [9, "estimated"] : [7, "exact"];
 	const events = text.split("\n\n").filter(Boolean);
 	expect(events.at(-1)).toBe("data: [DONE]");
@@ -135,7 +135,7 @@ test.each(DIALECTS)("%s streams in one format with one usage record", async (dia
 	expect(await only(accountId)).toMatchObject({ charged: seconds * 100_000, basis, streamed: true });
 });
 
-test("token rates charge the upstream's tokens", async () => {
+test("token rates charge the tokens that the server reports", async () => {
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form("audio-tokens", { stream: "true" }))).text();
 	const cost = 40 * 6_000 + 6 * 10_000;
@@ -145,7 +145,7 @@ test("token rates charge the upstream's tokens", async () => {
 	expect(await only(accountId)).toMatchObject({ charged: cost, basis: "exact" });
 });
 
-test("a stream that dies is charged for the delivered words", async () => {
+test("a stream whose server dies is charged for the delivered words", async () => {
 	const { secret, accountId } = await service.customer();
 	const delta = JSON.stringify({ type: "transcript.text.delta", delta: "these are 20 bytes, " });
 	server("openai").next(() => brokenSse([delta, delta]));
@@ -155,11 +155,11 @@ test("a stream that dies is charged for the delivered words", async () => {
 	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
 	server("vllm").next(() => brokenSse([delta, delta]));
 	const tokens = await (await post(secret, form("audio-tokens", { stream: "true" }, 60))).text();
-	// Two events count as two tokens, although their bytes would estimate to ten.
+	// Two events count as two tokens, although the estimate from their bytes would be ten.
 	expect(tokens).toContain('"output_tokens":2,');
 });
 
-test("seconds above the recording's length are cut", async () => {
+test("reported seconds above the recording's length are reduced to it", async () => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => Response.json({ text: "hi", usage: { type: "duration", seconds: 6_000 } }));
 	const answer = await (await post(secret, form("audio-openai", {}, 5))).json();
@@ -167,7 +167,7 @@ test("seconds above the recording's length are cut", async () => {
 	expect(await only(accountId)).toMatchObject({ reserved: 500_000, charged: 500_000, basis: "estimated" });
 });
 
-test("a contradictory recording is refused before it is sent", async () => {
+test("a recording with contradictory headers is refused before it is sent", async () => {
 	const { secret } = await service.customer();
 	const before = server("openai").requests.length;
 	const liar = Buffer.from(wavOf(12));
@@ -181,7 +181,7 @@ test("a contradictory recording is refused before it is sent", async () => {
 	expect(server("openai").requests.length).toBe(before);
 });
 
-test("missing usage is the file's length, estimated", async () => {
+test("missing usage is estimated as the file's length", async () => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => Response.json({ text: "hi" }));
 	await post(secret, form("audio-openai", {}, 5));
@@ -206,7 +206,7 @@ test.each([
 	expect((await response.json()).error.param).toBe(param);
 });
 
-test("JSON instead of a form is a 415, a broken form a 400", async () => {
+test("JSON instead of a form gets a 415, a malformed form a 400", async () => {
 	const { secret } = await service.customer();
 	expect((await service.post("/v1/audio/transcriptions", secret, { model: "audio-openai" })).status).toBe(415);
 	const broken = await service.post("/v1/audio/transcriptions", secret, "no form", {
@@ -215,7 +215,7 @@ test("JSON instead of a form is a 415, a broken form a 400", async () => {
 	expect(broken.status).toBe(400);
 });
 
-test("the gateway accepts a form without a length", async () => {
+test("the gateway accepts a form without a content-length", async () => {
 	const { secret } = await service.customer();
 	const whole = new Response(form("audio-openai"));
 	const response = await fetch(`${service.url}/v1/audio/transcriptions`, {

@@ -2,11 +2,11 @@ import { inconsistentFault, unsupportedFault } from "./walk.ts";
 
 /** Sample rates by index: ISO 14496-3, 1.6.3.4. */
 const RATES = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
-/** Object types with frames of at most 1,024 samples: main, LC, SSR, LTP, SBR, the low-delay ones, PS. */
+/** AAC object types with frames of at most 1,024 samples: main, LC, SSR, LTP, SBR, the low-delay types, PS. */
 const TYPES = new Set([1, 2, 3, 4, 5, 17, 23, 29, 39]);
 const FRAME_SAMPLES_MAX = 1_024;
 
-/** Longest duration of a frame in seconds, by an AudioSpecificConfig. */
+/** Longest duration of a frame in seconds, derived from an AudioSpecificConfig. */
 export function aacFrameSeconds(config: Buffer): number {
 	if (config.length < 2) throw inconsistentFault("its AAC configuration is cut off");
 	const type = (config[0] as number) >> 3;
@@ -18,7 +18,7 @@ export function aacFrameSeconds(config: Buffer): number {
 	return FRAME_SAMPLES_MAX / rate;
 }
 
-/** AudioSpecificConfig in the body of an `esds` box (ISO 14496-1, 7.2.6: nested descriptors). */
+/** Finds the AudioSpecificConfig in the body of an `esds` box (ISO 14496-1, 7.2.6: nested descriptors). */
 export function aacConfig(esds: Buffer): Buffer {
 	let at = 4;
 	for (let depth = 0; depth < 8; depth += 1) {
@@ -41,7 +41,7 @@ export function aacConfig(esds: Buffer): Buffer {
 	throw inconsistentFault("its AAC configuration is missing");
 }
 
-/** Length of a stream descriptor's header: number and flags, and the fields that the flags announce. */
+/** Length of a stream descriptor's header: its number and flags, and the fields that the flags announce. */
 function streamHeaderBytes(flags: number, urlLength: number): number {
 	return 3 + (flags & 0x80 ? 2 : 0) + (flags & 0x40 ? 1 + urlLength : 0) + (flags & 0x20 ? 2 : 0);
 }

@@ -1,10 +1,12 @@
 import { inconsistentFault, type Walk } from "./walk.ts";
 
-/** Longest header of a frame. */
+/** Longest header of a FLAC frame. */
 const HEADER_BYTES_MAX = 16;
 const RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
 
-/** CRC-8 with the polynomial x^8 + x^2 + x + 1. It tells headers from audio data that looks like one. */
+/**
+ * CRC-8 with the polynomial x^8 + x^2 + x + 1. It distinguishes frame headers from audio data that looks like a header.
+ */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 	let crc = byte;
 	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc & 0x80 ? 0x107 : 0);
@@ -12,9 +14,9 @@ const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * FLAC (RFC 9639): sums the frames whose headers have a right checksum. Frames with consecutive numbers are the
- * recording; others count only for the most that a decoder might find. The header's `totalSamples` is the claimed
- * length.
+ * FLAC (RFC 9639): sums the frames whose headers have a correct checksum. Frames with consecutive numbers are the
+ * recording; other frames count only towards `secondsMax`, the most that a decoder might find. The header's
+ * `totalSamples` is the claimed length.
  */
 export function* walkFlac(start: number, size: number): Walk {
 	let at = start + 4;
@@ -86,9 +88,9 @@ function headerAt(bytes: Buffer, at: number) {
 	if (crc !== bytes[place]) return undefined;
 	return {
 		samples: blockBytes > 0 ? block + 1 : samplesOf(blockCode),
-		/** Sample rate; 0: that of the stream. */
+		/** Sample rate of the frame; 0: the rate of the stream. */
 		rate: rateCode < 12 ? (RATES[rateCode] as number) : rate * (rateCode === 12 ? 1_000 : rateCode === 14 ? 10 : 1),
-		/** Number of the frame, or of its first sample. */
+		/** Number of the frame, or of the frame's first sample. */
 		number,
 		variable: ((bytes[at + 1] as number) & 1) === 1,
 	};

@@ -10,7 +10,7 @@ const KBITS: Readonly<Record<string, readonly number[]>> = {
 	"2-3": [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 };
 const RATES = [44_100, 48_000, 32_000];
-/** Longest frame. So many bytes are read where a frame may start. */
+/** Longest MP3 frame. This many bytes are read wherever a frame may start. */
 const FRAME_BYTES_MAX = 2_900;
 /** Most bytes between frames, such as part of a frame at a stream's start. Zeros and tags do not count. */
 const JUNK_BYTES_MAX = 64 * 1024;
@@ -18,8 +18,8 @@ const JUNK_BYTES_MAX = 64 * 1024;
 const BYTES_PER_SECOND_MIN = 1_000;
 
 /**
- * Sums all frames. Ignores the number of frames in the first one: it is wrong in joined and cut files, which are
- * common.
+ * MP3: sums all frames. Ignores the number of frames that the first frame states, because it is wrong in joined and cut
+ * files, which are common.
  */
 export function* walkMp3(start: number, size: number): Walk {
 	let at = start;
@@ -45,7 +45,8 @@ export function* walkMp3(start: number, size: number): Walk {
 			continue;
 		}
 		kind = undefined;
-		// A tag is no unknown data. It is still searched for frames, as decoders do after the first frame.
+		// Bytes of a tag do not count as unknown data, but are still searched for frames, as decoders do after the first
+		// frame.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
 		if (junk > JUNK_BYTES_MAX) throw inconsistentFault("it has too many bytes between its frames");
@@ -55,7 +56,10 @@ export function* walkMp3(start: number, size: number): Walk {
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
-/** True if a frame of the same kind, a tag or the end follows. A lone change of kind is not believed. */
+/**
+ * True if a frame of the same kind, a tag or the file's end follows. A single frame of another kind is taken for random
+ * data.
+ */
 function isFollowed(window: Buffer, here: number, frame: Frame, windowAt: number, size: number): boolean {
 	const next = here + frame.bytes;
 	if (windowAt + next + 4 > size) return true;
@@ -82,7 +86,7 @@ function frameAt(bytes: Buffer, at: number) {
 }
 type Frame = NonNullable<ReturnType<typeof frameAt>>;
 
-/** Length of the tag that starts here; 0 if none does. */
+/** Length of the tag that starts at `at`; 0 if none starts there. */
 function tagBytes(bytes: Buffer, at: number, rest: number): number {
 	const first = bytes[at];
 	// Tags start with "I", "T" or "A".
@@ -95,7 +99,7 @@ function tagBytes(bytes: Buffer, at: number, rest: number): number {
 	return 0;
 }
 
-/** Length of an ID3v2 tag; 0 if none starts here. Refuses a size that decoders read differently. */
+/** Length of an ID3v2 tag; 0 if none starts at `at`. Refuses a size that decoders read differently. */
 export function id3Bytes(bytes: Buffer, at: number): number {
 	if (at + 10 > bytes.length || bytes.toString("latin1", at, at + 3) !== "ID3") return 0;
 	let size = 0;

@@ -4,12 +4,12 @@ import { inconsistentFault, type Measured, unsupportedFault, type Walk } from ".
 /** Boxes whose child boxes are read. */
 const HOLDERS = new Set(["trak", "mdia", "minf", "stbl", "edts", "mvex", "traf"]);
 const DEPTH_MAX = 8;
-/** Boxes that a track may have only once: decoders differ in which of two they use. */
+/** Boxes that a track may have only once: if there are two, decoders differ in which they use. */
 const ONCE = new Set(["mdhd", "stsd", "stts", "stsz", "elst"]);
 const TRACKS_MAX = 64;
-/** Largest tables, enough for a day of audio. */
+/** Largest total size of tables, enough for a day of audio. */
 const TABLES_BYTES_MAX = 8 * 1024 * 1024;
-/** Seconds by which an edit list may exceed the audio, as rounding does. */
+/** Seconds by which an edit list may exceed the audio, because of rounding. */
 const EDIT_GRACE_S = 1;
 
 class Track {
@@ -23,7 +23,7 @@ class Track {
 	/** Length in ticks of `timescale`: by the track's header, and by its table of times; 0 if unknown. */
 	duration = 0;
 	timesTotal = 0;
-	/** Ticks that the edit list plays, and ticks of silence in between. */
+	/** Ticks that the edit list plays, and ticks of silence that it inserts. */
 	edited = 0;
 	silence = 0;
 }
@@ -34,14 +34,15 @@ class Movie {
 	duration = 0;
 	frameBytes = 0;
 	inFragments = false;
-	/** Track whose fragment is being read, and the size of its frames. */
+	/** Track of the fragment that is being read, and the size of the fragment's frames. */
 	fragment: Track | undefined = undefined;
 	fragmentFrameBytes = 0;
 }
 
 /**
- * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: number of frames in the tables times a
- * frame's length. Times and durations are only claims. Tables that list more bytes than the file has are refused.
+ * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments. The length is the number of frames in
+ * the tables times a frame's length; the file's times and durations are only claims. Tables that list more bytes than
+ * the file has are refused.
  */
 export function* walkMp4(start: number, size: number): Walk {
 	const movie = new Movie();
@@ -66,7 +67,10 @@ export function* walkMp4(start: number, size: number): Walk {
 	return measure(movie, size);
 }
 
-/** Box at `at` inside a parent that ends at `end`. Only the audio data (`mdat`) may be cut off by the file's end. */
+/**
+ * Reads the box at `at` inside a parent that ends at `end`. Only the audio data (`mdat`) may be cut off by the file's
+ * end.
+ */
 function boxAt(bytes: Buffer, at: number, end: number): { name: string; body: number; end: number } {
 	const name = bytes.toString("latin1", at + 4, at + 8);
 	let length = bytes.readUInt32BE(at);
@@ -105,7 +109,7 @@ function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
 
 type Reader = (body: Buffer, movie: Movie, track: Track | undefined) => void;
 
-/** Readers by the name of their box. Reading beyond its end throws a RangeError. */
+/** Readers by the name of their box. Reading beyond a box's end throws a RangeError. */
 const READERS: Readonly<Record<string, Reader>> = {
 	mvhd: (body, movie) => Object.assign(movie, readTimes(body)),
 	mdhd: (body, _, track) => track && Object.assign(track, readTimes(body)),
@@ -113,7 +117,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 		if (track) track.id = body.readUInt32BE(body[0] === 1 ? 20 : 12);
 	},
 	hdlr(body, _, track) {
-		// QuickTime tracks have a second handler, for their data.
+		// QuickTime tracks have a second `hdlr` box, for their data.
 		if (track) track.isSound ||= body.toString("latin1", 8, 12) === "soun";
 	},
 	stsd(body, _, track) {
@@ -179,7 +183,7 @@ function readTimes(body: Buffer): { timescale: number; duration: number } {
 	return { timescale, duration: isUnknown ? 0 : duration };
 }
 
-/** Length of the longest audio track, because decoders may use any. */
+/** Length of the longest audio track, because decoders may choose any track. */
 function measure(movie: Movie, size: number): Measured {
 	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
 	if (sounds.length === 0) throw unsupportedFault("it has no audio track");

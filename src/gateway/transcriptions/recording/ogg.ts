@@ -10,20 +10,23 @@ const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
 
 const PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
 const STREAMS_MAX = 64;
-/** Longest header packet; the largest is Vorbis' setup. */
+/** Longest header packet; the largest is Vorbis' setup header. */
 const HEADER_BYTES_MAX = 128 * 1024;
-/** Flags of a page: its first packet started on the previous page; it is the first of its stream. */
+/**
+ * Flags of a page. CONTINUES: its first packet started on the previous page. BEGINS: it is the first page of its
+ * stream.
+ */
 const CONTINUES = 1;
 const BEGINS = 2;
-/** Position on a page where no packet ends. */
+/** Position field of a page on which no packet ends. */
 const NO_POSITION = 2n ** 64n - 1n;
 
 /** How to measure a codec's packets. */
 export interface Codec {
-	/** Samples per second in page positions, and number of first samples that are not played. */
+	/** Samples per second in page positions, and the number of samples at the start that are not played. */
 	readonly rate: number;
 	readonly skipped: number;
-	/** Seconds of an audio packet, by its length and first two bytes. */
+	/** Seconds of an audio packet, by its length and its first two bytes. */
 	seconds(length: number, first: number, second: number): { likely: number; max: number };
 }
 
@@ -40,7 +43,9 @@ class Stream {
 	position = 0n;
 }
 
-/** Ogg (RFC 3533) with Opus or Vorbis: sums the packets of its pages. The last page's position is the claim. */
+/**
+ * Ogg (RFC 3533) with Opus or Vorbis: sums the packets of its pages. The last page's position is the claimed length.
+ */
 export function* walkOgg(start: number, size: number): Walk {
 	const streams = new Map<number, Stream>();
 	let windowAt = start;
@@ -61,7 +66,8 @@ export function* walkOgg(start: number, size: number): Walk {
 	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
 	if (heard.length === 0) throw unsupportedFault("it has no Opus or Vorbis stream");
 	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
-	// Recordings from the middle of a broadcast start at a large position, so only a claim that is too small counts.
+	// Recordings from the middle of a broadcast start at a large position, so only a claim that is too small is evidence
+	// of a contradiction.
 	const claimed = sum(({ codec, position }) =>
 		codec === undefined ? 0 : Math.max(0, Number(position) - codec.skipped) / codec.rate,
 	);
@@ -99,7 +105,8 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	let at = body;
 	for (let segment = 27; segment < body; segment += 1) {
 		const length = page[segment] as number;
-		// A packet's first bytes are in its first segment. A packet from the previous page already has 255.
+		// A packet's first bytes are in its first segment. A packet continued from the previous page already has at least
+		// 255.
 		if (stream.length === 0) {
 			stream.first = length > 0 ? (page[at] as number) : 0;
 			stream.second = length > 1 ? (page[at + 1] as number) : 0;
@@ -127,7 +134,10 @@ function endPacket(stream: Stream): void {
 	stream.pieces = [];
 }
 
-/** Codec of a stream; undefined while headers are missing. Faults for other codecs: they might be played uncharged. */
+/**
+ * Codec of a stream; undefined while headers are missing. Faults for other codecs, because servers might transcribe
+ * them uncharged.
+ */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
@@ -154,7 +164,7 @@ export function vorbis(modes: VorbisModes): Codec {
 		rate: modes.rate,
 		skipped: 0,
 		seconds(length, first) {
-			// An empty packet or another header plays nothing.
+			// An empty packet or another header packet plays nothing.
 			if (length === 0 || first % 2 === 1) return { likely: 0, max: 0 };
 			const { samples, block } = vorbisSamples(modes, first, before);
 			before = block;
@@ -170,10 +180,10 @@ function isPadding(rest: Buffer): boolean {
 
 /** Sample rate of Opus (RFC 6716). */
 const RATE = 48_000;
-/** Longest Opus packet, and the most for an empty one: it stands for a lost packet, which decoders fill. */
+/** Longest Opus packet; also the most for an empty packet, which marks a lost packet that decoders fill with sound. */
 const OPUS_PACKET_SECONDS_MAX = 0.12;
 
-/** Seconds of a packet, by its first two bytes. */
+/** Seconds of an Opus packet, by its first two bytes. */
 function opusSeconds(first: number, second: number): number {
 	const config = first >> 3;
 	const code = first & 3;

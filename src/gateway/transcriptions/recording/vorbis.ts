@@ -1,6 +1,9 @@
 import { inconsistentFault } from "./walk.ts";
 
-/** What the length of Vorbis packets depends on (Vorbis I specification, sections 4.2 and 4.3). */
+/**
+ * The parts of the headers on which the length of Vorbis packets depends (Vorbis I specification, sections 4.2 and
+ * 4.3).
+ */
 export interface VorbisModes {
 	readonly rate: number;
 	/** Block size of each mode in samples. */
@@ -12,7 +15,10 @@ export interface VorbisModes {
 const MODES_MAX = 64;
 /** Bits of a mode in the setup header: flag, window, transform, mapping. */
 const MODE_BITS = 1 + 16 + 16 + 8;
-/** Bits of the number of modes. It is before the first mode; before each other mode are the 41 bits of a mode. */
+/**
+ * Bits of the field with the number of modes. This field precedes the first mode; every other mode is preceded by the
+ * 41 bits of a mode.
+ */
 const COUNT_BITS = 6;
 
 export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
@@ -25,7 +31,10 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
 }
 
-/** Samples that a packet adds: a quarter of the previous block plus a quarter of its own. The first adds none. */
+/**
+ * Samples that a packet adds: a quarter of the previous block plus a quarter of its own block. The first packet adds
+ * none.
+ */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
 	if (block === undefined) throw inconsistentFault("a Vorbis packet has an unknown mode");
@@ -33,8 +42,8 @@ export function vorbisSamples(modes: VorbisModes, first: number, before: number)
 }
 
 /**
- * For each mode, whether its blocks are long. Modes are at the header's end, so they are read backwards: two of their
- * fields are zero, and their number comes before the first.
+ * For each mode, whether its blocks are long. Modes are at the setup header's end, so they are read backwards: two of
+ * their fields are zero, and the number of modes precedes the first.
  */
 function modeFlags(setup: Buffer): boolean[] {
 	const bitAt = (place: number) => ((setup[place >> 3] as number) >> (place & 7)) & 1;

@@ -2,24 +2,24 @@ import { Fault } from "../../../base/fault.ts";
 
 /** Result of measuring a recording, in seconds. */
 export interface Measured {
-	/** Length of the recording's frames. */
+	/** Total length of the recording's frames. */
 	readonly seconds: number;
-	/** Most that any decoder could find in its bytes; at least `seconds`. */
+	/** Most that any decoder could find in the recording's bytes; at least `seconds`. */
 	readonly secondsMax: number;
-	/** Length that the headers claim; undefined if none. */
+	/** Length that the headers claim; undefined if they claim none. */
 	readonly claimed?: number | undefined;
 }
 
-/** Position of the next window; also its least size if `WINDOW_BYTES` are too few. */
+/** Position of the next window in the file; the object form also gives a minimum size above `WINDOW_BYTES`. */
 export type Window = number | { readonly at: number; readonly bytes: number };
 
 /**
- * A generator that yields the window of the file to read next, and gets its bytes (fewer at the file's end). Other work
- * runs between two windows, so no file blocks the event loop.
+ * A generator that yields the next window of the file to read, and gets the window's bytes (fewer at the file's end).
+ * Other requests run between two windows, so no file blocks the event loop.
  */
 export type Walk<Result = Measured> = Generator<Window, Result, Buffer>;
 
-/** Size of a window: larger than any header or page; takes some milliseconds at most. */
+/** Size of a window: larger than any header or page. Parsing a window takes some milliseconds at most. */
 const WINDOW_BYTES = 128 * 1024;
 
 export async function runWalk<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {
@@ -33,7 +33,7 @@ export async function runWalk<Result>(file: Blob, walk: Walk<Result>): Promise<R
 	return step.value;
 }
 
-/** Fault invalid_request for a recording that contradicts itself: decoders differ about its length. */
+/** Fault invalid_request for a recording whose parts contradict each other: decoders differ about its length. */
 export function inconsistentFault(detail: string): Fault {
 	return new Fault("invalid_request", `\`file\` is damaged or inconsistent: ${detail}. Encode it again.`, {
 		param: "file",

@@ -1,17 +1,17 @@
 import { inconsistentFault, unsupportedFault, type Walk } from "./walk.ts";
 
-/** Most samples per channel and byte, of compressed formats with a fixed rate; by format number. */
+/** Most samples per channel and byte of compressed formats with a fixed rate, by format number. */
 const SAMPLES_PER_BYTE: Readonly<Record<number, number>> = { 2: 2, 17: 2, 49: 320 / 65 };
-/** Uncompressed formats: integers, floats, A-law, µ-law. */
+/** Numbers of the uncompressed formats: integers, floats, A-law, µ-law. */
 const PLAIN = new Set([1, 3, 6, 7]);
 const EXTENSIBLE = 0xfffe;
-/** Lengths written by recorders that did not know the length at the start. */
+/** Placeholder lengths written by recorders that did not know the length at the start. */
 const UNKNOWN_LENGTHS = new Set([0, 0xffffffff]);
 const CHUNKS_MAX = 10_000;
 
 /**
- * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): sums the chunks of samples. The most is everything from
- * the first chunk to the file's end, for decoders that ignore sizes.
+ * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): sums the chunks of samples. `secondsMax` covers all bytes
+ * from the first chunk to the file's end, for decoders that ignore chunk sizes.
  */
 export function* walkWav(start: number, size: number): Walk {
 	let at = start + 12;

@@ -24,7 +24,7 @@ const FACTS: ReadonlySet<number> = new Set([ID.trackNumber, ID.trackType, ID.cod
 const DEPTH_MAX = 8;
 const TRACKS_MAX = 64;
 const SOUND = 2;
-/** Largest element that is read completely; only blocks of pictures may be larger. */
+/** Largest element that is read completely; only blocks of video frames may be larger. */
 const ELEMENT_BYTES_MAX = 48 * 1024;
 const LACED_MAX = 256;
 
@@ -40,7 +40,7 @@ class Track {
 }
 
 /**
- * Matroska and WebM with Opus, Vorbis or AAC: sums the packets of its blocks. Ignores times, because browsers'
+ * Matroska and WebM with Opus, Vorbis or AAC: sums the packets of its blocks. Ignores timestamps, because browsers'
  * recordings have neither sizes nor a duration.
  */
 export function* walkWebm(start: number, size: number): Walk {
@@ -67,7 +67,7 @@ export function* walkWebm(start: number, size: number): Walk {
 		if (isHolder) {
 			if (ends.length > DEPTH_MAX) throw inconsistentFault("its parts are nested too deeply");
 			if (id === ID.entry && tracks.push(new Track()) > TRACKS_MAX) throw inconsistentFault("it has too many tracks");
-			// An element of unknown size ends where the next one of its level starts, so both have the same depth.
+			// An element of unknown size ends where the next element of its level starts, so both have the same depth.
 			if (length !== undefined) ends.push(end);
 			at = body;
 			continue;
@@ -90,7 +90,7 @@ function elementAt(window: Buffer, here: number) {
 	return { id, length: value, header: idBytes + bytes };
 }
 
-/** Reads a number of variable length; undefined if all its bits are set, which means unknown. */
+/** Reads a number of variable length; undefined if all its bits are set, which means an unknown size. */
 function sizeAt(bytes: Buffer, at: number): { value: number | undefined; bytes: number } {
 	const first = bytes[at] ?? 0;
 	const length = Math.clz32(first << 24) + 1;
@@ -114,7 +114,7 @@ function readElement(track: Track | undefined, id: number, bytes: Buffer): void 
 	else if (id === ID.encodings) track.encoded = true;
 }
 
-/** A block has the track, time and flags, then one or several (laced) packets. */
+/** A block has the track, time and flags, then one packet or several (laced) packets. */
 function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	const { value: number, bytes: numberBytes } = sizeAt(bytes, 0);
 	const track = tracks.find((one) => one.number === number);
@@ -130,7 +130,10 @@ function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	}
 }
 
-/** Splits laced packets: 1: lengths as in Ogg; 2: equal lengths; 3: differences. The rest is the last packet. */
+/**
+ * Splits laced packets. Kind 1: lengths as in Ogg; 2: equal lengths; 3: length differences. The remaining bytes are the
+ * last packet.
+ */
 function laced(bytes: Buffer, kind: number): Buffer[] {
 	const count = (bytes[0] ?? 0) + 1;
 	const lengths: number[] = [];
@@ -172,7 +175,7 @@ function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 	return vorbis(vorbisModes(identification, last));
 }
 
-/** Length of the longest audio track, because decoders may use any. */
+/** Length of the longest audio track, because decoders may choose any track. */
 function measure(tracks: readonly Track[]): Measured {
 	const sounds = tracks.filter(({ type }) => type === SOUND);
 	if (sounds.length === 0) throw unsupportedFault("it has no audio track");

@@ -7,10 +7,7 @@ import { errorResponse } from "./error-body.ts";
 /** Returns a request's client address: the TCP peer's, or the address that a trusted proxy reports. */
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
-/**
- * Reads `x-forwarded-for` from the right up to the first untrusted address. `onUnknownProxy` is called once per
- * process.
- */
+/** Reads `x-forwarded-for` from the right up to the first untrusted address. Calls `onUnknownProxy` once. */
 export function createClientAddress(
 	trustedProxies: readonly string[],
 	onUnknownProxy: (peer: string) => void = () => {},
@@ -111,10 +108,7 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 	};
 }
 
-/**
- * Hint in the error for a `Host` with an IPv6 zone. A zone has a meaning only on the client's machine, so RFC 6874
- * requires clients to remove it.
- */
+/** Hint for a `Host` with an IPv6 zone, which is valid only on the client's machine and must be removed (RFC 6874). */
 function zoneHint(headers: Headers): string {
 	return /^\[[^\]]*%/.test(headers.get("host") ?? "")
 		? ": an IPv6 address has no zone (%…) there. Use an address without one, or a name"

@@ -25,10 +25,7 @@ export interface Connection {
 export const IDLE_TIMEOUT_S = 125;
 /** Idle timeout while a client reads a long answer that is not a stream. */
 export const UNREAD_TIMEOUT_S = 10;
-/**
- * Idle timeout of a stream. Keep-alive comments prevent it during a model's silence, so it disconnects only clients
- * that do not read.
- */
+/** Idle timeout of a stream. Keep-alive comments prevent it, so only clients that do not read are disconnected. */
 export const STREAM_TIMEOUT_S = 60;
 /** Idle timeout while a body arrives: the runtime disconnects clients that send less than 16 KB/s. */
 export const BODY_TIMEOUT_S = 64;

@@ -152,10 +152,7 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 	aborted: ["request_timeout", "The request was cancelled."],
 };
 
-/**
- * Hints for the client, chosen by words in the model server's message. They are fixed texts, so no text of the server
- * reaches the client.
- */
+/** Hints for the client by words in the model server's message. Fixed texts, so that no server text is passed on. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
 	[/\broles\b|role not supported|message role/i, "This model may not support the order or kind of roles."],
 	[/\btools?\b|tool_choice|function.call/i, "This model may not support tools, or not in this form."],

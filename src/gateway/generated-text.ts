@@ -23,7 +23,6 @@ interface TextInput extends EndpointInput {
 	readonly prompt: Prompt;
 	readonly choices: number;
 	readonly measure: PromptMeasure;
-	/** Most output tokens per choice. */
 	readonly maxOutputTokens: number;
 	readonly includeUsage: boolean;
 }
@@ -40,7 +39,6 @@ interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>
 	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
 
-/** Creates an endpoint that generates text and charges tokens. */
 export function generatedText<
 	Input extends TextInput,
 	Reply extends TextReply<unknown>,
@@ -95,10 +93,7 @@ export function generatedText<
 	};
 }
 
-/**
- * Writes a stream's events and computes its charge by tokens. A class, because it allocates less than closures and
- * every open stream has one.
- */
+/** Writes a stream's events and computes its charge by tokens. A class, because it allocates less than closures. */
 class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
@@ -128,10 +123,7 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 		return priceTokens(this.#request, this.#measure, usage, bytes, chunks, likely);
 	}
 
-	/**
-	 * `output` may be bytes if the upstream counts no tokens: a token has at least one byte, so the bytes are an upper
-	 * bound.
-	 */
+	/** `output` is in bytes if tokens are not counted: an upper bound, since a token has at least one byte. */
 	costAt(now: Bill, output: number): NanoUsd {
 		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}

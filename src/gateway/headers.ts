@@ -56,10 +56,7 @@ const REQUEST_HEADERS = rateHeaders("requests");
 const TOKEN_HEADERS = rateHeaders("tokens");
 export const RATE_HEADERS = [...REQUEST_HEADERS, ...TOKEN_HEADERS];
 
-/**
- * Sets OpenAI's rate-limit headers from the request limit and the token limit that are closest to exhaustion. Sets none
- * without limits.
- */
+/** Sets OpenAI's rate-limit headers from the key's limits that are closest to exhaustion, if it has any. */
 export function setRateHeaders(
 	response: Response,
 	admission: Pick<Admission, "rateLimitState">,

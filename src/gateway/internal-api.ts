@@ -31,9 +31,7 @@ export function createInternalApi(
 		assert(connection !== undefined, "a request comes with its connection");
 		return connection;
 	}
-	/**
-	 * The API key of each connection. The token is checked only at the start, because the request may then run for hours.
-	 */
+	/** The API key per connection. The token is checked only at the start: the request may then run for hours. */
 	const named = new WeakMap<Connection, KeyDigest>();
 	function digestOf(connection: Connection): KeyDigest {
 		const { headers, url } = connection.request;

@@ -1,7 +1,4 @@
-/**
- * Rules for all request bodies: null means absent; unknown fields are sent to the server if the catalogue lists them
- * for the model.
- */
+/** Rules for all bodies: null means absent; unknown fields are sent on if the catalogue lists them for the model. */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
@@ -24,9 +21,7 @@ export const shortText = (maxLength: number) => nullish(Type.String({ maxLength 
 /** Matches any name. TypeBox's default pattern for records does not match names with a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
-/**
- * A map whose values have one schema. Without this pattern, `additionalProperties` would allocate a scope per check.
- */
+/** A map whose values have one schema. Instead, `additionalProperties` would allocate a scope per check. */
 export const mapSchema = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 

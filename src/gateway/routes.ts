@@ -37,10 +37,7 @@ type Routes = Readonly<
 
 const BARE = { parse: "none" } as const;
 
-/**
- * Handlers get the bare Request and return a complete Response, which no Elysia hook changes. Methods without a handler
- * get a 405.
- */
+/** Handlers get the bare Request and return a complete Response, which no Elysia hook changes. Adds 405 answers. */
 export function addRoutes(app: Elysia, routes: Routes): void {
 	for (const [path, methods] of Object.entries(routes)) {
 		for (const [method, answer] of Object.entries(methods))
@@ -132,10 +129,7 @@ export function notFound(request: Request): Response {
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
-/**
- * Response for errors that reach Elysia's outermost `onError`. Such an error may be a bug, so the response does not
- * contain its text.
- */
+/** For Elysia's outermost `onError`: such an error may be a bug, so the response does not contain its text. */
 export function uncaughtErrorResponse(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);

@@ -12,17 +12,11 @@ export interface UnmeteredCall {
 	readonly url: string;
 	readonly key: KeyEntry;
 	readonly requestId: string;
-	/**
-	 * Rejects if the key is no longer valid. For requests that change something after a body that may take hours to
-	 * arrive.
-	 */
+	/** Rejects if the key is no longer valid. For requests that change something after a body that takes hours. */
 	checkAgain(): Promise<void>;
 }
 
-/**
- * An endpoint that needs a key but no credit. `answer` returns JSON or a Response. `use` "reads": read-only keys are
- * allowed.
- */
+/** An endpoint that needs a key but no credit. `answer` returns JSON or a Response. "reads": for read-only keys too. */
 type Unmetered = (answer: (call: UnmeteredCall) => unknown, use?: KeyUse) => (request: Request) => Promise<Response>;
 
 export function createUnmetered(

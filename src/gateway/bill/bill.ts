@@ -36,9 +36,8 @@ export const NO_CHARGE: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
  * Prices the token counts that the model server reported. A missing count is estimated from the output's size, at most
- * up to the reservation. A count above the context length is reduced to it. Estimated counts, reduced counts and
- * contradictory usage records set the bill's basis to an estimate. A count above the output limit is charged as
- * reported.
+ * up to the reservation; a count above the context length is reduced to it. Such bills, and those of contradictory
+ * usage records, are marked as estimates. A count above the output limit is charged as reported.
  */
 export function priceTokens(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -76,10 +75,7 @@ function likelyTokens(bytes: number, chunks: number, tokensLikely: number | unde
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
-/**
- * Highest count that a 32-bit column holds. Postgres would refuse a wrong count above it, which would block the writes
- * of all requests.
- */
+/** Highest count that a 32-bit column holds. Postgres would refuse a higher count, and with it every other write. */
 const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeDetails {
@@ -172,10 +168,7 @@ export function usageRecord(bill: Bill) {
 	};
 }
 
-/**
- * Bill of an endpoint that charges other units than tokens (images, searches, audio). If `counted` is false, the bill
- * is an estimate.
- */
+/** Bill of an endpoint that charges images, searches or audio. If `counted` is false, it is marked as an estimate. */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
 	const cost = priceWithin(rateCard, used);

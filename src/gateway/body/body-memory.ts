@@ -4,9 +4,7 @@ import { chargeRefusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { ByteCounter } from "./bytes-body.ts";
 
-/**
- * Assumed CPU time for receiving and checking a body that is refused; charged to the account's share of the event loop.
- */
+/** Assumed CPU time for receiving and checking a body that is refused; it counts against the account. */
 const REFUSED_MS = 4;
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
@@ -36,10 +34,7 @@ export function createBodyMemory(deps: {
 	return { hold: (accountId: string) => new BodyHold(pool, accountId), bytes: pool.all };
 }
 
-/**
- * Memory of one request's body, from its first bytes until the request is answered. A class, not closures, because
- * every request creates one.
- */
+/** Memory of one request's body, from its first bytes until the request is answered. A class to save closures. */
 export class BodyHold implements ByteCounter, Yielding {
 	readonly owner: string;
 	readonly #pool: FairPool;

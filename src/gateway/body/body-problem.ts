@@ -19,10 +19,7 @@ interface Part {
 	readonly path: string;
 }
 
-/**
- * Finds the innermost element that fails. Uses compiled checks, because TypeBox's error search takes fifty times as
- * long per element.
- */
+/** Finds the innermost part that fails. Uses compiled checks: TypeBox's error search takes fifty times as long. */
 function wrongPart(schema: TSchema, value: unknown, path: string): Part {
 	const here = { schema, value, path };
 	const kind = Array.isArray(value) ? "array" : "object";
@@ -80,10 +77,7 @@ function placesOf(error: ValueError): ValueError[] {
 	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
 }
 
-/**
- * The first error of a union's variant. A wrong `type` name takes precedence, because it shows that the client meant
- * another variant.
- */
+/** The first error of a variant, or its wrong `type` name, which shows that the client meant another variant. */
 function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
 	let first: ValueError | undefined;
 	for (const error of variant) {
@@ -119,10 +113,7 @@ function kindOf({ type, schema }: ValueError): string {
 	return type === ValueErrorType.Literal ? JSON.stringify(schema.const) : (KINDS.get(type) ?? "");
 }
 
-/**
- * Converts a JSON pointer to OpenAI's notation: `/messages/0/role` → `messages[0].role`. Shortens long names that the
- * client chose.
- */
+/** Converts a JSON pointer to OpenAI's notation: `/messages/0/role` → `messages[0].role`. Shortens long names. */
 function paramOf(pointer: string): string | null {
 	const parts = pointer
 		.split("/")

@@ -9,10 +9,7 @@ import { stoppingFault } from "../error-body.ts";
 /** Most slow bodies in progress. Each may fill some 64 KB of buffers of its connection, which no other limit counts. */
 const SLOW_BODIES_MAX = 4_096;
 const SLOW_BODIES_SHARE = 1 / 2;
-/**
- * Total megabytes of large bodies in progress that are read in one step. The runtime does not tell how much of such a
- * body has arrived, so its declared length is counted.
- */
+/** Megabytes of large bodies being read in one step. The declared length counts: Bun does not tell what has arrived. */
 const WHOLE_MB_MAX = 16;
 const WHOLE_SHARE = 3 / 4;
 
@@ -33,9 +30,7 @@ export function createBodyReads(clock: Clock) {
 		whole: createFairPool({ size: () => WHOLE_MB_MAX * 1024 * 1024, share: () => WHOLE_SHARE }),
 		/** New bodies share one timer. Most arrive before it fires; for each body that did not, it calls `watch`. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
-		/**
-		 * Adds a slow body. Its `letGo` is called when the process stops; immediately if the process is already stopping.
-		 */
+		/** Adds a slow body. `letGo` is called when the process stops, or immediately if it is already stopping. */
 		lasts(body: SlowBody) {
 			body.slot = lasting.take(body);
 			if (areLetGo) body.letGo(stoppingFault());
@@ -50,8 +45,7 @@ export function createBodyReads(clock: Clock) {
 }
 
 /**
- * Resolves with the body if it arrives before the deadline. Fault request_timeout if it does not, or if the connection
- * breaks; faults of `reading` are rethrown.
+ * Resolves with the body. Fault request_timeout at the deadline or for a broken connection; passes `reading`'s faults.
  */
 export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
 	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
@@ -69,10 +63,7 @@ export interface BodyReading<Read, Made> {
 	lasts?(end: (why: Fault) => void): void;
 }
 
-/**
- * Reads a body before its deadline and resolves with the result of `make`. Faults as in `inTime`; errors of `make` are
- * rethrown.
- */
+/** Reads a body and resolves with the result of `make`. Faults as in `inTime`; errors of `make` are rethrown. */
 export function madeInTime<Read, Made>(
 	reads: BodyReads,
 	deadlineMs: number,
@@ -85,7 +76,6 @@ export function madeInTime<Read, Made>(
 class TimedBody<Read, Made> implements SlowBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;
-	/** Monotonic time of the deadline, in milliseconds. */
 	readonly #lateAtMs: number;
 	readonly #body: BodyReading<Read, Made>;
 	readonly #resolve: (made: Made | Promise<Made>) => void;

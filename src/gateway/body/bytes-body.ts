@@ -41,8 +41,7 @@ export function readBytes(
 export function assertDeclared(request: Request, bytesMax: number): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
-	// A repeated header arrives joined as `5, 5`; `parseInt` reads its first number, where `Number` would give NaN and
-	// pass every limit.
+	// `parseInt`, because a repeated header arrives joined as `5, 5`: `Number` would give NaN and pass every limit.
 	const declared = Number.parseInt(header, 10);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
 	return declared;

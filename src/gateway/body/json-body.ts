@@ -16,9 +16,7 @@ import { shortenTexts } from "./shortened-json.ts";
 
 /** A body must have arrived completely within this time, even if bytes keep arriving. */
 const READ_DEADLINE_MS = 60_000;
-/**
- * Texts of at least this length, or with many values, are processed in time slices, between which other requests run.
- */
+/** Texts of at least this length, or with many values, are parsed in time slices, between which other requests run. */
 const LONG_CHARS = 192 * 1024;
 /** Texts below this length are parsed without reading the clock. */
 const SHORT_CHARS = 4 * 1024;
@@ -28,30 +26,19 @@ const PARTS_A_STEP = 5_000;
 const DECODED_BYTES = 1024 * 1024;
 /** From this length on, locating a field's raw text costs less than serializing the parsed value again. */
 export const RAW_FIELD_CHARS_MIN = 16 * 1024;
-/**
- * Length of a time slice in ms. A megabyte usually fits into one slice: values that survive a pause cost more garbage
- * collection.
- */
+/** Milliseconds of a time slice. A megabyte fits into one: values that survive a pause cost more garbage collection. */
 const TURN_MS = 2;
 /** Bodies up to this length are read in one step, which costs a third of streaming them. */
 const ONE_STEP_BYTES = 256 * 1024;
-/**
- * Bodies up to this length are read in one step while few are in progress, because streaming costs half as much CPU
- * time again.
- */
+/** Bodies up to this length are read in one step while few are: streaming costs half as much CPU time again. */
 const WHOLE_BYTES = 4 * 1024 * 1024;
-/**
- * A slow body above this size counts as memory before it has arrived; smaller bodies are in the connection's buffers.
- */
+/** A slow body above this size counts as memory before it has arrived; smaller bodies are in the socket's buffers. */
 const BUFFERED_BYTES = 64 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
 	readonly raw: RawValue | undefined;
-	/**
-	 * Size of the strings that were cut from the field `BodyForm.field` in `value`; undefined if none were cut. `raw` has
-	 * the field's complete text.
-	 */
+	/** Size of the strings cut from the field `BodyForm.field`; undefined if none were cut. `raw` has the whole text. */
 	readonly leftOut: PlainLength | undefined;
 	readonly timeSlice: TimeSlice | undefined;
 }
@@ -78,10 +65,7 @@ export function readJson(
 	}
 }
 
-/**
- * Returns a reader for bodies of this schema. The lengths of lists are checked before the JSON is parsed. `field`: see
- * `BodyForm`.
- */
+/** Returns a reader for bodies of this schema, which checks list lengths before parsing. `field`: see `BodyForm`. */
 export function jsonReader(schema: TObject, field?: string): typeof readJson {
 	const form = { field, lists: listBounds(schema) };
 	return (connection, bytesMax, reads, takes, bytes) => readJson(connection, bytesMax, reads, takes, bytes, form);
@@ -99,10 +83,7 @@ function listBounds({ properties }: TObject): ListBounds {
 }
 
 interface BodyForm {
-	/**
-	 * Array or object whose raw text is also returned, unless the body is short. Its long strings may be cut from the
-	 * parsed value.
-	 */
+	/** Array or object whose raw text is also returned if it is long. Strings may be cut from its parsed value. */
 	readonly field?: string | undefined;
 	readonly lists?: ListBounds;
 }
@@ -248,17 +229,13 @@ function objectOf(value: unknown): Record<string, unknown> {
 	return value as Record<string, unknown>;
 }
 
-/**
- * Integers beyond 2^53 lose digits when JSON is parsed, so members that have them are parsed again exactly. `except`: a
- * member whose strings were cut.
- */
+/** Parses members with integers beyond 2^53 again, without loss of digits. `except`: a member with cut strings. */
 function keepDigits(value: Record<string, unknown>, { exact }: Structure, except: string | undefined): void {
 	if (exact === undefined) return;
 	const numbers: Record<string, unknown> = Object.create(null);
 	for (const [name, text] of exact) {
 		if (name === except) continue;
-		// Fields that the gateway checks must be numbers, so their exact text is kept separately; `seed` and unknown fields
-		// are replaced and sent with all digits.
+		// Fields that the gateway checks stay numbers, with their exact text kept separately; others become exact text.
 		(typeof value[name] === "number" ? numbers : value)[name] = parseExactly(text, name.slice(0, 64));
 	}
 	(value as WithExactNumbers)[EXACT_NUMBERS] = numbers;
@@ -276,7 +253,6 @@ function notJson(cause?: unknown): never {
 	throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
 }
 
-/** Decodes the body's UTF-8 in time slices. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string): Promise<string> {
 	const bytes = await reading;
 	const timeSlice = createTimeSlice(TURN_MS, owner);

@@ -7,10 +7,7 @@ export interface ShortenedJson {
 	readonly leftOut: PlainLength | undefined;
 }
 
-/**
- * Deepest nesting level in which strings are cut: messages, a message, its parts or calls, a part, its image or
- * function.
- */
+/** Deepest level in which strings are cut: messages, a message, its parts or calls, a part, its image or function. */
 const LEVELS_MAX = 5;
 /** Checking one escape takes as long as copying this many characters. */
 const CHARS_AN_ESCAPE = 100;
@@ -22,9 +19,8 @@ const MISFITS_MAX = 8;
 const WORTH = 2;
 
 /**
- * Returns the JSON text without the long strings of the member `raw` (the messages). The gateway sends these strings as
- * received, and parsing would spend most of its time on copying them. Cuts only strings that are valid JSON, nearly
- * ASCII and without `\u`.
+ * Returns the JSON text without the long strings of its member `raw` (the messages). These are sent as received, and
+ * parsing would mostly copy them. Cuts only strings that are valid JSON, nearly ASCII and without `\u`.
  */
 export function shortenTexts(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
@@ -61,10 +57,7 @@ function isText(text: string, from: number): boolean {
 const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
-/**
- * Size of a string that may be cut: valid JSON, nearly ASCII, without `\u` and with few escapes; undefined for any
- * other string.
- */
+/** Size of a string that may be cut (valid JSON, nearly ASCII, no `\u`, few escapes); undefined for other strings. */
 function lengthSaid(string: string): PlainLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;

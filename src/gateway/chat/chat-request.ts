@@ -109,10 +109,7 @@ function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unkn
 	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
-/**
- * Servers require `type` and `parameters` in every tool, so both are added where they are missing. Modifies the parsed
- * body.
- */
+/** Adds `type` and `parameters`, which servers require, to tools without them. Modifies the parsed body. */
 function completeTools(tools: ChatRequestBody["tools"]): void {
 	if (!tools) return;
 	for (const [at, tool] of tools.entries()) {
@@ -125,10 +122,7 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 
 const FORMATS: ReadonlySet<string> = new Set(["text", "json_object", "json_schema"]);
 
-/**
- * Accepts OpenAI's formats, and formats of model servers that the catalogue lists for the model as
- * `response_format.TYPE`.
- */
+/** Accepts OpenAI's formats, and those that the catalogue lists for the model as `response_format.TYPE`. */
 function assertResponseFormat(
 	{ type, json_schema: schema }: NonNullable<ChatRequestBody["response_format"]>,
 	model: Model,

@@ -5,7 +5,6 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { nullish, openObject } from "../request-fields.ts";
 import type { ContentPart } from "./passed-messages.ts";
 
-/** Most content parts of a message. */
 const PARTS_MAX = 4_096;
 const CALLS_MAX = 1_024;
 
@@ -65,10 +64,7 @@ export function adaptMessages(messages: Message[], model: Model): boolean {
 	return joinSystem(messages, model) && isSame;
 }
 
-/**
- * Replaces a tool result that is a list with one text by the text: many templates and hosted servers refuse a list or
- * ignore it.
- */
+/** Replaces a tool result that is a list of one text by the text: many servers refuse a list or ignore it. */
 function fitResult(message: Message): boolean {
 	const [part, ...others]: readonly (ContentPart | undefined)[] = Array.isArray(message.content) ? message.content : [];
 	if (part?.type !== "text" || typeof part.text !== "string" || others.length > 0) return true;
@@ -107,10 +103,7 @@ function fitAnswer(message: Message): boolean {
 
 const REASONING_FIELDS = ["reasoning_content", "reasoning", "reasoning_details"] as const;
 
-/**
- * Keeps an answer's reasoning only in the field that the servers read: hosted servers refuse other fields, even if they
- * are null.
- */
+/** Keeps an answer's reasoning only in the field that the servers read: hosted servers refuse others, even null. */
 function fitReasoning(message: Message, history: ReasoningHistory): boolean {
 	let isSame = true;
 	for (const field of REASONING_FIELDS) {
@@ -124,15 +117,11 @@ function fitReasoning(message: Message, history: ReasoningHistory): boolean {
 	return isSame;
 }
 
-/**
- * Replaces incomplete arguments of a call by valid JSON, because servers would refuse every later request of the
- * conversation. Returns true if it changed them.
- */
+/** Replaces a call's incomplete arguments by `{}`: servers would refuse every later request. True if it did. */
 function fitArguments(call: Call | null | undefined): boolean {
 	if (typeof call !== "object" || call === null) return false;
 	const { arguments: given } = call;
-	// Checks only the last character, because parsing takes long: arguments that `max_tokens` cut off rarely end with
-	// `}`.
+	// Checks only the last character, because parsing takes long: arguments cut off by `max_tokens` rarely end with `}`.
 	if (typeof given === "string" && given.trimEnd().endsWith("}")) return false;
 	call.arguments = JSON.stringify(typeof given === "string" ? {} : (given ?? {}));
 	return true;
@@ -151,9 +140,7 @@ function reasoningHistoryOf({ reasoningHistory, upstreams }: Model): ReasoningHi
 		: "reasoning_content";
 }
 
-/**
- * True if the model's chat template supports the role `developer`. Other templates refuse the role or drop its message.
- */
+/** True if the model's template supports the role `developer`. Other templates refuse it or drop its message. */
 function keepsDeveloper(model: Model): boolean {
 	return model.developerRole === undefined ? speaksOpenAi(model) : model.developerRole === "keep";
 }
@@ -176,9 +163,8 @@ function replaceFunctionCall(messages: Message[], at: number): void {
 }
 
 /**
- * Reduces a content part to the fields of its type. Servers also accept fields with URLs (`video_url`, `audio_url`),
- * some in any part, and would fetch them from inside the operator's network. `param`: the part's path, for Fault
- * invalid_request.
+ * Reduces a content part to the fields of its type. Servers also accept fields with URLs (`video_url`, `audio_url`) and
+ * would fetch them from inside the operator's network. `param`: the part's path, for Fault invalid_request.
  */
 function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
 	switch (part?.type) {

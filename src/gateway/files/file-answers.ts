@@ -17,10 +17,7 @@ import { openUploadForm } from "./upload-form.ts";
 /** Limits of concurrent transfers. An upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS_MAX = 32;
 const UPLOADS_SHARE = 1 / 8;
-/**
- * Uploads that wait because their account already has its share of concurrent uploads. A waiting upload's body is not
- * read yet.
- */
+/** Uploads that wait because their account already has its share of uploads. Their bodies are not read yet. */
 const UPLOADS_WAITING_MAX = 256;
 const UPLOAD_WAIT_MS_MAX = 10_000;
 const DOWNLOADS_MAX = 64;
@@ -94,9 +91,7 @@ export function createFileAnswers(deps: {
 	}
 
 	return {
-		/**
-		 * Accepts the form fields `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order.
-		 */
+		/** Accepts `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
 		async upload(call: UnmeteredCall) {
 			const { connection, key } = call;
 			checkOffered();
@@ -134,8 +129,7 @@ export function createFileAnswers(deps: {
 				return refused;
 			}
 			const { start, end } = range ?? { start: 0, end: record.bytes };
-			// Opened before a download slot is occupied, because it throws if the storage is not connected. It reads nothing
-			// yet.
+			// Opened before a download slot is occupied: it throws if the storage is not connected, and reads nothing yet.
 			const bytes = files.read(record, { start, end });
 			const startedMs = clock.monotonicMs();
 			const ended = new AbortController();
@@ -209,10 +203,7 @@ function fileObject(record: FileRecord) {
 	};
 }
 
-/**
- * The byte range that a `range` header requests. null: the whole file, also for a header that cannot be parsed (RFC
- * 9110 allows that). "none": beyond the file's end.
- */
+/** Range of a `range` header. null: the whole file, as for a header that cannot be parsed. "none": beyond the end. */
 function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
 	if (match === null) return null;

@@ -55,7 +55,6 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	const reader = request.body?.getReader();
 	const startedMs = clock.monotonicMs();
 	let received = 0;
-	/** Bytes parsed since the parser last yielded. */
 	let parsed = 0;
 	let bodyEnded = false;
 
@@ -123,7 +122,6 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 		},
 		known: (): ReadonlyMap<string, string> => fields,
 		giveUp: failed.reject,
-		/** Mean bytes per millisecond since the upload started. */
 		pace: () => received / Math.max(1, clock.monotonicMs() - startedMs),
 		close() {
 			parser.destroy();

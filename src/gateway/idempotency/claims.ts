@@ -10,9 +10,7 @@ export interface Claim {
 	readonly accountId: string;
 	/** Digest of path and body. A repeated request must have the same digest, or it is refused. */
 	readonly proof: string;
-	/**
-	 * UUID of the first attempt, with 0 as its last byte. Attempts at a route's other models have the following UUIDs.
-	 */
+	/** UUID of the first attempt; its last byte is 0. Attempts at a route's next models have the next UUIDs. */
 	readonly requestUuid: string;
 }
 
@@ -26,10 +24,7 @@ export type ClaimOutcome =
 	/** The first request was charged, but its answer was lost with its instance (`lost`) or not kept (`unkept`). */
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
-/**
- * Limits of kept answers. An account's newer answers replace its oldest. If the total is reached, no further answer is
- * kept.
- */
+/** Limits of kept answers. An account's newer answers replace its oldest; above the total no new answer is kept. */
 const DEFAULT_LIMITS = { keepS: 24 * 3_600, accountBytesMax: 64 * 1024 * 1024, totalBytesMax: 4 * 1024 * 1024 * 1024 };
 
 interface ClaimRow {

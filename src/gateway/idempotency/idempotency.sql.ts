@@ -34,7 +34,6 @@ export const idempotencyClaim = pgTable(
 	],
 );
 
-/** Total size of the kept answers per account. */
 export const idempotencySpace = pgTable("idempotency_space", {
 	accountId: text("account_id").primaryKey(),
 	bytes: bigint({ mode: "number" }).notNull(),

@@ -46,9 +46,8 @@ const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 1_000;
 
 /**
- * A request with the same `Idempotency-Key` and the same body gets the first answer without a charge, from any
- * instance, for 24 hours. A failed or aborted request is charged for the delivered output, and repeating it runs it
- * again.
+ * A request with the same `Idempotency-Key` and body gets the first answer without a charge, from any instance, for 24
+ * hours. A failed or aborted request is charged for the delivered output, and runs again if it is repeated.
  */
 export function createIdempotency(deps: {
 	claims: Claims;
@@ -67,9 +66,8 @@ export function createIdempotency(deps: {
 
 	return {
 		/**
-		 * Reads the body and claims the `Idempotency-Key`, or waits for the running request that has claimed it. `uuid`:
-		 * from `firstAttemptUuid`. Faults: invalid_request, idempotency_mismatch, conflict, service_unavailable, and those
-		 * of `readBytes`.
+		 * Reads the body and claims the key, or waits for the request that has claimed it. `uuid`: from `firstAttemptUuid`.
+		 * Faults: invalid_request, idempotency_mismatch, conflict, service_unavailable, and those of `readBytes`.
 		 */
 		async claim(
 			header: string,
@@ -150,10 +148,7 @@ export function createIdempotency(deps: {
 	}
 }
 
-/**
- * Claims the key. If the first request with the key is running, waits up to a minute for its answer. Fault
- * service_unavailable without Postgres.
- */
+/** Claims the key; waits up to a minute if its first request is running. Fault service_unavailable without Postgres. */
 async function claimOrWait(
 	{ claims, running, clock, waits }: { claims: Claims; running: Running; clock: Clock; waits: FairPool },
 	claim: Claim,

@@ -18,10 +18,7 @@ export function recordStream(
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
 	const decoder = new TextDecoder();
 	let text = "";
-	/**
-	 * True if the stream is too long to keep. `text` then holds only its last characters, which show whether the stream
-	 * is complete.
-	 */
+	/** True if the stream is too long to keep. `text` is then only its end, which shows whether it is complete. */
 	let isCut = false;
 	let hasFailed = false;
 

@@ -15,10 +15,7 @@ const TRIED_MS_MAX = 24 * 3_600_000;
 /** Most outcomes that are retried, and separately most claims to delete. Above it further ones are dropped. */
 const TRIED_AGAIN_MAX = 10_000;
 
-/**
- * After this time no statement of a claim can still be running, because Postgres cancels it after 30 s
- * (`db/statements.ts`).
- */
+/** After this time a claim's statement cannot be running: Postgres cancels it after 30 s (`db/statements.ts`). */
 const UNDER_WAY_MS_MAX = 60_000;
 
 /** Claims whose requests run in this process, and outcomes that are not in Postgres yet. */
@@ -27,9 +24,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
-	/**
-	 * Number of claims being deleted. It has its own limit, so that deletions do not prevent outcomes from being retried.
-	 */
+	/** Number of claims being deleted. It has its own limit, so that deletions do not block retries of outcomes. */
 	let takenBack = 0;
 	let stopped = false;
 	/** Resolvers of the pauses before retries; `stop` calls them. */

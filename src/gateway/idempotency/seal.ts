@@ -12,9 +12,7 @@ const IV_BYTES = 12;
 const LENGTH_BYTES = 4;
 const SALT = new TextEncoder().encode("idempotency");
 
-/**
- * Derives encryption keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header.
- */
+/** Derives keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
 export async function createSeal(secret: string, header: string, claimId: string) {
 	const text = new TextEncoder();
 	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
@@ -72,10 +70,7 @@ export function hashClaimId(keyId: string, header: string): string {
 /** A form with more pieces is hashed with its boundary, because splitting it would block the event loop. */
 const PIECES_MAX = 1_000;
 
-/**
- * Contents between a form's boundaries, so that a retry with another boundary has the same digest. Null if the body is
- * no form.
- */
+/** Contents between a form's boundaries, so that a retry with another boundary has the same digest. Null if no form. */
 function formPieces(contentType: string | null, body: Uint8Array): readonly Uint8Array[] | null {
 	const [, quoted, plain] =
 		/^multipart\/form-data\b.*?;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType ?? "") ?? [];

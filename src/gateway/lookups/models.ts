@@ -14,10 +14,7 @@ export function listModels(snapshot: CatalogSnapshot, key: AllowedModels, connec
 	return { object: "list", data: [...models, ...routes] };
 }
 
-/**
- * GET /v1/models/{id}; the id may contain slashes, plain or percent-encoded. Faults: model_not_found,
- * model_not_allowed.
- */
+/** GET /v1/models/{id}; slashes in the id may be percent-encoded. Faults: model_not_found, model_not_allowed. */
 export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, key: AllowedModels, connected: Connected) {
 	const id = decoded(encodedId);
 	const route = snapshot.routes.get(id);
@@ -67,10 +64,7 @@ function modelEntry(model: Model, connected: boolean) {
 	};
 }
 
-/**
- * A route in GET /v1/models: the highest limits, the highest prices and the common parameters of the models that the
- * key may use.
- */
+/** A route in GET /v1/models: highest limits and prices, and common parameters, of the models that the key may use. */
 function routeEntry(route: Route, key: AllowedModels, connected: Connected) {
 	const { id, name, by } = route;
 	const models = allowedOf(route.models, key);

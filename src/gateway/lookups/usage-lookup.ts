@@ -21,10 +21,7 @@ interface UsageRow extends CountColumns {
 	batch: string | null;
 }
 
-/**
- * Longest wait for a request's row in ms: a settlement is written after one flush interval, a running request after
- * two.
- */
+/** Longest wait for a row: a settlement is written after one flush interval, a running request after two. */
 const WAIT_MS = 400;
 const POLL_MS = 50;
 

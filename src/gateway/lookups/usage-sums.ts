@@ -219,7 +219,6 @@ function countFields(row: Row) {
 
 const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields(row, query), ...countFields(row) });
 
-/** CSV with a header line, even without rows. */
 function csvOf(rows: readonly Row[], query: Query): string {
 	const nothing = { requests: 0, charged: 0 } as unknown as Row;
 	const lines = rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }));

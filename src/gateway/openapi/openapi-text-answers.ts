@@ -2,7 +2,6 @@
 import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
-/** Gives several fields the same schema. */
 export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
 	Object.fromEntries(names.map((name) => [name, schema])) as { [Name in Names]: T };
 export const oneOf = <Values extends readonly string[]>(...values: Values) =>

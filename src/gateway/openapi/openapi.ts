@@ -1,4 +1,3 @@
-/** Builds the OpenAPI document from the schemas that check requests. */
 import { BatchRequestBody } from "../batches/batch-answers.ts";
 import { ChatRequestBody } from "../chat/chat-request.ts";
 import { CompletionRequestBody } from "../completions/completions.ts";

@@ -60,10 +60,7 @@ export interface RequestContext {
 	readonly hex: string;
 	/** Monotonic time of the request's start. */
 	readonly startedMs: number;
-	/**
-	 * True for a request with an `Idempotency-Key`: its attempts get consecutive ids, because the claim stores only the
-	 * first.
-	 */
+	/** True with an `Idempotency-Key`: attempts then get consecutive ids, because the claim stores only the first. */
 	readonly isRepeatable: boolean;
 	/** True for a further attempt of a route, because an earlier attempt already counts against the key's rate limits. */
 	readonly isAgain: boolean;
@@ -149,10 +146,7 @@ export function nextContext(context: RequestContext, clock: Clock): RequestConte
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }
 
-/**
- * An id whose next 255 ids are reserved for further attempts, so that the usage of all attempts can be found from the
- * first id.
- */
+/** An id whose next 255 ids are reserved for further attempts, so that the first id leads to all usage records. */
 export function firstAttemptUuid(): string {
 	return `${newUuid().slice(0, -2)}00`;
 }

@@ -12,10 +12,7 @@ const PROGRESS_BYTES = 256;
 export class Delivery {
 	bytes = 0;
 	chunks = 0;
-	/**
-	 * Tokens estimated from the replica's finished streams; undefined if it has finished too few or the server counts
-	 * tokens.
-	 */
+	/** Tokens estimated from the replica's finished streams; undefined if too few, or if the server counts tokens. */
 	tokensLikely: number | undefined = undefined;
 	isBroken = false;
 	usage: ReportedUsage | undefined = undefined;

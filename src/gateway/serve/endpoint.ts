@@ -17,10 +17,7 @@ import type { Exchange } from "./context.ts";
 
 export interface RequestBody {
 	readonly value: Readonly<Record<string, unknown>>;
-	/**
-	 * Time slice of a large body. If set, measuring and sending the body pause between slices, so that other requests
-	 * run.
-	 */
+	/** Time slice of a large body. If set, measuring and sending pause between slices, so that other requests run. */
 	readonly timeSlice?: TimeSlice | undefined;
 }
 

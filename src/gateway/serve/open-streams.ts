@@ -2,10 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
 export interface OpenStream {
-	/**
-	 * Called once a second: ends a stream whose client does not read while other requests wait, and writes a comment
-	 * after silence.
-	 */
+	/** Called once a second: ends a stalled stream whose place is needed, and writes a comment after silence. */
 	tick(nowMs: number): void;
 	/** Ends the stream with an error after the output delivered so far; called when the process stops. */
 	shutDown(): void;

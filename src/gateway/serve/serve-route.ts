@@ -89,10 +89,7 @@ function mayPass(error: unknown): boolean {
 	return faultStatus(fault) >= 500 && !isRetryUseless(fault);
 }
 
-/**
- * Returns the error response, counts the refusal and records it for the key's owner. `promptField`: see
- * `InferenceEndpoint`.
- */
+/** Returns the error response, counts the refusal and records it for the key's owner. */
 export function refuseRequest(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,

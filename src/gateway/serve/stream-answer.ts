@@ -13,10 +13,7 @@ import { deliver } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
 import { Streaming } from "./streaming.ts";
 
-/**
- * Streams an admitted request. A failure before the status is sent settles the request and rejects; a later failure
- * becomes an event of the stream.
- */
+/** Streams an admitted request. Before the status is sent, a failure settles and rejects; later it becomes an event. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "promptOf">,
@@ -78,10 +75,7 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 	});
 }
 
-/**
- * Body of the response, written to the socket without a queue. A class, because it allocates less than closures and
- * every open stream has one.
- */
+/** Body of the response, written to the socket without a queue. A class, because it allocates less than closures. */
 class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
 	readonly type = "direct";
 	readonly #streaming: Streaming<Chunk>;
@@ -92,10 +86,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 		this.#arrived = arrived;
 	}
 
-	/**
-	 * Called for each read if this process itself reads the body, so only the first call starts the stream. Only `close`
-	 * ends the body.
-	 */
+	/** Called per read if this process reads the body, so only the first call starts the stream. */
 	pull(client: ReadableStreamDirectController): void {
 		const streaming = this.#streaming;
 		if (streaming.client !== undefined) return;
@@ -105,8 +96,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 			return;
 		}
 		if (!this.#arrived) {
-			// Until the body's first byte, the runtime sends only part of the headers, so the client would wait for the
-			// status.
+			// Before the body's first byte Bun sends only part of the headers, so the client would wait for the status.
 			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			void streaming.write(KEEP_ALIVE_COMMENT);
 		}

@@ -24,9 +24,7 @@ type StreamState =
 	/** The bill is settled: later events change nothing. */
 	| "settled";
 
-/**
- * A client that did not read for this long in total loses the stream's place at the server if a request waits for it.
- */
+/** A client that has not read for this long in total loses the stream's place if a waiting request needs it. */
 export const READER_STALL_MS = 5_000;
 
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
@@ -57,9 +55,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	/** Last text of the stream, if the stream ended before the runtime requested the body. */
 	unsent: string | undefined = undefined;
 	lastWriteMs: number;
-	/**
-	 * Total time in which the client did not read, and the start of the current pause; undefined while the client reads.
-	 */
+	/** Total time in which the client did not read, and start of the current pause (undefined while it reads). */
 	stalledMs = 0;
 	stalledSinceMs: number | undefined = undefined;
 	/** When the client took the last text; since then the stream has waited for the upstream server. */
@@ -189,9 +185,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.upstream?.close();
 	}
 
-	/**
-	 * Ends a stream whose status was sent. Must not throw: the runtime would cut the connection without an error event.
-	 */
+	/** Ends a stream whose status was sent. Must not throw: Bun would cut the connection without an error event. */
 	fail(ending: Ending, fault: Fault): Promise<void> | undefined {
 		const { deps, context, admitted, relay } = this;
 		// After a failure within the gateway, the upstream call would continue and keep its place at the server.
@@ -231,7 +225,6 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.stalledSinceMs = undefined;
 	}
 
-	/** Writes the last text of a settled stream and ends the body. */
 	close(text: string): void {
 		this.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		if (this.client === undefined) {

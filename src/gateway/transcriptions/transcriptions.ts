@@ -65,10 +65,7 @@ function isJson({ format }: TranscriptionRequest): boolean {
 	return format === "json" || format === "verbose_json";
 }
 
-/**
- * Requests segments if the client wants subtitles: the gateway writes subtitles itself, because some servers do not
- * support their formats.
- */
+/** Requests segments for subtitles, which the gateway writes: some servers do not support subtitle formats. */
 function requestOf({ input }: Exchange<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
 	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };
@@ -200,9 +197,7 @@ function billOfAudio(
 	return unitBill(model, used, counted);
 }
 
-/**
- * `usage` in one of OpenAI's two forms (by duration or by tokens), as the model's rates require, with the charge added.
- */
+/** `usage` by duration or by tokens (OpenAI's two forms), as the model's rates require, with the charge added. */
 function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
 	if (model.rateCard.audioSecond > 0) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };

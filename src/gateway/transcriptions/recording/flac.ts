@@ -1,12 +1,9 @@
 import { inconsistentFault, type Walk } from "./walk.ts";
 
-/** Longest header of a FLAC frame. */
 const HEADER_BYTES_MAX = 16;
 const RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
 
-/**
- * CRC-8 with the polynomial x^8 + x^2 + x + 1. It distinguishes frame headers from audio data that looks like a header.
- */
+/** CRC-8 with the polynomial x^8 + x^2 + x + 1. It tells headers from audio data that looks like a header. */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 	let crc = byte;
 	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc & 0x80 ? 0x107 : 0);

@@ -45,8 +45,7 @@ export function* walkMp3(start: number, size: number): Walk {
 			continue;
 		}
 		kind = undefined;
-		// Bytes of a tag do not count as unknown data, but are still searched for frames, as decoders do after the first
-		// frame.
+		// A tag's bytes are no unknown data, but are searched for frames, as decoders do after the first frame.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
 		if (junk > JUNK_BYTES_MAX) throw inconsistentFault("it has too many bytes between its frames");
@@ -56,10 +55,7 @@ export function* walkMp3(start: number, size: number): Walk {
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
-/**
- * True if a frame of the same kind, a tag or the file's end follows. A single frame of another kind is taken for random
- * data.
- */
+/** True if a frame of the same kind, a tag or the file's end follows. A single frame of another kind is no evidence. */
 function isFollowed(window: Buffer, here: number, frame: Frame, windowAt: number, size: number): boolean {
 	const next = here + frame.bytes;
 	if (windowAt + next + 4 > size) return true;

@@ -40,9 +40,8 @@ class Movie {
 }
 
 /**
- * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments. The length is the number of frames in
- * the tables times a frame's length; the file's times and durations are only claims. Tables that list more bytes than
- * the file has are refused.
+ * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: number of frames in the tables times a
+ * frame's length. Times and durations are only claims. Tables that list more bytes than the file has are refused.
  */
 export function* walkMp4(start: number, size: number): Walk {
 	const movie = new Movie();
@@ -67,10 +66,7 @@ export function* walkMp4(start: number, size: number): Walk {
 	return measure(movie, size);
 }
 
-/**
- * Reads the box at `at` inside a parent that ends at `end`. Only the audio data (`mdat`) may be cut off by the file's
- * end.
- */
+/** Box at `at` inside a parent that ends at `end`. Only the audio data (`mdat`) may extend beyond the file's end. */
 function boxAt(bytes: Buffer, at: number, end: number): { name: string; body: number; end: number } {
 	const name = bytes.toString("latin1", at + 4, at + 8);
 	let length = bytes.readUInt32BE(at);

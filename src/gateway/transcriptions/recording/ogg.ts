@@ -12,10 +12,7 @@ const PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
 const STREAMS_MAX = 64;
 /** Longest header packet; the largest is Vorbis' setup header. */
 const HEADER_BYTES_MAX = 128 * 1024;
-/**
- * Flags of a page. CONTINUES: its first packet started on the previous page. BEGINS: it is the first page of its
- * stream.
- */
+/** Flags of a page: its first packet continues the previous page's last packet; it is the first page of its stream. */
 const CONTINUES = 1;
 const BEGINS = 2;
 /** Position field of a page on which no packet ends. */
@@ -43,9 +40,7 @@ class Stream {
 	position = 0n;
 }
 
-/**
- * Ogg (RFC 3533) with Opus or Vorbis: sums the packets of its pages. The last page's position is the claimed length.
- */
+/** Ogg (RFC 3533) with Opus or Vorbis: sums the packets of its pages. The last page's position is a claim. */
 export function* walkOgg(start: number, size: number): Walk {
 	const streams = new Map<number, Stream>();
 	let windowAt = start;
@@ -66,8 +61,7 @@ export function* walkOgg(start: number, size: number): Walk {
 	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
 	if (heard.length === 0) throw unsupportedFault("it has no Opus or Vorbis stream");
 	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
-	// Recordings from the middle of a broadcast start at a large position, so only a claim that is too small is evidence
-	// of a contradiction.
+	// Broadcasts recorded from the middle start at a large position, so only a claim that is too small contradicts.
 	const claimed = sum(({ codec, position }) =>
 		codec === undefined ? 0 : Math.max(0, Number(position) - codec.skipped) / codec.rate,
 	);
@@ -105,8 +99,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	let at = body;
 	for (let segment = 27; segment < body; segment += 1) {
 		const length = page[segment] as number;
-		// A packet's first bytes are in its first segment. A packet continued from the previous page already has at least
-		// 255.
+		// A packet's first bytes are in its first segment. A packet continued from the previous page has at least 255.
 		if (stream.length === 0) {
 			stream.first = length > 0 ? (page[at] as number) : 0;
 			stream.second = length > 1 ? (page[at + 1] as number) : 0;
@@ -134,10 +127,7 @@ function endPacket(stream: Stream): void {
 	stream.pieces = [];
 }
 
-/**
- * Codec of a stream; undefined while headers are missing. Faults for other codecs, because servers might transcribe
- * them uncharged.
- */
+/** Codec of a stream; undefined while headers are missing. Faults for others: servers might play them uncharged. */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);

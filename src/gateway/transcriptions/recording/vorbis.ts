@@ -1,9 +1,6 @@
 import { inconsistentFault } from "./walk.ts";
 
-/**
- * The parts of the headers on which the length of Vorbis packets depends (Vorbis I specification, sections 4.2 and
- * 4.3).
- */
+/** Header data that the length of Vorbis packets depends on (Vorbis I specification, sections 4.2 and 4.3). */
 export interface VorbisModes {
 	readonly rate: number;
 	/** Block size of each mode in samples. */
@@ -15,10 +12,7 @@ export interface VorbisModes {
 const MODES_MAX = 64;
 /** Bits of a mode in the setup header: flag, window, transform, mapping. */
 const MODE_BITS = 1 + 16 + 16 + 8;
-/**
- * Bits of the field with the number of modes. This field precedes the first mode; every other mode is preceded by the
- * 41 bits of a mode.
- */
+/** Bits of the number of modes, which precedes the first mode. The other modes follow the 41 bits of another mode. */
 const COUNT_BITS = 6;
 
 export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
@@ -31,10 +25,7 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
 }
 
-/**
- * Samples that a packet adds: a quarter of the previous block plus a quarter of its own block. The first packet adds
- * none.
- */
+/** Samples that a packet adds: a quarter of the previous block plus a quarter of its own block; 0 for the first. */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
 	if (block === undefined) throw inconsistentFault("a Vorbis packet has an unknown mode");

@@ -1,8 +1,6 @@
 import { Fault } from "../../../base/fault.ts";
 
-/** Result of measuring a recording, in seconds. */
 export interface Measured {
-	/** Total length of the recording's frames. */
 	readonly seconds: number;
 	/** Most that any decoder could find in the recording's bytes; at least `seconds`. */
 	readonly secondsMax: number;

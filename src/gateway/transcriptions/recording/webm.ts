@@ -130,10 +130,7 @@ function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	}
 }
 
-/**
- * Splits laced packets. Kind 1: lengths as in Ogg; 2: equal lengths; 3: length differences. The remaining bytes are the
- * last packet.
- */
+/** Splits laced packets. 1: lengths as in Ogg; 2: equal lengths; 3: differences. The last packet takes what remains. */
 function laced(bytes: Buffer, kind: number): Buffer[] {
 	const count = (bytes[0] ?? 0) + 1;
 	const lengths: number[] = [];

@@ -1,4 +1,3 @@
-/** Text completions: the request, and the answers of all dialects in one form. */
 import { createTimeSlice, mapInTurns, type TimeSlice } from "../base/time-slice.ts";
 import type { Model } from "../catalog/model.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -20,7 +19,7 @@ import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJs
 
 export type CompletionFinish = "stop" | "length" | "content_filter";
 
-/** A choice or a part of it, ready for JSON.stringify in the order of OpenAI's fields. */
+/** A choice or a part of a choice, ready for JSON.stringify in the order of OpenAI's fields. */
 export interface CompletionChoice<Finish = CompletionFinish | null> {
 	readonly text: string;
 	/** `n` × index of the prompt + index of the choice. */
@@ -61,7 +60,7 @@ export function completionWhole(
 ): UnaryCall<CompletionReply> {
 	const { shape } = input;
 	const isOne = shape.prompts * shape.n === 1;
-	// Read before sending, which turns prompts into text; a single prompt is not kept twice.
+	// Read before sending, because sending replaces the prompts by text. A single prompt is not kept twice.
 	const prompts = isOne ? [] : shape.prompts === 1 ? [input.prompt.value] : (asArray(input.prompt.value) ?? []);
 	return {
 		context,
@@ -72,7 +71,7 @@ export function completionWhole(
 					path: PATH,
 					body: textOf(replica, model, context, of, false),
 					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
-					// The cast assumes a finish reason; where a server sent none, null remains.
+					// The cast assumes that every choice has a finish reason; if the server sent none, it stays null.
 					gather: () => gatherText(wireOf(of.shape), (choice) => choice as CompletionChoice<CompletionFinish>),
 				});
 			return isOne || dialect.unaryUsageCoversChoices ? post(input) : oneByOne(input, prompts, post);
@@ -131,7 +130,7 @@ export class CompletionReader extends TextReader<CompletionChoice> {
 		super(dialect, prompts * n, prompts * n, n);
 	}
 
-	/** Drops empty parts, so that the first event has the first token. */
+	/** Drops empty parts, so that the first event contains the first token. */
 	protected override readChoice(
 		raw: JsonObject,
 		index: number,
@@ -201,17 +200,17 @@ function completionFinish(value: unknown): CompletionFinish | null {
 	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-/** The choice's index; `place` if it has none. */
+/** Index of the choice; `place` if the server sent none. */
 function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 	const index = asCount(raw.index ?? place, choicesMax - 1);
 	if (index === undefined) throw serverFailure("a choice with an impossible index");
 	return index;
 }
 
-/** Alternatives per token; OpenAI's interface allows 5. */
+/** Most alternatives per token; OpenAI's interface allows 5. */
 const ALTERNATIVES_MAX = 128;
 
-/** Converts the chat format, which newer llama.cpp sends. Offsets into the text are then unknown. */
+/** Converts the chat format of logprobs, which newer llama.cpp sends. It has no offsets into the text. */
 function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
 	const source = asObject(value);
 	if (source === undefined) return null;
@@ -247,7 +246,7 @@ function logprobsOfChat(entries: readonly JsonObject[], tops: readonly (JsonObje
 	};
 }
 
-/** Alternatives by token, or a list of records as in chats. */
+/** Reads alternatives by token, or a list of records as in chats. */
 function topOf(value: unknown): JsonObject | null {
 	if (Array.isArray(value)) {
 		const others = asObjects(value.slice(0, ALTERNATIVES_MAX)).filter(({ logprob }) => typeof logprob === "number");

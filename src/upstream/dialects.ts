@@ -8,35 +8,35 @@ export interface Dialect {
 	readonly name: DialectName;
 	readonly usageStyle: UsageStyle;
 	readonly reasoningTokens: ReasoningCount;
-	/** The field of an earlier answer whose reasoning the server reads; it ignores the other one. */
+	/** Field in which the server reads the reasoning of an earlier answer; it ignores the other field. */
 	readonly reasoningField: "reasoning_content" | "reasoning";
-	/** False if usage covers only the first choice of an answer that is not streamed. */
+	/** False if the usage of an unstreamed answer covers only its first choice. */
 	readonly unaryUsageCoversChoices: boolean;
 	readonly streamOptions: Readonly<Record<string, boolean>>;
-	/** The only field in which the server reads a chat's output limit. `parameters` are the model's. */
+	/** The only field in which the server reads a chat's output limit. `parameters`: those of the model. */
 	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
 	/** Converts the value of a request field to the server's format. */
 	shaped(name: string, value: unknown): unknown;
-	/** Whether the server separates its prefix cache by the field `cache_salt` of chats and completions. */
+	/** True if the server separates its prefix cache by the field `cache_salt`. */
 	readonly takesCacheSalt: boolean;
-	/** True if the server stops generating when the connection closes, so that only the work so far is lost. */
+	/** True if the server stops generating when the connection closes, so that no further work is wasted. */
 	readonly stopsAtOnce: boolean;
 	/** Whether a completion may have several prompts, and token ids instead of text. */
 	readonly prompts: { readonly many: boolean; readonly tokens: boolean };
 	/** Whether embeddings accept token ids, and how many inputs a request may have. */
 	readonly embeddings: { readonly tokens: boolean; readonly inputsMax: number };
-	/** `texts`: the format of TEI's endpoint, which is outside `/v1`. */
+	/** "texts": the format of TEI's endpoint, which is outside `/v1`. */
 	readonly rerankForm: "documents" | "texts";
 	/** Form fields that request the usage of a streamed transcription. */
 	readonly transcriptionStreamFields: Readonly<Record<string, string>>;
 	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
-	/** Failure for an `error` in an event or a whole body of a response with status 200. */
+	/** Failure for an `error` inside a response with status 200. */
 	failureOfError(error: unknown): UpstreamFailure;
-	/** Request that shows whether the server is up, without disturbing its work. `baseUrl` is the replica's. */
+	/** Request that shows whether the server is up without disturbing its work. `baseUrl`: the replica's. */
 	healthProbe(baseUrl: string): { readonly method: "GET" | "HEAD"; readonly url: string };
 }
 
-/** Any server with OpenAI's format that belongs to no known family. */
+/** Any server with OpenAI's format that belongs to none of the families below. */
 const OPENAI: Dialect = {
 	name: "openai",
 	usageStyle: "last",
@@ -54,17 +54,17 @@ const OPENAI: Dialect = {
 	transcriptionStreamFields: {},
 	failureOfStatus,
 	failureOfError,
-	/** Any response proves that it is up. A GET would make llama-cpp-python abort the stream that it is generating. */
+	/** Any response proves that the server is up. A GET would make llama-cpp-python abort its running stream. */
 	healthProbe: (baseUrl) => ({ method: "HEAD", url: `${baseUrl}/models` }),
 };
 
-/** URL of `path` at the server's root: health endpoints are outside `/v1`. */
+/** URL of `path` at the server's root, because health endpoints are outside `/v1`. */
 export function atServerRoot(baseUrl: string, path: string): string {
 	return baseUrl.replace(/\/v1$/, "") + path;
 }
 
 const healthAtRoot = (baseUrl: string) => ({ method: "GET", url: atServerRoot(baseUrl, "/health") }) as const;
-/** Requests usage on every event, so that an aborted request is charged exactly. */
+/** Requests usage on every event, so that an aborted request can be charged exactly. */
 const RUNNING_USAGE = { include_usage: true, continuous_usage_stats: true };
 
 function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">>): Dialect {
@@ -73,7 +73,7 @@ function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	openai: differing("openai", {
-		/** Reasoning models refuse `max_tokens`. The model's parameters tell which field it accepts. */
+		/** Reasoning models refuse `max_tokens`. The model's parameters show which field the model accepts. */
 		limitField: (parameters) =>
 			parameters.has("max_completion_tokens") && !parameters.has("max_tokens") ? "max_completion_tokens" : "max_tokens",
 	}),
@@ -102,7 +102,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		failureOfStatus: failureOfLlamaCpp,
 		healthProbe: healthAtRoot,
 	}),
-	/** Ollama ignores the newer names of the limit; it would generate without one. */
+	/** Ollama ignores the newer names of the output limit, and would generate without a limit. */
 	ollama: differing("ollama", {
 		stopsAtOnce: true,
 		reasoningField: "reasoning",
@@ -110,14 +110,14 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
 		healthProbe: (baseUrl) => ({ method: "GET", url: atServerRoot(baseUrl, "/api/version") }),
 	}),
-	/** TGI refuses both names of the output limit together. `stop` must be a list. */
+	/** TGI refuses requests with both names of the output limit. `stop` must be a list. */
 	tgi: differing("tgi", {
 		failureOfError: failureOfTgi,
 		shaped: (name, value) => (name === "stop" && typeof value === "string" ? [value] : value),
 		prompts: { many: true, tokens: false },
 		healthProbe: healthAtRoot,
 	}),
-	/** Only embeddings and reranking. TEI's default limit of inputs per request. */
+	/** TEI serves only embeddings and reranking. 32 is its default limit of inputs per request. */
 	tei: differing("tei", {
 		embeddings: { tokens: true, inputsMax: 32 },
 		rerankForm: "texts",
@@ -125,15 +125,16 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	}),
 };
 
-/** A server's dialect, with the server's own settings. */
+/** The dialect of a server, with the settings of this server. */
 export function findDialect({ dialect: name, reasoningTokens = "inside" }: UpstreamSpec): Dialect {
 	const dialect = DIALECTS[name];
 	return dialect.reasoningTokens === reasoningTokens ? dialect : { ...dialect, reasoningTokens };
 }
 
 /**
- * Texts with which llama.cpp answers a wrong request with a 500: pictures without vision, tool arguments that are not
- * JSON, unknown kinds of tools, messages that the template refuses. "Failed to parse input at pos …" concerns its own output.
+ * Texts with which llama.cpp answers an invalid request with 500: pictures without vision, tool arguments that are not
+ * JSON, unknown kinds of tools, messages that the template refuses. Not "Failed to parse input at pos …": that is its
+ * own output.
  */
 const LLAMA_CPP_REQUESTS_FAULT =
 	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)|\bJinja Exception: /;
@@ -144,7 +145,7 @@ function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
 	return failureOfStatus(status, bodyText, LLAMA_CPP_REQUESTS_FAULT);
 }
 
-/** TGI reports every failure after a stream's start as 422. */
+/** TGI reports every failure after a stream's start as 422, so `rejected` is changed to a server failure. */
 function failureOfTgi(value: unknown): UpstreamFailure {
 	const failure = failureOfError(value);
 	return failure.kind === "rejected" ? serverFailure(failure.private) : failure;

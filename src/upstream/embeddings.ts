@@ -1,4 +1,3 @@
-/** Embeddings: sends a request in each dialect's format and returns a list of vectors. */
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadableAnswer } from "./call/failure.ts";
@@ -20,11 +19,11 @@ export type Vector = readonly number[] | string;
 
 export interface EmbeddingReply {
 	readonly vectors: readonly Vector[];
-	/** Undefined if the upstream reported no count. */
+	/** Undefined if the server reported no token count. */
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** Largest answer. A number takes about 20 bytes as JSON. */
+/** Largest answer in bytes. A number takes about 20 bytes as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const VECTOR_MAX = 65_536;
 
@@ -46,7 +45,7 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 	};
 }
 
-/** Always requests numbers: servers differ in `base64`, so the gateway encodes vectors itself. */
+/** Always requests numbers: servers encode base64 differently, so the gateway encodes the vectors. */
 function post(
 	ask: PostSender,
 	replica: Replica,
@@ -68,7 +67,7 @@ async function readEmbeddings(
 	headers: Headers,
 	{ count, base64 }: { count: number; base64: boolean },
 ): Promise<EmbeddingReply> {
-	// The list without an object around it, which older llama.cpp sends.
+	// Older llama.cpp sends the list without an object around it.
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
 	if (items === undefined || items.length !== count) throw unreadableAnswer("embeddings that are not one an input");
@@ -89,7 +88,7 @@ function vectorOf(value: unknown): readonly number[] | undefined {
 	if (text !== undefined) return decoded(text);
 	const list = asArray(value);
 	if (list === undefined || list.length === 0 || list.length > VECTOR_MAX) return undefined;
-	// A vector inside a list with one row, from a server without pooling.
+	// A server without pooling sends the vector inside a list with one row.
 	if (list.length === 1 && Array.isArray(list[0])) return vectorOf(list[0]);
 	// A number such as 1e999 parses to Infinity, which JSON.stringify would write as `null`.
 	for (const number of list) if (!Number.isFinite(number)) return undefined;
@@ -102,7 +101,7 @@ function base64Of(vector: readonly number[]): string {
 	return bytes.toString("base64");
 }
 
-/** Decodes base64 of little-endian float32, which some servers send even if numbers were requested. */
+/** Decodes base64 of little-endian float32, which some servers send although numbers were requested. */
 function decoded(base64: string): readonly number[] | undefined {
 	if (base64.length > VECTOR_MAX * 6) return undefined;
 	const bytes = Buffer.from(base64, "base64");

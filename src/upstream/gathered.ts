@@ -2,7 +2,7 @@ import type { Gathering, StreamWire } from "./call/stream-wire.ts";
 import type { AnswerFields, TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { asObject, type JsonObject } from "./wire-value.ts";
 
-/** Joins chats and completions. `choiceOf` converts a joined choice to that of a complete answer. */
+/** Joins the chunks of chats and completions. `choiceOf` converts a joined choice to one of an unstreamed answer. */
 export function gatherText<Part extends { readonly index: number }, Choice>(
 	wire: StreamWire<TextChunk<Part>>,
 	choiceOf: (merged: Part) => Choice,
@@ -14,7 +14,7 @@ export function gatherText<Part extends { readonly index: number }, Choice>(
 	return {
 		wire,
 		add(chunk) {
-			// The casts hold: a choice is JSON, and merging keeps the type of each member.
+			// The casts are safe, because a choice is JSON and merging keeps the type of each member.
 			for (const choice of chunk.choices)
 				merged[choice.index] = merge({ ...merged[choice.index] }, choice as JsonObject) as Part;
 			outputBytes += chunk.outputBytes;
@@ -32,12 +32,12 @@ export function gatherText<Part extends { readonly index: number }, Choice>(
 	};
 }
 
-/** Members whose pieces are joined to one text. */
+/** Members whose fragments are concatenated to one text. */
 const TEXTS: ReadonlySet<string> = new Set(
 	"content text refusal reasoning_content name arguments input data transcript".split(" "),
 );
 
-/** Adds a piece: extends texts and lists, merges tool calls by index and objects by member. */
+/** Adds a fragment: extends texts and lists, merges tool calls by index and objects by member. */
 function merge(into: Record<string, unknown>, piece: JsonObject): Record<string, unknown> {
 	for (const name in piece) into[name] = joined(name, into[name], piece[name]);
 	return into;

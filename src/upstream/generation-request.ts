@@ -5,7 +5,7 @@ import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { usageOfChoices } from "./usage.ts";
 
-/** The parts of a chat or text completion that the gateway decides. */
+/** The parts of a chat or text completion that the gateway sets. */
 export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
 	readonly fields: Readonly<Record<string, unknown>>;
@@ -14,13 +14,13 @@ export interface GenerationRequest {
 	readonly maxOutputTokens: number | undefined;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
-	/** Separates the account's prompts in the server's cache from those of other accounts; undefined: they are shared. */
+	/** Separates the account's prompts from other accounts' in the server's cache; undefined: the cache is shared. */
 	readonly cacheSalt?: string | undefined;
 }
 
 /**
- * JSON text for a replica. The output limit is in the only field that its server reads. A prompt that is already text
- * is inserted.
+ * JSON text of the request for a replica. The output limit is only in the field that its server reads. A prompt that is
+ * already text is inserted.
  */
 export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;
@@ -32,7 +32,7 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 		if (value !== null && value !== undefined && !omitted.has(name)) body[name] = dialect.shaped(name, value);
 	}
 	if (n > 1 && supportsField(dialect.name, "n")) body.n = n;
-	// Text completions have only this name of the limit, in all dialects.
+	// In text completions the limit has this name in all dialects.
 	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.maxOutputTokens;
 	body.stream = stream;
 	if (request.cacheSalt !== undefined && dialect.takesCacheSalt) body.cache_salt = request.cacheSalt;
@@ -40,13 +40,13 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");
 }
 
-/** Fields of the request for one choice. Each choice gets another seed, or all would be equal. */
+/** Fields of the request for one choice. Each choice gets another seed, because equal seeds give equal choices. */
 export function fieldsForChoice(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
 	const seed = addExactly(fields.seed, choice);
 	return seed === undefined ? fields : { ...fields, seed };
 }
 
-/** Joins replies of one choice each (`n` per prompt) to the reply of one request. */
+/** Joins replies with one choice each (`n` per prompt) to the reply of one request. */
 export function joinReplies<Choice extends { readonly index: number }>(
 	replies: readonly TextReply<Choice>[],
 	n: number,
@@ -55,7 +55,7 @@ export function joinReplies<Choice extends { readonly index: number }>(
 	return {
 		...replies.at(-1),
 		choices: replies.flatMap(({ choices }, index) => choices.map((choice) => ({ ...choice, index }))),
-		// Undefined if a choice lacks usage: the sum would be too low, and the gateway estimates all output instead.
+		// If one choice lacks usage, undefined: the sum would be too low, so the gateway estimates all output instead.
 		usage: usages.includes(undefined) ? undefined : usageOfChoices(usages, n),
 		outputBytes: replies.reduce((sum, { outputBytes }) => sum + outputBytes, 0),
 	};

@@ -1,4 +1,4 @@
-/** Image generation: sends a request and returns a list of images, without URLs of the operator's network. */
+/** Image generation: sends a request and returns images, without URLs of the operator's network. */
 import { isIP } from "node:net";
 import { createTimeSlice } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -14,7 +14,6 @@ export interface ImageRequest {
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** An image as base64 or as a public URL. */
 export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: string }) & {
 	readonly revised_prompt?: string;
 };
@@ -25,7 +24,7 @@ export interface ImageReply {
 }
 
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
-/** Characters of base64 checked in one step. */
+/** Characters of base64 that are checked in one step. */
 const PIECE_CHARS = 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
 const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -44,7 +43,7 @@ export function imageCall(request: ImageRequest, context: CallContext): UnaryCal
 	};
 }
 
-/** Drops images beyond `n`, which were not paid for. */
+/** Drops images beyond `n`, because the customer did not pay for them. */
 async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);

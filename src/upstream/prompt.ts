@@ -1,11 +1,11 @@
 import { assert } from "../base/assert.ts";
 
-/** Of longer prompts the sent text is kept instead of the values. */
+/** For prompts of at least this length, the sent text is kept instead of the values. */
 const LONG_CHARS = 16 * 1024;
 
 /**
- * A prompt for a replica. Once sent, a long prompt is kept only as part of the sent text: it is in memory once for a
- * retry, and the garbage collector does not visit its values.
+ * A prompt to be sent to replicas. A long prompt, once sent, is kept only as part of the sent text: it is then in
+ * memory once, and the garbage collector need not visit its values.
  */
 export class Prompt {
 	#value: unknown;
@@ -15,7 +15,7 @@ export class Prompt {
 	#from = 0;
 	#isOver = false;
 
-	/** `text`: the prompt's JSON if it exists already. */
+	/** `text`: the prompt's JSON if it already exists. */
 	constructor(value: unknown, text?: string) {
 		this.#value = value;
 		this.#text = text;
@@ -26,7 +26,7 @@ export class Prompt {
 		return this.#value;
 	}
 
-	/** JSON of the prompt, which is kept to be sent. */
+	/** JSON of the prompt, which is kept for sending. */
 	get json(): string {
 		const { text } = this;
 		if (text !== undefined) return text;
@@ -38,7 +38,7 @@ export class Prompt {
 		return this.#sent === undefined ? this.#text : this.#sent.read().slice(this.#from, -1);
 	}
 
-	/** Returns the JSON of an object that has `members` and, last, the prompt. Modifies `members`. */
+	/** Returns the JSON of an object that has `members` and, as its last member, the prompt. Modifies `members`. */
 	writtenInto(members: Record<string, unknown>, field: string): string {
 		assert(!this.#isOver, "a prompt that was let go is not sent again");
 		const { text } = this;
@@ -71,13 +71,13 @@ export class Prompt {
 }
 
 /**
- * Keeps a long text outside the garbage-collected heap, where each few megabytes would start a full collection. A form
- * holds the runtime's string without a copy. The owner must free it.
+ * Keeps a long text outside the garbage-collected heap, where every few megabytes would trigger a full collection. A
+ * form holds the runtime's string without a copy. The owner must free it.
  */
 class OutsideText {
 	readonly #form = new FormData();
 
-	/** The text must contain no lone surrogates: `FormData` would replace them. */
+	/** The text must not contain lone surrogates, because `FormData` would replace them. */
 	constructor(text: string) {
 		this.#form.append("", text);
 	}

@@ -1,5 +1,3 @@
-/** Reranking: sends a request in each dialect's format and returns a list of scores. */
-
 import type { CallContext } from "./call/attempt.ts";
 import { unreadableAnswer } from "./call/failure.ts";
 import type { UnaryCall, UnaryPost } from "./call/unary.ts";
@@ -20,11 +18,11 @@ export interface RankedDocument {
 
 export interface RerankReply {
 	readonly results: readonly RankedDocument[];
-	/** Undefined if the upstream reported no count. */
+	/** Undefined if the server reported no token count. */
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** Requests all scores: the gateway applies `top_n` and `return_documents` itself, because servers differ in them. */
+/** Requests all scores: servers differ in `top_n` and `return_documents`, so the gateway applies these itself. */
 export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
 	const { documents } = request;
 	return {
@@ -47,7 +45,7 @@ function postOf(replica: Replica, request: RerankRequest): Pick<UnaryPost<never>
 	return { path: "/rerank", body: JSON.stringify(body) };
 }
 
-/** Reads Cohere's `{results: [{index, relevance_score}]}`, or the bare list with `score` of TEI and SGLang. */
+/** Reads Cohere's `{results: [{index, relevance_score}]}`, or the list with `score` that TEI and SGLang send. */
 function readRanking(parsed: unknown, headers: Headers, count: number): RerankReply {
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);

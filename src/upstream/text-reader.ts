@@ -8,9 +8,7 @@ import type { Dialect } from "./dialects.ts";
 import { type ReportedUsage, readUsage, UsageTally, withoutCompletion } from "./usage.ts";
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
-/**
- * Reads a streamed text. It is complete when all choices finished. A class, because there is one per open stream.
- */
+/** Reads a streamed text, which is complete when all choices have finished. A class: less to allocate than closures. */
 export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choice>> {
 	readonly #dialect: Dialect;
 	readonly #choicesAsked: number;
@@ -32,9 +30,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		this.#choicesOfPrompt = choicesOfPrompt;
 	}
 
-	/** Copies a choice of an event; undefined if it has no content. */
 	protected abstract readChoice(raw: JsonObject, index: number, progress: ChoiceProgress): Choice | undefined;
-	/** Last event of a choice whose finish reason the server omitted. */
 	protected abstract endOf(index: number, progress: ChoiceProgress): Choice;
 	/** Called for an event with output and without usage. `saysSources`: the event changed the lists of sources. */
 	protected noteOutput(_payload: string, _chunk: TextChunk<Choice>, _saysSources: boolean): void {
@@ -44,7 +40,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	protected noteSources(): void {}
 
 	accept(payload: string): TextChunk<Choice> | undefined {
-		// Ignores events after the end marker: some servers repeat it.
+		// Ignores events after the end marker, because some servers repeat it.
 		if (this.#ended || payload === "") return undefined;
 		if (isEndMarker(payload)) {
 			this.#ended = true;
@@ -95,7 +91,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		};
 	}
 
-	/** Finishes open choices at the end marker, if the final count shows that the server omitted their finish reasons. */
+	/** Finishes open choices at the end marker, if the final count shows that the server omitted finish reasons. */
 	#impliedEnd(): TextChunk<Choice> {
 		const { completionTokens = 0 } = this.#tally?.current() ?? {};
 		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
@@ -108,7 +104,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		return this.#chunkOf(finishes, 0);
 	}
 
-	/** Records an event's usage, at its top or in its choices. True if it has one. */
+	/** Records the usage of an event, from its top level or its choices. True if it has usage. */
 	#noteUsage({ usage, timings }: JsonObject, rawChoices: readonly unknown[]): boolean {
 		const { reasoningTokens } = this.#dialect;
 		if (usage !== undefined && usage !== null) {
@@ -147,7 +143,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		return this.#ended;
 	}
 
-	/** False while a choice has not started: servers may stream choices one after the other. */
+	/** False while a choice has not started, because servers may stream choices one after the other. */
 	finished(): boolean {
 		return this.#allFinished() && this.#choices.filter(Boolean).length >= this.#choicesAsked;
 	}

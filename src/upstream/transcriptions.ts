@@ -1,5 +1,3 @@
-/** Transcriptions: sends a form and returns one format, streamed or not. */
-
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { crashFailure, isErrorBody, unreadableAnswer } from "./call/failure.ts";
@@ -21,7 +19,7 @@ export interface TranscriptionRequest {
 	readonly fields: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Usage that the upstream reported; omitted values are undefined. */
+/** Usage that the server reported; undefined for values that it omitted. */
 export interface TranscriptionUsage {
 	readonly seconds: number | undefined;
 	readonly usage: ReportedUsage | undefined;
@@ -38,13 +36,13 @@ export interface TranscriptionReply extends TranscriptionUsage {
 export interface TranscriptionChunk {
 	readonly delta: string;
 	readonly outputBytes: number;
-	/** On the last event, if the upstream counts seconds. */
+	/** Only on the last event, if the server counts seconds. */
 	readonly seconds?: number;
 }
 
 const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
-/** Enough segments for a recording of a day. */
+/** Most segments; enough for a recording of a day. */
 const SEGMENTS_MAX = 100_000;
 const SECONDS_MAX = 10_000_000;
 
@@ -68,7 +66,7 @@ export function transcriptionStream(
 	return { context, wire: WIRE, body: (replica) => formOf(request, replica, true) };
 }
 
-/** A form for one attempt. All attempts share the file's bytes. */
+/** Builds the form for one attempt. All attempts share the file's bytes. */
 function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean): FormData {
 	const form = new FormData();
 	form.set("model", replica.spec().model);
@@ -118,7 +116,7 @@ function secondsOf(value: unknown): number | undefined {
 	return typeof seconds === "number" && seconds >= 0 && seconds <= SECONDS_MAX ? seconds : undefined;
 }
 
-/** Reads `{type: "duration", seconds}`, or tokens. */
+/** Reads `{type: "duration", seconds}`, or token counts. */
 function usageOf(value: unknown): TranscriptionUsage {
 	const seconds = secondsOf(asObject(value)?.seconds);
 	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), usage: readUsage(value) };
@@ -146,7 +144,7 @@ function wordOf(raw: JsonObject): JsonObject {
 	return { word: asText(raw.word) ?? "", start: numberOf(raw.start), end: numberOf(raw.end) };
 }
 
-/** A time as a number; some servers send text. */
+/** Reads a time; some servers send it as text. */
 function numberOf(value: unknown): number {
 	const number = typeof value === "string" ? Number(value) : value;
 	return typeof number === "number" && Number.isFinite(number) ? number : 0;

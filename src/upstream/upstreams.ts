@@ -1,4 +1,3 @@
-/** Model servers: their replicas, and calls to them. */
 import { createHmac, hkdfSync, randomUUID } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
@@ -25,9 +24,9 @@ export type Upstreams = ReturnType<typeof createUpstreams>;
 export function createUpstreams(
 	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
 	options: {
-		/** Read at each use, so that changed limits apply at once. */
+		/** Read at each use, so that changed limits apply immediately. */
 		limits(): ServiceLimits;
-		/** Equal in all gateways, so that they prefer the same replica for a prompt that they do not know. */
+		/** Equal in all gateways, so that all prefer the same replica for a prompt that they do not know. */
 		secret?: string;
 	},
 ) {
@@ -44,7 +43,7 @@ export function createUpstreams(
 	const pools = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
-	/** Applies a catalogue. Replicas that stay in it keep load, health and breaker. */
+	/** Applies a catalogue. Replicas that remain keep their load, health and breaker. */
 	function sync(snapshot: CatalogSnapshot): void {
 		for (const [modelId, pool] of pools) {
 			if (snapshot.models.has(modelId)) continue;
@@ -79,7 +78,7 @@ export function createUpstreams(
 		});
 	}
 
-	/** Gives each replica among which requests are routed an equal part of the memory for indexes. */
+	/** Divides the memory for prefix indexes equally among the replicas of models with several replicas. */
 	function shareIndexMemory(): void {
 		const routed = [...pools.values()].map((pool) => [...pool.replicas(), ...pool.leaving()]);
 		const entries = entriesFor(routed.filter((replicas) => replicas.length > 1).flat().length);
@@ -95,15 +94,15 @@ export function createUpstreams(
 
 	return {
 		sync,
-		/** What the choice of a replica needs of a prompt. With `isolatePrefixes`, no other account's prompt equals it. */
+		/** The prompt's hashes for the choice of a replica. With `isolatePrefixes`, they differ between accounts. */
 		routed: (text: string, { isolatePrefixes }: Model, accountId: string, streamed: boolean): RoutedPrompt =>
 			routedPrompt(text, isolatePrefixes === true ? Bun.hash.wyhash(accountId, seed) : seed, streamed),
-		/** Secret that separates the account's prompts in a server's cache. */
+		/** Secret that separates the account's prompts from others in a server's cache. */
 		cacheSalt: (accountId: string): string => createHmac("sha256", saltKey).update(accountId).digest("base64url"),
-		/** Opens a stream; sends in this step if a place is free. `next` rejects with faults and failures. */
+		/** Opens a stream; sends in this step if a place is free. `next` rejects with a Fault or UpstreamFailure. */
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
-		/** Calls a replica, named `replica` in the reply. Rejects with Fault (no place, no server) or UpstreamFailure. */
+		/** Calls a replica, whose name is in the reply. Rejects with Fault (no place, no server) or UpstreamFailure. */
 		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<ReplicaReply<Reply>> {
 			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
@@ -115,7 +114,7 @@ export function createUpstreams(
 			);
 		},
 		wake: (modelId: string) => pools.get(modelId)?.wake(),
-		/** Resolves with the number of free places for batch lines. Fault service_unavailable if the model has no server. */
+		/** Resolves with the number of free places for batch lines. Fault service_unavailable without a server. */
 		async room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number> {
 			const pool = pools.get(modelId);
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
@@ -144,12 +143,12 @@ function routingSecrets(secret: string) {
 	return { seed: bytes.readBigUInt64LE(), saltKey: bytes.subarray(8) };
 }
 
-/** Identifies a replica. Its key and limits may change. */
+/** Identifies a replica; its key and limits may change. */
 function addressOf(spec: { url: string; model: string; dialect: string }): string {
 	return JSON.stringify([spec.url, spec.model, spec.dialect]);
 }
 
-/** `<model>#<place>`, or the next free number: no two replicas share a name in the logs. */
+/** `<model>#<place>`, or the next free number, because log entries of two replicas must not share a name. */
 function freeAlias(modelId: string, index: number, taken: Set<string>): string {
 	let number = index;
 	while (taken.has(`${modelId}#${number}`)) number += 1;

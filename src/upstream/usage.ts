@@ -1,8 +1,8 @@
-/** Reads token counts from upstreams' usage records, which may be partial, repeated, per choice or wrong. */
+/** Reads token counts from servers' usage records, which may be partial, repeated, per choice or wrong. */
 import type { ReasoningCount } from "../catalog/model.ts";
 import { asCount, asObject, asObjects, type JsonObject } from "./wire-value.ts";
 
-/** Token counts. `promptTokens` includes cached tokens, `completionTokens` reasoning tokens. */
+/** Token counts. `promptTokens` includes cached tokens, `completionTokens` includes reasoning tokens. */
 export interface TokenUsage {
 	readonly promptTokens: number;
 	readonly completionTokens: number;
@@ -13,16 +13,16 @@ export interface TokenUsage {
 export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
 	readonly promptTokens: number | undefined;
 	readonly completionTokens: number | undefined;
-	/** True if the record contradicts itself or the `reasoning_tokens` setting of the upstream. */
+	/** True if the record contradicts itself or the server's `reasoning_tokens` setting. */
 	readonly contradicts?: true;
 }
 
-/** Drops the completion count. A record from before the end lacks the output after it. */
+/** Drops the completion count, because a record from before the end lacks the output after it. */
 export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsage | undefined {
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
 }
 
-/** Adds the usage of several choices (`n` per prompt). Each prompt counts once, completions are added. */
+/** Adds the usage of several choices (`n` per prompt): each prompt once, all completions. */
 export function usageOfChoices(
 	ofChoice: readonly (ReportedUsage | undefined)[],
 	n = Number.POSITIVE_INFINITY,
@@ -73,17 +73,17 @@ function sumOf(one: number | undefined, other: number | undefined): number | und
  */
 export type UsageStyle = "last" | "per_choice" | "sum";
 
-/** Higher counts are wrong; the database's columns have 32 bits. */
+/** Higher counts are wrong, and exceed the database's 32-bit columns. */
 const TOKENS_MAX = 2 ** 31 - 1;
 
 const CONTRADICTS = { contradicts: true } as const;
 
 /**
- * Reads a record; undefined if it has neither count. A prompt count of zero means unknown. A missing count is the rest
- * of the total. Reasoning is part of the completion, or is added if the upstream counts it separately; the rest of the
- * total is then reasoning without a count. Otherwise a total that is not the sum of both is a contradiction, unless the
- * rest equals the cached tokens, which some servers count separately. More cached than prompt tokens, or more reasoning
- * than completion tokens, are contradictions too. `timings` are llama.cpp's.
+ * Reads a usage record; undefined if it has neither count. A prompt count of zero means unknown. A missing count is the
+ * total minus the other count. Reasoning is part of the completion, or is added if the server counts it separately; the
+ * remainder of the total is then uncounted reasoning. Otherwise a total other than the sum of both is a contradiction,
+ * unless the difference equals the cached tokens, which some servers count separately. More cached than prompt tokens,
+ * or more reasoning than completion tokens, are contradictions too. `timings` are llama.cpp's.
  */
 export function readUsage(
 	value: unknown,
@@ -121,7 +121,7 @@ export function readUsage(
 	};
 }
 
-/** The largest of several fields for one count: the others are absent, zero or copies. */
+/** The largest of several fields for one count, because the other fields are absent, zero or copies. */
 function largest(...values: readonly unknown[]): number | undefined {
 	let found: number | undefined;
 	for (const value of values) {
@@ -131,7 +131,7 @@ function largest(...values: readonly unknown[]): number | undefined {
 	return found;
 }
 
-/** In this order: OpenAI's two interfaces, DeepSeek, Moonshot, LiteLLM, llama.cpp. */
+/** Cached tokens in the fields of, in this order: OpenAI's two interfaces, DeepSeek, Moonshot, LiteLLM, llama.cpp. */
 function cachedOf(record: JsonObject, timings: unknown): number {
 	const cached = largest(
 		asObject(record.prompt_tokens_details)?.cached_tokens,
@@ -144,7 +144,7 @@ function cachedOf(record: JsonObject, timings: unknown): number {
 	return cached ?? 0;
 }
 
-/** In this order: OpenAI's two interfaces, SGLang. */
+/** Reasoning tokens in the fields of, in this order: OpenAI's two interfaces, SGLang. */
 function reasoningOf(record: JsonObject): number {
 	const reasoning = largest(
 		asObject(record.completion_tokens_details)?.reasoning_tokens,
@@ -154,7 +154,7 @@ function reasoningOf(record: JsonObject): number {
 	return reasoning ?? 0;
 }
 
-/** Usage of a complete answer: its own record, or else those of its choices (`n` per prompt). */
+/** Usage of a complete answer: its top-level record, or the sum of those in its choices (`n` per prompt). */
 export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, n?: number): ReportedUsage | undefined {
 	const usage = readUsage(body.usage, reasoningCount, body.timings);
 	if (usage !== undefined) return usage;
@@ -164,7 +164,7 @@ export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, 
 	);
 }
 
-/** Usage of an answer without generated text. A total alone is the prompt's. TEI reports it in a header. */
+/** Usage of an answer without generated text. A total alone counts the prompt. TEI reports it in a header. */
 export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | undefined {
 	const usage = readUsage(value);
 	if (usage?.promptTokens !== undefined) return usage;
@@ -176,16 +176,16 @@ export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | 
 		: { promptTokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
 }
 
-/** Collects the usage records of a stream. A class, because there is one per open stream. */
+/** Collects the usage records of a stream. A class, because it allocates less than closures. */
 export class UsageTally {
 	readonly #besideChoices: boolean;
-	/** True if each choice ends with a record: of chats in an event without choices, of completions in its own. */
+	/** True if each choice ends with a record: for chats in an event without choices, for completions in its own. */
 	readonly #endsChoices: boolean;
 	readonly #choicesOfPrompt: number | undefined;
 	#whole: ReportedUsage | undefined;
 	#final = false;
 	#allCounted = false;
-	/** Number of records without choices; if each choice ends with one, the number of ended choices. */
+	/** Number of records without choices; if each choice ends with such a record, the number of ended choices. */
 	#records = 0;
 	/** Usage records by choice; undefined if no choice has a record. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;
@@ -197,10 +197,10 @@ export class UsageTally {
 		this.#choicesOfPrompt = choicesOfPrompt;
 	}
 
-	/** `choiceIndex`: the event's only choice. `finished`: number of choices if all have finished, else 0. */
+	/** `choiceIndex`: the event's only choice. `finished`: number of choices if all have finished, otherwise 0. */
 	note(usage: ReportedUsage | undefined, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		if (usage === undefined) return;
-		// A running count is not final.
+		// A record on a choice that has not finished is a running count, so it is not final.
 		if (this.#besideChoices && choiceIndex !== undefined)
 			this.noteChoice(usage, choiceIndex, this.#endsChoices && finished > 0);
 		else if (this.#endsChoices && !this.#besideChoices && !hasChoices) this.#noteEnd(usage, finished);
@@ -210,7 +210,7 @@ export class UsageTally {
 		}
 	}
 
-	/** Adds a record of one choice. `isLast`: every choice has its final record. */
+	/** Adds the usage record of one choice. `isLast`: every choice now has its final record. */
 	noteChoice(usage: ReportedUsage | undefined, choiceIndex: number, isLast: boolean): void {
 		if (usage === undefined || this.#final) return;
 		this.#ofChoice ??= [];
@@ -221,7 +221,7 @@ export class UsageTally {
 
 	#noteEnd(usage: ReportedUsage, finished: number): void {
 		if (finished > 0 && this.#records >= finished) {
-			// A record beyond the number of choices repeats an earlier one.
+			// A record beyond the number of choices repeats an earlier record.
 			if (finished === 1) this.#whole = usage;
 			this.#final = true;
 			return;

@@ -16,29 +16,28 @@ export function asText(value: unknown): string | undefined {
 	return typeof value === "string" ? value : undefined;
 }
 
-/** The text; undefined if it is empty or not a text. */
 export function filledText(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A whole number from 0 to `max`; undefined for anything else, even numbers in strings. */
+/** A whole number from 0 to `max`; undefined for anything else, including numbers in strings. */
 export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
-/** Limits of what is parsed in one step. Brackets take the parser a hundred times as long as text. */
+/** Limits of what is parsed in one step. Parsing a bracket takes a hundred times as long as a character of text. */
 const DEPTH_MAX = 128;
 const CONTAINERS_MAX = 30_000;
 const TEXTS_MAX = 80_000;
 const VALUES_MAX = 100_000;
-/** Shorter texts are parsed at once, whatever their structure. */
+/** Shorter texts are parsed without this check. */
 const SHORT_CHARS = 16 * 1024;
 
-/** Some servers write the end of a stream after one JSON object, too. Longer ones than this are not looked for. */
+/** Some servers send the end marker after an unstreamed JSON object, too. It is searched only up to this length. */
 const END_MARKERS = /(?<=\}\s*)(?:\s(?:data: ?)?\[DONE\]\s*)+$/;
 const END_MARKERS_CHARS_MAX = 64;
 
-/** The parsed text; undefined if it is not JSON, is `null`, or exceeds the limits. */
+/** The parsed JSON; undefined if it is invalid, is `null`, or exceeds the limits. */
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
 	try {
@@ -49,10 +48,10 @@ export function parseJson(text: string): unknown {
 	}
 }
 
-/** Longer texts are not parsed a second time. */
+/** For longer texts, arguments are not parsed a second time to keep their digits. */
 const EXACT_CHARS_MAX = 64 * 1024;
 
-/** Writes calls' arguments as text. If a server sent an object, integers beyond 2^53 keep their digits. */
+/** Writes tool call arguments as text. If a server sent an object, integers beyond 2^53 keep their digits. */
 export function withExactArguments(parsed: unknown, text: string): unknown {
 	for (const choice of asArray(asObject(parsed)?.choices) ?? []) {
 		const { delta, message } = asObject(choice) ?? {};
@@ -93,7 +92,7 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Index of the end of the string that starts at `from`; negative if it does not end. */
+/** Index of the end of the string that starts at `from`; negative if the string does not end. */
 function stringEnd(text: string, from: number): number {
 	for (let end = text.indexOf('"', from + 1); ; end = text.indexOf('"', end + 1)) {
 		if (end < 0) return end;

@@ -9,19 +9,19 @@ import { UpstreamFailure } from "./failure.ts";
 export type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
 export interface AnswerRead {
-	/** Reserves `bytes` more, waiting if necessary. UpstreamFailure `crowded` after too long, or if they never fit. */
+	/** Reserves `bytes` more, waiting if necessary. UpstreamFailure `crowded` after too long, or if they cannot fit. */
 	take(bytes: number, signal: AbortSignal, isPatient: boolean): undefined | Promise<void>;
 	/** Call it when the answer was read or dropped. */
 	release(): void;
 }
 
-/** Longest wait without progress: a client may read nothing for so long. Batch lines wait without limit. */
+/** Longest wait in which no memory becomes free; a client may read nothing for this long. Batch lines wait forever. */
 const WAIT_MS = 10_000;
-/** Share of the memory for answers being read. Parsing takes several times their bytes, which are freed late. */
+/** Share of the memory for answers being read: parsing takes several times their bytes, which are freed late. */
 const READ_SHARE = 1 / 8;
 const ANSWER_SHARE = 1 / 2;
 
-/** Equal shares of unread answers with which an account may start another. Running ones may add one more. */
+/** An account with more unread bytes than this many equal shares may not read another answer from a server. */
 const ACCOUNT_SHARES = 2;
 
 interface Waiting {
@@ -37,8 +37,8 @@ interface Reading {
 }
 
 /**
- * Limits the memory of long answers that are not streamed, from their first byte until the client has read them.
- * Without room an answer is not read further, so that its server waits.
+ * Limits the memory of long unstreamed answers, from their first byte until the client has read them. If the memory is
+ * full, the gateway stops reading an answer, so that its model server waits (backpressure).
  */
 export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
@@ -47,9 +47,9 @@ export function createAnswerMemory(
 	const unread = new CounterMap();
 	let allUnread = 0;
 	let allRead = 0;
-	/** Bytes released since the last garbage collection. */
+	/** Bytes released since `collect` was last called. */
 	let leftBytes = 0;
-	/** Monotonic time of the last release. */
+	/** Monotonic time of the last release, in milliseconds. */
 	let roomMs = 0;
 	const readings = new LinkedQueue<Reading>();
 	const waiting = new LinkedQueue<Waiting>();
@@ -58,7 +58,7 @@ export function createAnswerMemory(
 		const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = limits();
 		if (unread.of(accountId) > answerMemoryAccountBytesMax * ACCOUNT_SHARES) return false;
 		if (allUnread > 0 && allUnread + allRead + bytes > answerMemoryBytesMax) return false;
-		// The oldest answer never waits for others: otherwise all could wait for each other.
+		// The oldest answer never waits for other answers to be read: otherwise all could wait for each other.
 		return node?.before === undefined || allRead + bytes <= answerMemoryBytesMax * READ_SHARE;
 	}
 
@@ -68,12 +68,12 @@ export function createAnswerMemory(
 		assert(allRead >= 0, "a reading releases at most what it took");
 	}
 
-	/** Collects garbage after enough releases: in a small container the runtime collects too late. */
+	/** Collects garbage after enough releases, because in a small container the runtime collects too late. */
 	function left(bytes: number): void {
 		leftBytes += bytes;
 		if (leftBytes < limits().answerMemoryBytesMax * READ_SHARE) return;
 		leftBytes = 0;
-		// In the next turn, because the stack still refers to the released bytes now.
+		// In the next event-loop turn, because now the stack still refers to the released bytes.
 		if (collect !== undefined) void nextTurn().then(collect);
 	}
 
@@ -105,7 +105,7 @@ export function createAnswerMemory(
 		let cancel: (() => void) | undefined;
 		const waitOn = (sinceMs: number) => {
 			cancel = clock.after(sinceMs + WAIT_MS - clock.monotonicMs(), () => {
-				// Other answers made progress since, so memory will become free: waits again.
+				// Memory was released since the wait began, so more will become free: waits again.
 				if (roomMs > sinceMs) return waitOn(roomMs);
 				end();
 				answer.reject(crowded("no memory became free for a long answer"));
@@ -139,7 +139,7 @@ export function createAnswerMemory(
 				},
 			};
 		},
-		/** Adds bytes that the client has not read; negative when they were read or dropped. */
+		/** Adds answer bytes that a client has not read yet; negative once the client has read or dropped them. */
 		addUnread(accountId: string, bytes: number) {
 			unread.add(accountId, bytes);
 			allUnread += bytes;

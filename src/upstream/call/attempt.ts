@@ -21,27 +21,29 @@ import {
 } from "./post.ts";
 
 export interface CallContext {
-	/** Aborted when the client disconnects. After the headers of a stream its reader closes it instead. */
+	/**
+	 * Aborted when the client disconnects. Ignored after a stream's headers: then the stream's reader closes the call.
+	 */
 	readonly signal: AbortSignal;
-	/** Undefined if the choice of a replica does not depend on it. */
+	/** Undefined if the choice of a replica does not depend on the prompt. */
 	readonly routed: RoutedPrompt | undefined;
 	/** See `GenerationRequest`. */
 	readonly cacheSalt?: string | undefined;
 	readonly requestId: string;
 	/** The request id as a UUID: llama-cpp-python refuses any other id. */
 	readonly uuid: string;
-	/** Account of the request. Failures of a single account prove little about a replica. */
+	/** Account of the request. Failures of a single account do not prove that a replica is at fault. */
 	readonly accountId: string;
-	/** True for a line of a managed batch: it uses spare places, waits without limit, and yields to other requests. */
+	/** True for a batch line: it uses only spare places, waits without limit, and yields to other requests. */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
-	/** The checked request. The same object is sent again in a repetition. */
+	/** The checked request. A repetition sends the same object again. */
 	readonly request: object;
 }
 
 /**
- * A call to a replica. Holds a place and a connection until the first of `succeed`, `fail` and `close`. A class,
- * because a closure per function costs more objects per request.
+ * One call to a replica. Occupies a place and a connection until the first of `succeed`, `fail` and `close`. A class,
+ * because it allocates fewer objects per request than closures.
  */
 export class Attempt implements GuardOptions, Sender {
 	readonly replica: Replica;
@@ -61,8 +63,8 @@ export class Attempt implements GuardOptions, Sender {
 	#sent: CallTrace | undefined;
 
 	/**
-	 * `startedMs`: start of the request, with earlier attempts. `asked` aborts when a waiting request needs the place.
-	 * Positional arguments save the allocation of an options object per request.
+	 * `startedMs`: start of the request, earlier attempts included. `asked` aborts when a waiting request needs the
+	 * place. Positional arguments, because an options object would be one more allocation per request.
 	 */
 	constructor(
 		deps: CallDeps,
@@ -83,7 +85,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
 		this.guard = new CallGuard(deps, this);
-		// `asked` may have aborted while the call waited for its place; it then sends no event.
+		// If `asked` aborted while the call waited for its place, no `abort` event follows.
 		if (asked?.aborted) this.guard.abort();
 		else asked?.addEventListener("abort", this.guard, { once: true });
 	}
@@ -104,7 +106,7 @@ export class Attempt implements GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	/** Sends the request. Returns a promise if it waits to be sent together with others of this event-loop turn. */
+	/** Prepares the request. Returns a promise if it is to be sent together with others of this event-loop turn. */
 	post(post: UpstreamPost, accept: AcceptType): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
@@ -112,22 +114,22 @@ export class Attempt implements GuardOptions, Sender {
 		return waitsForTick(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
-	/** Sends in this step. Throws if the call was aborted since. Pass the response to `taken` first. */
+	/** Sends the prepared request in this step. Throws if the call was aborted. Pass the response to `taken` first. */
 	send(): Promise<Response> {
 		const post = this.#post;
 		assert(post !== undefined, "a request is prepared before it is sent");
 		this.#post = undefined;
-		// Sends nothing if the client has disconnected since `post`; the trace then contains no call.
+		// Sends nothing if the client has disconnected since `post`, so that the trace contains no call.
 		if (this.clientSignal?.aborted) this.guard.abort();
 		this.guard.signal.throwIfAborted();
 		const { replica } = this;
-		// Each part of a request in several parts is a traced call.
+		// A request that is sent in several parts has one traced call per part.
 		this.#sent?.end(undefined, this.#status);
 		this.#sent = this.#asking().trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, this.#accept);
 	}
 
-	/** Accepts a response with status 200 or 201. For others throws the failure or rejects with it. */
+	/** Accepts a response with status 200 or 201. For other statuses throws, or rejects with, the failure. */
 	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
 		this.#status = response.status;
@@ -135,7 +137,7 @@ export class Attempt implements GuardOptions, Sender {
 		return assertAnswered(response, this.replica);
 	}
 
-	/** The caller now reads the body and closes the call. Drops response and request, to free their memory. */
+	/** From now on the caller reads the body and closes the call. Drops response and request, to free their memory. */
 	handedOver(): void {
 		this.guard.callerCloses();
 		this.clientSignal = undefined;
@@ -143,7 +145,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.#call = undefined;
 	}
 
-	/** Call it for each event from the replica: it proves that the replica answers. */
+	/** Call it for each event from the replica, which proves that the replica answers requests. */
 	answered(): void {
 		this.#ticket.answered();
 	}

@@ -8,12 +8,12 @@ import { beginsEvents, bodySource, type OpenedBody, openBody, readText } from ".
 import { SseReader } from "./sse-reader.ts";
 import type { AnswerStream, OutputChunk, ReadResult, StreamWire } from "./stream-wire.ts";
 
-/** Time after the end marker in which the body must end; else the connection is closed. */
+/** The body must end this long after the end marker; otherwise the connection is closed, not reused. */
 const DRAIN_MS = 1_000;
-/** Time that a finished answer waits for its end marker: if its usage has arrived, and if not. */
+/** How long a finished answer waits for its end marker: after its usage has arrived, and without usage. */
 const COUNTED_WAIT_MS = 250;
 const UNCOUNTED_WAIT_MS = 3_000;
-/** Largest answer of a server that did not stream although it should; it is passed on as one event. */
+/** Largest answer that a server sends unstreamed although a stream was requested; it becomes a single event. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes parsed in one step. Much more may have arrived while the event loop was busy. */
 const STEP_BYTES = 64 * 1024;
@@ -34,7 +34,7 @@ const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]
 	over: [],
 };
 
-/** The parts of an attempt that its stream needs after the headers. */
+/** The members of an attempt that its stream still needs after the headers. */
 export type EventsOwner = Pick<Attempt, "replica" | "guard" | "answered" | "succeed" | "fail" | "close">;
 
 /** Events of a streamed answer. A class, because closures would be 15 more objects per open stream. */
@@ -46,9 +46,9 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	readonly #events = new SseReader();
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	#state: EventStreamState = "opening";
-	/** Set if the server answered without streaming; its `usage` is undefined if the answer had none. */
+	/** Set if the server answered unstreamed; its `usage` is undefined if the answer reported none. */
 	#whole: { readonly usage: ReportedUsage | undefined } | undefined;
-	/** The failure, held back until the chunks before it are delivered. */
+	/** A failure, held back until the chunks that arrived before it are delivered. */
 	#failure: UpstreamFailure | undefined;
 	readonly #bytesMax: number;
 	#streamBytes = 0;
@@ -64,18 +64,18 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * Sends the request and returns the first chunks. After the headers the caller closes the stream; the client's signal
-	 * no longer does. Not an async function, which would keep the body in memory.
+	 * Sends the request and returns the first chunks. After the headers only the caller closes the stream; the client's
+	 * signal is ignored. Not an async function, which would keep the request's body in memory.
 	 */
 	send(attempt: Attempt, body: string | FormData): Promise<readonly Chunk[] | null> {
 		return this.#first(attempt, attempt.post({ path: this.#wire.path, body }, "text/event-stream"));
 	}
 
-	/** Reads an answer of which the first bytes have been read. */
+	/** Continues an answer whose first bytes have already been read. */
 	open({ source, first }: OpenedBody): void {
 		this.#source = source;
 		this.#waiting = first;
-		// The gateway may have closed the stream while the request was sent.
+		// While the request was sent, the gateway may have closed the stream.
 		if (this.#state === "opening") this.#enter("streaming");
 	}
 
@@ -125,7 +125,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 			const payloads = done ? this.#events.end() : this.#events.push(this.#counted(value));
 			const anything = payloads.length > 0;
 			const chunks = anything ? this.#accept(payloads) : NOTHING;
-			// Drops the payloads, so that memory is freed during the next read.
+			// Drops the payloads, so that their memory can be freed during the next read.
 			payloads.length = 0;
 			if (this.#failure === undefined) {
 				if (this.#reader.ended() || (done && this.#reader.finished())) this.#finish(done);
@@ -167,7 +167,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
-	/** Returns an answer that was not streamed as a chunk. Some servers label events as JSON, or JSON as text. */
+	/** Returns an unstreamed answer as one chunk; undefined for events, which some servers label as JSON or text. */
 	async #answer(attempt: Attempt, turn: undefined | Promise<void>): Promise<Chunk | undefined> {
 		if (turn) await turn;
 		const response = await attempt.send();
@@ -224,14 +224,14 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (!bodyEnded) this.#drain();
 	}
 
-	/** Reasoning models are left out: their tokens may be counted but not sent, so tokens per event would be wrong. */
+	/** Skips reasoning models: servers may count reasoning without sending it, which would distort tokens per event. */
 	#learn(): void {
 		const { completionTokens, reasoningTokens } = this.#reader.usage() ?? {};
 		if (this.#reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
 			this.#attempt.replica.outputEstimator.learn(completionTokens, this.#size);
 	}
 
-	/** Reads the rest of the body in the background, so that the connection can be used again. */
+	/** Reads the body's end in the background, so that the connection can be reused. */
 	#drain(): void {
 		const { guard } = this.#attempt;
 		const cancel = this.#clock.after(DRAIN_MS, () => guard.abort());
@@ -245,8 +245,8 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * Decides whether an answer without an end marker is complete, since some servers never send one. It is complete after
-	 * its finish, whatever ends the connection: silence, or a close with or without usage.
+	 * Decides whether an answer without an end marker is complete, since some servers never send one. It is complete if
+	 * all choices have a finish reason, even if silence or a broken connection ends it.
 	 */
 	brokeOff(error: unknown): ReadResult {
 		const { kind } = this.#attempt.guard.failureOf(error);

@@ -3,43 +3,43 @@ import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-v
 export type UpstreamFailureKind =
 	/** The address refused the connection, or the connection broke before a response. */
 	| "unreachable"
-	/** The response has a form that was not requested: not JSON, or without choices. */
+	/** The response is not in the requested format: not JSON, or without choices. */
 	| "unreadable"
-	/** A deadline passed: that for connecting, for the first event, for silence, or for the whole request. */
+	/** A deadline passed: for connecting, for the first event, for silence, or for the whole request. */
 	| "timeout"
 	/** The server is overloaded or not ready (429, 503, 529). */
 	| "busy"
 	/** The server failed: status 5xx, an error event, or finish reason `abort`. */
 	| "failed"
 	| "died"
-	/** The server refuses the request as wrong (4xx): the customer must change it. */
+	/** The server refuses the request as invalid (4xx); the customer must change the request. */
 	| "rejected"
-	/** The prompt exceeds the context length: the customer must change it. */
+	/** The prompt exceeds the context length; the customer must shorten it. */
 	| "context_length"
-	/** Two replicas failed on this request twice, although both answer others: the customer must change it. */
+	/** Two replicas failed twice on this request and answer other requests; the customer must change the request. */
 	| "unanswerable"
-	/** The server refuses the gateway's key or credit, or does not know the model: the operator must act. */
+	/** The server refuses the gateway's key or credit, or does not know the model; the operator must act. */
 	| "misconfigured"
-	/** A batch line gave its place to a waiting request; it is sent again later. */
+	/** A batch line gave its place to a waiting request. It is sent again later. */
 	| "yielded"
 	/** The gateway's memory for long answers is full. */
 	| "crowded"
 	| "stopping"
-	/** The client or the caller disconnected; no server is at fault. */
+	/** The client or the caller disconnected, so no server is at fault. */
 	| "aborted";
 
-/** A failed upstream call. Clients never see it: `gateway/error-body.ts` maps its kind. */
+/** A failed upstream call. Clients never see it: `gateway/error-body.ts` converts its kind to an error. */
 export class UpstreamFailure extends Error {
 	override readonly name = "UpstreamFailure" as const;
 	readonly kind: UpstreamFailureKind;
 	readonly status: number | undefined;
-	/** Request field that the upstream named in a `rejected`, if the client sent that field. */
+	/** Request field that the server named in a `rejected` failure, if the client sent that field. */
 	readonly param: string | null;
-	/** For the log that only operators read: may contain text of the upstream, cut to 500 characters. */
+	/** For the operator's log only: may contain text of the server, cut to 500 characters. */
 	readonly private: string;
-	/** Seconds after which a `busy` server wants the next attempt, within bounds. */
+	/** Seconds after which a `busy` server requests the next attempt, within limits. */
 	retryAfterS: number | undefined = undefined;
-	/** True for a `context_length` that counts the output limit: without a limit the prompt may fit. */
+	/** True if a `context_length` failure counted the output limit too: without the limit the prompt may fit. */
 	countsLimit = false;
 
 	constructor(
@@ -54,7 +54,7 @@ export class UpstreamFailure extends Error {
 	}
 }
 
-/** Failure for a response that cannot be read; another replica may do better. */
+/** Failure for a response that cannot be parsed; another replica may answer correctly. */
 export function unreadableAnswer(detail: string): UpstreamFailure {
 	return new UpstreamFailure("unreadable", { private: detail });
 }
@@ -63,7 +63,7 @@ export function crashFailure(detail: string): UpstreamFailure {
 	return new UpstreamFailure("died", { private: detail });
 }
 
-/** Failure for a response that reports an error or exceeds a limit. */
+/** Failure for a response that reports an error or exceeds a size limit. */
 export function serverFailure(detail: string): UpstreamFailure {
 	return new UpstreamFailure("failed", { private: detail });
 }
@@ -76,12 +76,12 @@ export function stoppingFailure(cause?: unknown): UpstreamFailure {
 interface UpstreamError {
 	readonly message: string;
 	readonly type: string;
-	/** The error's code as text; some servers send a number. */
+	/** The error's code as text, because some servers send a number. */
 	readonly code: string;
 	readonly param: string | null;
 }
 
-/** Request fields that an error may name to the client. Other names are internal to the server. */
+/** Request fields that an error may name to the client. Other names are internal to the model server. */
 const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	(
 		"messages model frequency_penalty presence_penalty temperature top_p top_k min_p repetition_penalty seed stop n " +
@@ -91,7 +91,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	).split(" "),
 );
 
-/** Names of members of these fields, so that an error can name the exact place. */
+/** Members of these request fields, so that an error can name the exact path. */
 const MEMBERS: ReadonlySet<string> = new Set(
 	(
 		"role content type text name tool_calls tool_call_id function arguments description parameters properties required " +
@@ -102,14 +102,14 @@ const PLACE_STEPS_MAX = 12;
 
 const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error", "context_length_exceeded"]);
 
-/** Error texts for a prompt above the context length: vLLM, SGLang, llama.cpp, Ollama, TGI, hosted services. */
+/** Matches errors for a prompt above the context length: vLLM, SGLang, llama.cpp, Ollama, TGI, hosted services. */
 const CONTEXT_TEXT =
 	/context.?(?:length|size|window)|maximum context|maximum (?:model|prompt|sequence) length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|too large to process|model token limit|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
 
-/** Words for an output limit that does not fit next to the prompt: vLLM, SGLang and hosted services. */
+/** Matches errors about an output limit that does not fit into the context after the prompt. */
 const LIMIT_TEXT = /(?:in|for) the completion|output tokens|max_(?:completion_)?tokens/i;
 
-/** Codes and types by which a provider says that the operator has no credit left. */
+/** Codes and types that mean: the operator has no credit left at the provider. */
 const CREDIT_TYPES: ReadonlySet<string> = new Set([
 	"insufficient_quota",
 	"insufficient_balance",
@@ -117,11 +117,11 @@ const CREDIT_TYPES: ReadonlySet<string> = new Set([
 	"billing_hard_limit_reached",
 	"billing_not_active",
 ]);
-/** Texts of a 429 that say the same. Texts of other statuses may repeat the prompt. */
+/** Texts of a 429 with the same meaning. Texts of other statuses are not searched, since they may repeat the prompt. */
 const CREDIT_TEXT =
 	/exceeded your current quota|insufficient (?:quota|balance|credit)|check your (?:plan and )?billing/i;
 
-/** Reads an error body or event: nested, flat, in a list, FastAPI's `detail`, or a plain string. */
+/** Reads an error body or event in any format: nested, flat, in a list, FastAPI's `detail`, or a plain string. */
 function readUpstreamError(value: unknown): UpstreamError {
 	const outer = asObject(asArray(value)?.[0] ?? value);
 	const inner = outer?.error ?? outer?.detail ?? outer ?? value;
@@ -143,7 +143,7 @@ function codeText(error: JsonObject): string {
 	return typeof code === "string" || typeof code === "number" ? String(code) : "";
 }
 
-/** FastAPI's form: `detail: [{loc: ["body", "temperature"], msg}]`. */
+/** FastAPI's format: `detail: [{loc: ["body", "temperature"], msg}]`. */
 function errorOfDetails(details: readonly unknown[]): UpstreamError {
 	const first = asObject(details[0]);
 	const path = asArray(first?.loc) ?? [];
@@ -151,13 +151,13 @@ function errorOfDetails(details: readonly unknown[]): UpstreamError {
 	return { message: asText(first?.msg) ?? "", type: "", code: "", param: knownPlace(place.map(String)) };
 }
 
-/** A request field's path, written `messages[0].content` or `messages.0.content`. */
+/** Reads a request field's path, written `messages[0].content` or `messages.0.content`. */
 function knownField(value: unknown): string | null {
 	const text = asText(value);
 	return text === undefined ? null : knownPlace(text.split(/[.[\]]+/, PLACE_STEPS_MAX));
 }
 
-/** Writes a path in OpenAI's notation, up to the first name that clients do not know. */
+/** Writes a path in OpenAI's notation, up to the first name that is not part of OpenAI's interface. */
 function knownPlace([field, ...steps]: readonly string[]): string | null {
 	if (field === undefined || !REQUEST_FIELDS.has(field)) return null;
 	let place = field;
@@ -169,14 +169,14 @@ function knownPlace([field, ...steps]: readonly string[]): string | null {
 	return place;
 }
 
-/** The failure that an error's words show, whatever its status: too long a prompt, or no credit at the provider. */
+/** Kind of failure that an error's text or codes show, for any status: too long a prompt, or no provider credit. */
 function kindOfWords({ type, code, message }: UpstreamError, status?: number): UpstreamFailureKind | undefined {
 	if (CONTEXT_TYPES.has(type) || CONTEXT_TYPES.has(code) || CONTEXT_TEXT.test(message)) return "context_length";
 	const isUnpaid = CREDIT_TYPES.has(type) || CREDIT_TYPES.has(code) || (status === 429 && CREDIT_TEXT.test(message));
 	return isUnpaid ? "misconfigured" : undefined;
 }
 
-/** The failure for a status, after the dialect's exceptions. `requestsFault`: texts of a 500 that blame the request. */
+/** Converts a status to a failure. `requestsFault` matches the texts of a 500 that blame the request. */
 export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
 	const detail = { status, private: `status ${status}: ${bodyText}` };
@@ -190,13 +190,13 @@ export function failureOfStatus(status: number, bodyText: string, requestsFault?
 
 function kindOfStatus(status: number): UpstreamFailureKind {
 	if (status === 429 || status === 503 || status === 529) return "busy";
-	// 402: the operator lacks credit at the provider. Redirects are not followed: they would reveal prompt and key.
+	// 402: the operator lacks credit at the provider. 3xx is not followed: it would reveal prompt and key.
 	if ((status >= 300 && status < 400) || [401, 402, 403, 404, 405, 407].includes(status)) return "misconfigured";
 	if (status === 408 || status === 424 || status === 499 || status >= 500) return "failed";
 	return status >= 400 ? "rejected" : "unreadable";
 }
 
-/** Status for a type or code of an error inside an answer. */
+/** HTTP status that corresponds to an error's type or code. */
 const STATUSES: Readonly<Record<string, number>> = {
 	invalid_request_error: 400,
 	BadRequestError: 400,
@@ -205,7 +205,7 @@ const STATUSES: Readonly<Record<string, number>> = {
 	overloaded_error: 529,
 };
 
-/** The failure for an `error` in a response with status 200: `failed`, unless its words, type or code say otherwise. */
+/** Failure for an `error` in a response with status 200: `failed`, unless its text, type or code shows another kind. */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
 	const { code, type, param } = error;
@@ -217,8 +217,8 @@ export function failureOfError(value: unknown): UpstreamFailure {
 }
 
 /**
- * True if the body is an error, nested or flat: `"object": "error"`, or a `message` without an answer. Some servers add
- * `"error": null`, `"error": ""` or `"message": "Success"` to each answer.
+ * True if the body is an error, nested or flat: `"object": "error"`, or a `message` without an answer. Not an error:
+ * `"error": null`, `"error": ""` and `"message": "Success"`, which some servers add to each answer.
  */
 export function isErrorBody(body: JsonObject): boolean {
 	if (body.error || body.object === "error") return true;
@@ -226,10 +226,10 @@ export function isErrorBody(body: JsonObject): boolean {
 	return typeof body.text !== "string" && ![body.choices, body.data, body.results].some(Array.isArray);
 }
 
-/** SDKs wait at most so many seconds. */
+/** SDKs wait at most this many seconds. */
 const RETRY_AFTER_S_MAX = 60;
 
-/** Seconds of `retry-after`, given as number or date (by the server's clock); undefined if there is none. */
+/** Seconds of `retry-after`, given as a number or as a date by the server's clock; undefined without the header. */
 export function readRetryAfter(headers: Headers): number | undefined {
 	const said = headers.get("retry-after") ?? "";
 	const date = (Date.parse(said) - Date.parse(headers.get("date") ?? "")) / 1000;
@@ -239,7 +239,7 @@ export function readRetryAfter(headers: Headers): number | undefined {
 
 const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);
 
-/** True if the connection was refused, because nothing listens at the address. */
+/** True if the connection was refused because no process listens at the address. */
 export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
 }

@@ -8,7 +8,7 @@ import { connectionCode, isRefused, stoppingFailure, UpstreamFailure } from "./f
 
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
-	/** Monotonic start of the total deadline, which covers all attempts of the request. */
+	/** Monotonic start of the total deadline, which covers all attempts of a request. */
 	readonly startedMs: number;
 	/** Undefined once the caller closes the call itself. */
 	readonly clientSignal: AbortSignal | undefined;
@@ -21,7 +21,7 @@ export interface GuardOptions {
 
 const ONCE = { once: true } as const;
 
-/** Why the call was aborted: by a deadline, the caller or the stop of the process, or an unreachable address. */
+/** What aborted the call: a deadline, the caller, the stop of the process, or an unreachable address. */
 type AbortCause = "first event" | "silence" | "total" | "aborted" | "stopping" | "unreachable";
 
 /** "abandoned": ended before the server responded. */
@@ -35,9 +35,9 @@ const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
 };
 
 /**
- * Aborts a call at its deadlines or when the client disconnects; `failureOf` converts the runtime's exception. Starts
- * timers and listeners only once the call has lasted a moment, or from `watch` on. A class, because closures would be
- * ten more objects per request.
+ * Aborts a call at its deadlines or when the client disconnects. `failureOf` converts the runtime's exception. Most
+ * calls are short, so timers and listeners start only after a moment, or with `watch`. A class, because closures would
+ * be ten more objects per request.
  */
 export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #clock: Clock;
@@ -45,17 +45,17 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #options: GuardOptions;
 	readonly #controller = new AbortController();
 	readonly #totalAtMs: number;
-	/** Start of the wait for the next event; undefined while there is none. An answer in one piece has no such wait. */
+	/** Start of the wait for the next event; undefined outside such a wait, and always for unstreamed answers. */
 	#waitingSinceMs: number | undefined;
 	#silenceMs: number;
 	#first = true;
 	#state: GuardState = "connecting";
 	#cause: AbortCause | undefined;
 	#watched = false;
-	/** When to test the address. Infinity after the test. */
+	/** Time at which `reachable` is called; infinite once it was called. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
-	/** Number of the call while it may still be short; undefined if the client had disconnected before it. */
+	/** Number from `openCalls.begin`; undefined if the client had already disconnected. */
 	#moment: number | undefined;
 	slot = -1;
 
@@ -71,7 +71,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		else this.#moment = openCalls.begin(this);
 	}
 
-	/** Watches client and deadlines from now on, even if the call may be short. */
+	/** Starts watching the client's signal and the deadlines. */
 	watch(): void {
 		if (this.#watched) return;
 		this.#watched = true;
@@ -92,12 +92,12 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.abort();
 	}
 
-	/** Call it when the reader waits for an event: silence counts from now on, unless it counts already. */
+	/** Call it when the reader starts waiting for an event: the silence deadline runs from the first such call. */
 	waitStarts(): void {
 		this.#waitingSinceMs ??= this.#clock.monotonicMs();
 	}
 
-	/** Like `waitStarts`, for an answer that is complete: it ends after `limitMs` of silence. */
+	/** Like `waitStarts`, for an answer whose choices have finished: it ends after `limitMs` of silence. */
 	waitsForEnd(limitMs: number): void {
 		this.waitStarts();
 		if (limitMs >= this.#silenceMs) return;
@@ -106,12 +106,12 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#arm();
 	}
 
-	/** Call it for an event without content for the client: silence counts from zero again. */
+	/** Call it for an event without content for the client: the silence deadline restarts. */
 	waitGoesOn(): void {
 		this.#waitingSinceMs = this.#clock.monotonicMs();
 	}
 
-	/** Call it when an event arrived or the reader is busy: silence does not count. */
+	/** Call it when content arrived or the reader is busy: the silence deadline stops. */
 	waitEnds(): void {
 		this.#waitingSinceMs = undefined;
 		this.#first = false;
@@ -145,7 +145,9 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.callerCloses();
 	}
 
-	/** Sets the only timer, at most the silence limit ahead. Events do not move it; when it fires it checks silence. */
+	/**
+	 * Sets the only timer, at most the silence limit ahead. Events do not move it; it checks the silence when it fires.
+	 */
 	#arm(): void {
 		const now = this.#clock.monotonicMs();
 		const toTotal = this.#totalAtMs - now;
@@ -179,7 +181,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#state = state;
 	}
 
-	/** Converts an error to a failure. After `headersCame` a broken connection means a broken answer. */
+	/** Converts an error to a failure. A broken connection is `died` after `headersCame`, `unreachable` before. */
 	failureOf(error: unknown): UpstreamFailure {
 		if (error instanceof UpstreamFailure) return error;
 		const cause = this.#cause;
@@ -207,7 +209,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 				// 429 and 529 mean load, so the next call may succeed. 503 means that the server is not ready.
 				return failure.status === 503 ? "suspect" : "neutral";
 			case "timeout":
-				// The total deadline ended a long answer, which is not the server's fault.
+				// The total deadline ends a long answer, which is not the server's fault.
 				return this.#cause === "total" ? "neutral" : "suspect";
 			case "unreachable":
 				return this.#cause === "unreachable" || isRefused(failure.cause) ? "failed" : "suspect";
@@ -218,7 +220,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 }
 
 export interface OpenCall {
-	/** Called when the call has lasted a moment. */
+	/** Called if the call is still running after a moment. */
 	watch(): void;
 	letGo(): void;
 	slot: number;
@@ -226,23 +228,22 @@ export interface OpenCall {
 
 export type OpenCalls = ReturnType<typeof createOpenCalls>;
 
-/** Registry of running calls. A call that is answered at once needs no listener, no timer and no slot. */
+/** Registry of running calls. A call that is answered within a moment needs no listener, timer or slot. */
 export function createOpenCalls(clock: Clock) {
 	const young = createLongRunWatch<OpenCall>(clock, (call) => call.watch());
 	const lasting = new SlotPool<OpenCall>();
 	let areLetGo = false;
 	return {
-		/** Registers a call; its `watch` is called if it lasts a moment. Returns a number for `end`. */
+		/** Registers a call, and calls its `watch` if it is still running after a moment. Returns a number for `end`. */
 		begin: young.begin,
 		end: young.end,
-		/** Adds a call that lasts; `letGo` ends it, at once if `letGo` was called before. */
+		/** Adds a longer call, which `letGo` will end; ends it immediately if `letGo` was already called. */
 		lasts(call: OpenCall) {
 			call.slot = lasting.take(call);
 			if (areLetGo) call.letGo();
 		},
-		/** Removes a call that has ended, or that its caller closes. */
 		leaves: (call: OpenCall) => void lasting.release(call.slot, call),
-		/** Ends all lasting calls, and from now on each call that begins to last. */
+		/** Called when the process stops: ends all longer calls, and any that is added later. */
 		letGo() {
 			areLetGo = true;
 			for (const call of [...lasting]) call.letGo();

@@ -26,7 +26,7 @@ export interface UpstreamPost {
 	readonly path: string;
 	/** True: the path is at the server's root instead of below `/v1`. */
 	readonly atRoot?: boolean | undefined;
-	/** JSON text; or a form, whose content type with boundary the runtime sets. */
+	/** JSON text, or a form, whose content type with its boundary the runtime sets. */
 	readonly body: string | FormData;
 }
 
@@ -36,24 +36,24 @@ export interface Sender {
 	readonly replica: Replica;
 	readonly requestUuid: string;
 	readonly signal: AbortSignal;
-	/** True: opens a new connection, because a kept-alive one has just broken. */
+	/** True: opens a new connection, because a reused connection has just broken. */
 	readonly freshConnection: boolean;
 	readonly traceHeaders?: TraceHeaders | undefined;
 }
 
-/** Bytes that are read of an error's text; its reason is at the start. */
+/** Bytes that are read of an error's body; its reason is at the start. */
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Longer bodies are sent at once: waiting for others would cost more processor time than it saves. */
+/** Longer bodies are sent immediately: waiting for other requests would cost more CPU time than it saves. */
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
-/** True if the request waits for others of its event-loop turn and is sent with them. */
+/** True if the request waits for other requests of its event-loop turn and is sent together with them. */
 export function waitsForTick({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 
 /**
- * Sends in this step. Does not follow redirects, which would send prompt and key to another address. Ignores the proxy
- * settings of the environment.
+ * Sends a request in this step. Does not follow redirects, which would send prompt and key to another address. Ignores
+ * the environment's proxy settings.
  */
 export function postUpstream(
 	deps: CallDeps,
@@ -77,10 +77,10 @@ export function postUpstream(
 		signal: sender.signal,
 		redirect: "manual",
 		keepalive: spec.keepAlive && !sender.freshConnection,
-		// The guard has the deadlines. The runtime's own would end the slow processing of a long prompt.
+		// The guard enforces the deadlines. The runtime's own timeout would end the slow processing of a long prompt.
 		timeout: false,
 		proxy: false,
-		// No decompression, because none was requested: some hundred kilobytes can expand to a gigabyte.
+		// No decompression: none was requested, and some hundred kilobytes can expand to a gigabyte.
 		decompress: false,
 	});
 }
@@ -146,7 +146,7 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws, or rejects with, the failure for a status other than 200 and 201 or for a compressed answer. */
+/** Throws, or rejects with, a failure for a status other than 200 and 201, or for a compressed answer. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
 	if (response.status !== 200 && response.status !== 201) return failWithItsText(response, replica);
 	if (encodingOf(response) !== "identity") throw unreadableAnswer("an answer in an encoding that was not requested");
@@ -170,7 +170,7 @@ const UNPACK: Readonly<Record<string, typeof gunzipSync>> = {
 	br: brotliDecompressSync,
 };
 
-/** Text of an error. Decompresses it within the limit, because proxies compress errors unrequested. */
+/** Text of an error. Decompressed up to the size limit, because proxies compress errors without a request. */
 async function errorTextOf(response: Response): Promise<string> {
 	const bytes = await readBytes(response, ERROR_BYTES_MAX);
 	const encoding = encodingOf(response);
@@ -178,7 +178,7 @@ async function errorTextOf(response: Response): Promise<string> {
 	return UNPACK[encoding]?.(bytes, { maxOutputLength: ERROR_BYTES_MAX }).toString() ?? "";
 }
 
-/** Cancels an unread body, to free its connection and memory. */
+/** Cancels a body that was not read, to free its connection and memory. */
 export function cancelBody(response: Response | undefined): void {
 	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
 }

@@ -4,21 +4,21 @@ import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
 
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Largest answer to a batch line, equal to the largest line: both are processed as one text. */
+/** Largest answer to a batch line. Equal to the largest line, because both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Longer bodies are parsed in time slices. */
 export const SHORT_BYTES = 128 * 1024;
-/** First bytes of a long answer, which arrive together when reading starts. */
+/** Bytes that arrive together when reading of a long answer starts. */
 const FIRST_BYTES = 512 * 1024;
 
-/** True if the declared length allows reading and parsing in one step. */
+/** True if the declared length is short enough to read and parse the body in one step. */
 export function hasShortBody(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 
 export interface OpenedBody {
 	readonly source: ReadableStreamDefaultReader<Uint8Array>;
-	/** Bytes that were read to recognize the format. */
+	/** Bytes that were already read to detect the format. */
 	readonly first: Uint8Array | undefined;
 }
 
@@ -26,14 +26,14 @@ export function bodySource(response: Response): OpenedBody["source"] {
 	return (response.body ?? new Blob().stream()).getReader() as OpenedBody["source"];
 }
 
-/** Reads the first bytes of a body. They show whether it consists of events. */
+/** Reads the first bytes of a body, which show whether it consists of server-sent events. */
 export async function openBody(response: Response): Promise<OpenedBody> {
 	const source = bodySource(response);
 	const { value } = await source.read();
 	return { source, first: value };
 }
 
-/** First characters of events' fields and comments. No JSON text begins with them. */
+/** First characters of event fields and comments. No JSON text begins with them. */
 const EVENTS_BEGIN = /^\s*[deir:]/;
 
 export function beginsEvents({ first }: OpenedBody): boolean {
@@ -44,7 +44,7 @@ export function beginsEvents({ first }: OpenedBody): boolean {
 export type ReservesBytes = (bytes: number) => undefined | Promise<void>;
 
 /**
- * Returns the parsed JSON (undefined if invalid) and, if the body is long, its length, else 0. Throws UpstreamFailure
+ * Returns the parsed JSON (undefined if invalid) and, for a long body, its length (otherwise 0). Throws UpstreamFailure
  * `failed` above `bytesMax`. Calls `takes` only for long bodies.
  */
 export async function readLong(
@@ -77,7 +77,7 @@ export async function readBytes(
 	if (takes !== undefined && declaredBytes(response) > SHORT_BYTES) {
 		taken = Math.min(declaredBytes(response), FIRST_BYTES);
 		const room = takes(taken);
-		// Must precede reading: once that starts, the runtime buffers two megabytes.
+		// Must precede reading, because the runtime buffers two megabytes once reading starts.
 		if (room) await room;
 	}
 	const source = opened?.source ?? bodySource(response);

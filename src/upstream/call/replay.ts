@@ -6,30 +6,30 @@ import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
 import { connectionCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
-/** Replicas that may begin to process one request, with the first one. */
+/** Most replicas that may begin to process one request, the first included. */
 const ATTEMPTS_MAX = 3;
-/** Calls per request, with those that replicas refused at once. */
+/** Most calls per request, including calls that a replica refused without processing. */
 const CALLS_MAX = 8;
 
-/** After so many yields a batch line keeps its place, so that it can finish. */
+/** After this many yields a batch line keeps its place, so that it can finish. */
 const YIELDS_MAX = 3;
 
 const NONE: ReadonlySet<Replica> = new Set();
 const NOTHING_FAILED: readonly Failed[] = [];
 
 export interface RequestTries<Came, Result = Came> {
-	/** Sends the request. May reject only if nothing was delivered. `asked` aborts when a request needs the place. */
+	/** Sends the request. May reject only before output is delivered. `asked` aborts when a request needs the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
 	came(came: Came): Result;
-	/** Leaves out the output limit from now on. False if there was none, or if the server needs it. */
+	/** Omits the output limit from now on. False if there was none, or if the server needs it. */
 	dropLimit?(): boolean;
-	/** Frees the place and returns an error's UpstreamFailure, or the error if no replica caused it. */
+	/** Frees the place and returns the UpstreamFailure; returns the error itself if no replica caused it. */
 	failureOf(error: unknown): unknown;
 }
 
 /**
  * Sends a request to one replica after another until one answers. Occupies a free place in its first step. If two
- * replicas fail on a request although they answer others, and again on its repetition, the request is at fault.
+ * replicas that answer other requests fail on this one, and again when it is repeated, the request is to blame.
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
@@ -48,7 +48,7 @@ export async function withReplays<Came, Result>(
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
 			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));
-			// Another replica answered the request, so the earlier failures were their replicas' own.
+			// A replica answered the request, so the earlier failures were the other replicas' own.
 			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
 			return result;
 		} catch (thrown) {
@@ -63,7 +63,7 @@ export async function withReplays<Came, Result>(
 			}
 			const { replica } = ticket;
 			if (error.countsLimit && !signal.aborted && tries.dropLimit?.() === true) {
-				// Without an output limit, a replica with a longer context could cost more than is reserved.
+				// Stays with this replica: without an output limit, one with a longer context could cost more than is reserved.
 				exclude = new Set(pool.replicas().filter((other) => other !== replica));
 				continue;
 			}
@@ -84,13 +84,13 @@ export async function withReplays<Came, Result>(
 				freshConnection = true;
 			else if (isRequestsFault(failed, pool.answeredAtMs()))
 				throw unanswerable(failed, error, await pool.failedRequests.isRepeated(context));
-			// Prefers the failure of a server, which may pass, to one that the operator must fix.
+			// Reports a server's failure, which may be temporary, rather than one that the operator must fix.
 			else throw failed.findLast(({ failure }) => failure.kind !== "misconfigured")?.failure ?? error;
 		}
 	}
 }
 
-/** Kinds of failure whose detail is this service's own text. */
+/** Kinds of failure whose detail was written by the gateway, not by the model server. */
 const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"timeout",
 	"unreachable",
@@ -101,7 +101,7 @@ const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"crowded",
 ]);
 
-/** Logs a failure. Omits the server's text, which may repeat the prompt; the server's own log has it. */
+/** Logs a failure without the server's text, which may repeat the prompt. The server's own log has the text. */
 function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Replica, failure: UpstreamFailure): void {
 	const { kind, status } = failure;
 	const detail = status === undefined && OWN_TEXT.has(kind) ? { detail: failure.private } : {};
@@ -114,7 +114,7 @@ function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Re
 	else log.info("a call to a model server failed", fields);
 }
 
-/** A function of its own: a closure in the loop would keep the loop's variables for every request. */
+/** A separate function: a closure in the loop would keep the loop's variables for every request. */
 function abortOf(asking: AbortController): () => void {
 	return () => asking.abort();
 }
@@ -124,23 +124,23 @@ interface Failed {
 	readonly failure: UpstreamFailure;
 }
 
-/** True if another replica should be tried. A replica that refused at once did no work. */
+/** True if another replica may be tried. A replica that refused the request without processing it does not count. */
 function mayGoOn(failed: readonly Failed[]): boolean {
 	const taken = failed.filter(({ failure }) => !turnedAway(failure)).length;
 	return taken < ATTEMPTS_MAX && failed.length < CALLS_MAX;
 }
 
-/** The server is busy or refuses the gateway's key, or nothing listens there. */
+/** True if the server is busy or refuses the gateway's key, or if no process listens at the address. */
 function turnedAway({ kind, cause }: UpstreamFailure): boolean {
 	return kind === "busy" || kind === "misconfigured" || (kind === "unreachable" && isRefused(cause));
 }
 
-/** Failures that a request can cause: the server accepted it and failed later. */
+/** Failures that the request itself may have caused: the server accepted it and failed later. */
 const BY_REQUEST: ReadonlySet<UpstreamFailureKind> = new Set(["failed", "unreadable", "died"]);
 
 /**
- * True if two replicas failed after they accepted the request, and have answered since their last failure. Without a
- * further replica, an answer of any replica since (`answeredAtMs`) suffices.
+ * True if two replicas failed after accepting the request, and answered other requests after their last failure. If no
+ * further replica is left, an answer of any replica (`answeredAtMs`) suffices.
  */
 function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATIVE_INFINITY): boolean {
 	const replicas = new Set<Replica>();
@@ -152,7 +152,7 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 	return replicas.size > 1;
 }
 
-/** No breaker counts these failures. Two servers may fail by chance once, so only a repetition blames the request. */
+/** Clears the replicas' breakers of these failures. Only a repetition blames the request: one may be chance. */
 function unanswerable(failed: readonly Failed[], cause: UpstreamFailure, isRepeated: boolean): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	if (!isRepeated) return cause;
@@ -173,12 +173,12 @@ function replayable(failure: UpstreamFailure): boolean {
 	}
 }
 
-/** True also for a kept-alive connection that the server had closed: it fails in the same way. */
+/** True also for a reused connection that the server had closed, because it fails with the same code. */
 function brokeBeforeAnswer(failure: UpstreamFailure): boolean {
 	return failure.kind === "unreachable" && connectionCode(failure.cause) === "ECONNRESET";
 }
 
-/** A client that disconnects in the queue causes `aborted`, as one that does so later. */
+/** Rejects with `aborted` for a client that disconnects in the queue, as for one that disconnects later. */
 async function leaving(place: Promise<Ticket>, signal: AbortSignal): Promise<Ticket> {
 	try {
 		return await place;

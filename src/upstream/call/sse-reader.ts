@@ -1,4 +1,4 @@
-/** Parses server-sent events from an untrusted server. Works on bytes, because a piece may end within a character. */
+/** Parses server-sent events from an untrusted server. Works on bytes, because a chunk may end within a character. */
 import { asObject, hasTooMuch, type JsonObject, withExactArguments } from "../wire-value.ts";
 import { crashFailure, serverFailure, type UpstreamFailure } from "./failure.ts";
 
@@ -14,15 +14,15 @@ const NO_BYTES = Buffer.alloc(0);
 /** A class, because closures would be six more objects per open stream. */
 export class SseReader {
 	readonly #eventBytesMax: number;
-	/** The unfinished line, `carry[0, carried)`. Its buffer doubles, so that the cost per byte stays constant. */
+	/** The unfinished line: `carry[0, carried)`. The buffer doubles, so that the cost per byte stays constant. */
 	#carry: Buffer = NO_BYTES;
 	#carried = 0;
-	/** Data of the current event; undefined before its first data line. */
+	/** Data of the current event; undefined before its first `data` line. */
 	#data: string | undefined;
 	#dataBytes = 0;
 	#afterCr = false;
 	#atStart = true;
-	/** Reused by all calls, which usually return a single event. */
+	/** Reused by all calls of `push`, which usually return a single event. */
 	readonly #events: string[] = [];
 
 	constructor(eventBytesMax = EVENT_BYTES_MAX) {
@@ -60,7 +60,7 @@ export class SseReader {
 		return this.#events;
 	}
 
-	/** Returns an event that lacks its blank line because the stream ended; its last line may be cut off. */
+	/** Returns an event whose blank line is missing because the stream ended. Its last line may be cut off. */
 	end(): string[] {
 		this.#events.length = 0;
 		if (this.#carried > 0) this.#finishCarried(NO_BYTES, 0, 0);
@@ -98,7 +98,7 @@ export class SseReader {
 			return;
 		}
 		if (!isData(line, from, to)) {
-			// llama.cpp named the field after its content until 2025.
+			// Until 2025, llama.cpp sent errors in a field `error` instead of `data`.
 			if (line.toString("latin1", from, Math.min(to, from + 6)) === "error:")
 				this.#data = `{"error":${line.toString("utf8", from + 6, to)}}`;
 			return;

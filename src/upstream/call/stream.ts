@@ -15,11 +15,11 @@ import type { AnswerStream, OutputChunk, ReadResult, StreamWire } from "./stream
 export interface StreamCall<Chunk> {
 	readonly context: CallContext;
 	readonly wire: StreamWire<Chunk>;
-	/** The request in the replica's dialect: JSON text or a form. */
+	/** The request in the replica's dialect: JSON text, or a form. */
 	body(replica: Replica): string | FormData;
-	/** Leaves out the output limit from now on. False if there was none, or if the server needs it. */
+	/** Omits the output limit from now on. False if there was none, or if the server needs it. */
 	dropLimit?(): boolean;
-	/** Called when the answer starts or the request has failed: it will not be sent again. */
+	/** Called when the answer starts or the request has failed, because the request is then not sent again. */
 	over?(): void;
 }
 
@@ -30,12 +30,12 @@ interface AnswerStreamOptions<Chunk> {
 	readonly call: StreamCall<Chunk>;
 }
 
-/** Sends the request in this step if a place is free. A class, because there is one per open stream. */
+/** Sends the request in this step if a place is free. A class, because it allocates less than closures. */
 export class ReplayedStream<Chunk extends OutputChunk>
 	implements AnswerStream<Chunk>, RequestTries<readonly Chunk[] | null>
 {
 	readonly #deps: CallDeps;
-	/** Undefined once the answer has started: the request is not sent again. */
+	/** Undefined once the answer has started, because the request is then not sent again. */
 	#options: AnswerStreamOptions<Chunk> | undefined;
 	readonly #startedMs: number;
 	#first: Promise<readonly Chunk[] | null> | undefined;
@@ -48,7 +48,7 @@ export class ReplayedStream<Chunk extends OutputChunk>
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
 		this.#first = withReplays(options.pool, options.log, options.call.context, this);
-		// Runs on rejection too: a caller may close the stream without calling `next`.
+		// `over` also runs on rejection, because a caller may close the stream without calling `next`.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);
 	}
@@ -64,7 +64,7 @@ export class ReplayedStream<Chunk extends OutputChunk>
 		this.#alias = replica.alias;
 		const body = call.body(replica);
 		const attempt = new Attempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
-		// Notices a disconnect at once, because output for a client that disconnected is charged.
+		// Watches for a disconnect from the start, because output for a client that has disconnected is charged.
 		attempt.guard.watch();
 		const events = new EventStream(this.#deps.clock, attempt, call.wire);
 		this.#events = events;
@@ -80,7 +80,7 @@ export class ReplayedStream<Chunk extends OutputChunk>
 		return this.#options?.call.dropLimit?.() === true;
 	}
 
-	/** The event stream has converted the error already. */
+	/** The EventStream has already converted the error to an UpstreamFailure. */
 	failureOf(error: unknown): unknown {
 		return error;
 	}

@@ -26,7 +26,7 @@ import type { Gathering } from "./stream-wire.ts";
 export interface UnaryPost<Answer> extends UpstreamPost {
 	/** Largest answer in bytes; default 64 MB. For batch lines at most 8 MB. */
 	readonly bytesMax?: number;
-	/** Reads parsed JSON that is not an error, large lists in time slices. UpstreamFailure if it is no such answer. */
+	/** Reads JSON that is not an error; long lists in time slices. Throws UpstreamFailure for an unexpected format. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
 	readonly gather?: () => Gathering<Answer>;
 }
@@ -36,28 +36,28 @@ export interface PostSender {
 }
 
 export interface CountedReply {
-	/** Undefined if the upstream reported no count. */
+	/** Undefined if the server reported no token count. */
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** A request whose answer comes in one piece; `run` may send several posts to the replica. */
+/** A request with an unstreamed answer. `run` may send several posts to the replica. */
 export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
 	run(ask: PostSender, replica: Replica): Promise<Reply>;
-	/** Leaves out the output limit from now on. False if there was none, or if the server needs it. */
+	/** Omits the output limit from now on. False if there was none, or if the server needs it. */
 	dropLimit?(): boolean;
 }
 
 export interface ReplicaReply<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
-	/** Length of the JSON in bytes if it was long, else 0. */
+	/** Length of the answer's JSON in bytes if it was long, otherwise 0. */
 	readonly bytes: number;
 }
 
 /**
- * Calls for one request; the total deadline starts now. As a PostSender it sends to the replica of the present attempt.
- * A class, because there is one per request.
+ * The attempts of one request, whose total deadline starts now. As a PostSender it sends to the current attempt's
+ * replica. A class, because it allocates less than closures.
  */
 export class UnaryTries<Reply extends CountedReply> implements RequestTries<Reply, ReplicaReply<Reply>>, PostSender {
 	readonly #deps: CallDeps;
@@ -66,7 +66,6 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 	readonly #startedMs: number;
 	#attempt: Attempt | undefined;
 	#longBytes = 0;
-	/** Undefined if all answers were short. */
 	#read: AnswerRead | undefined;
 
 	constructor(deps: CallDeps, limits: () => ServiceLimits, call: UnaryCall<Reply>) {
@@ -78,7 +77,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Reply> {
 		const { context } = this.#call;
-		// A batch line may have waited for hours, so its deadline starts now.
+		// A batch line may have waited for hours, so its deadline starts with the attempt.
 		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#startedMs;
 		this.#attempt = undefined;
 		this.#attempt = new Attempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
@@ -88,7 +87,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 	came(reply: Reply): ReplicaReply<Reply> {
 		const attempt = this.#underWay();
 		this.#release();
-		// A short call has no listener for the abort, so it is noticed here.
+		// A short call has no listener for the abort, so the client's disconnect is detected here.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed(reply.usage);
 		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
@@ -103,7 +102,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
-	/** Not async: an async function would keep its argument, with the prompt, until the answer arrives. */
+	/** Not an async function, which would keep its argument, with the prompt, until the answer arrives. */
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
 		const turn = attempt.post(post, "application/json");
@@ -122,7 +121,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
-		// Reads, settles and sends all answers of one event-loop turn together.
+		// Waits, so that all answers of one event-loop turn are read, settled and sent together.
 		await this.#deps.tickBarrier();
 		const bytesMax =
 			this.#call.context.patient === true ? Math.min(answerBytesMax, LINE_ANSWER_BYTES_MAX) : answerBytesMax;
@@ -133,7 +132,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 			parsed = parseJson(text);
 			if (parsed === undefined && gather !== undefined) opened = await openBody(new Response(text));
 		} else {
-			// A body of declared length waits for memory before it is opened.
+			// A body of declared length must wait for memory before it is opened.
 			if (gather !== undefined && !response.headers.has("content-length")) opened = await openBody(response);
 			if (opened === undefined || !beginsEvents(opened)) parsed = await this.#readLong(response, bytesMax, opened);
 		}
@@ -194,7 +193,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 	}
 }
 
-/** The end of the events does not end the attempt, so that is left out. */
+/** The members that an attempt's events need. Not `succeed` and `fail`, because the attempt goes on. */
 const partOf = ({ replica, guard }: Attempt): EventsOwner => ({
 	replica,
 	guard,
@@ -204,7 +203,7 @@ const partOf = ({ replica, guard }: Attempt): EventsOwner => ({
 	close() {},
 });
 
-/** Thrown if the client disconnected. The answer then costs nothing, whenever that was noticed. */
+/** Thrown if the client disconnected: the answer costs nothing, even if the disconnect was detected late. */
 function leftBefore(): UpstreamFailure {
 	return new UpstreamFailure("aborted", { private: "the caller left before the answer came" });
 }

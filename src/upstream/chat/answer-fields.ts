@@ -1,4 +1,4 @@
-/** Fields of chat answers that clients get; `test/wire/withheld-fields.ts` gives reasons for the others. */
+/** Fields of chat answers that clients get. `test/wire/withheld-fields.ts` gives reasons for withheld fields. */
 
 import { filledText, type JsonObject } from "../wire-value.ts";
 import {
@@ -15,17 +15,17 @@ import {
 } from "./answer-values.ts";
 import type { AnswerFields } from "./chat-answer.ts";
 
-/** Copies a value member by member; undefined if it is dropped. */
+/** Copies a value member by member; undefined if the value is dropped. */
 type Read = (value: unknown) => unknown;
 
-/** Fields that other functions copy. */
+/** Fields that other functions copy, so they have no reader here. */
 const own = (names: string): Record<string, null> => Object.fromEntries(names.split(" ").map((name) => [name, null]));
 
 export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall", Record<string, Read | null>>> = {
 	answer: {
 		...own("choices usage"),
 		service_tier: serviceTier,
-		// By it customers see why the same seed gave another answer. Values with versions, files or machines are dropped.
+		// Shows customers why the same seed gave another answer. Values with versions, file names or hosts are dropped.
 		system_fingerprint: fingerprint,
 		citations,
 		search_results: searchResults,
@@ -34,8 +34,7 @@ export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall
 	message: {
 		// `reasoning` is renamed to `reasoning_content`, which most clients read.
 		...own("role content refusal tool_calls function_call reasoning_content reasoning"),
-		// Clients send these three back in the next request. Some reasoning models refuse tool calls without their
-		// signatures.
+		// Clients send these three fields back. Some reasoning models refuse tool calls without their signatures.
 		reasoning_details: reasoningDetails,
 		thinking_blocks: thinkingBlocks,
 		extra_content: extraContent,
@@ -53,16 +52,16 @@ function readersOf(
 	return names.flatMap((name) => (fields[name] ? [[name, fields[name]] as const] : []));
 }
 
-/** Lists of sources. They are sent once, at the end of a stream. */
+/** Lists of sources, which are sent once, at the end of a stream. */
 const SOURCES = ["citations", "search_results"];
 const ABOUT_READERS = readersOf(PASSED.answer, ["service_tier", "system_fingerprint"]);
 const SOURCE_READERS = readersOf(PASSED.answer, SOURCES);
 export const MESSAGE_READERS = readersOf(PASSED.message);
 export const TOOL_CALL_READERS = readersOf(PASSED.toolCall);
 
-/** Fields besides the choices in the events of a stream so far. */
+/** Fields of a stream's events so far, other than the choices. */
 export interface OtherFields {
-	/** Undefined if there were none. The same object until a field changes. */
+	/** Undefined if there were none. The same object until a field changes, so that its JSON can be reused. */
 	about: AnswerFields | undefined;
 	sources: AnswerFields | undefined;
 }
@@ -71,7 +70,7 @@ export function newOtherFields(): OtherFields {
 	return { about: undefined, sources: undefined };
 }
 
-/** Reads the fields of an event or of a complete answer. True if `sources` changed. */
+/** Reads the fields of an event or of a complete answer. Returns true if `sources` changed. */
 export function updateOtherFields(soFar: OtherFields, event: JsonObject): boolean {
 	for (const [name, read] of ABOUT_READERS) {
 		const raw = event[name];

@@ -1,7 +1,7 @@
-/** Copies values of an answer besides its text, member by member; undefined if nothing remains. */
+/** Copies structured values of an answer member by member. Each function returns undefined if nothing remains. */
 import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 
-/** Limits per answer; what exceeds them is dropped. */
+/** Limits per answer; items above them are dropped. */
 const ITEMS_MAX = 256;
 const PARTS_MAX = 4_096;
 const SHORT_CHARS_MAX = 256;
@@ -151,7 +151,7 @@ function short(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" && value.length <= SHORT_CHARS_MAX ? value : undefined;
 }
 
-/** URL of a web page. Drops files of the server, and addresses without a host. */
+/** URL of a web page; undefined for a server's file and for a URL without a host. */
 function address(value: unknown): string | undefined {
 	return typeof value === "string" && value.length <= ADDRESS_CHARS_MAX && /^https?:\/\//i.test(value)
 		? value

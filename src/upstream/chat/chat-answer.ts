@@ -1,7 +1,7 @@
 /** Chat answers as `upstream/` returns them. The gateway adds id, `created`, `model` and `object`. */
 import type { ReportedUsage } from "../usage.ts";
 
-/** Copied members of an answer besides its choices, by name; see `answer-fields.ts`. */
+/** Copied members of an answer other than its choices, by name; see `answer-fields.ts`. */
 export type AnswerFields = Readonly<Record<string, unknown>>;
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
@@ -16,11 +16,11 @@ export interface ChatChoice {
 
 export interface TextReply<Choice> {
 	readonly choices: readonly Choice[];
-	/** Undefined if the upstream sent none or an impossible one (zero prompt tokens, strings). */
+	/** Undefined if the server reported none or an impossible one (zero prompt tokens, strings). */
 	readonly usage: ReportedUsage | undefined;
-	/** Bytes of text, tool arguments and reasoning. Without usage, tokens are estimated from them. */
+	/** Bytes of text, tool arguments and reasoning. Without usage, tokens are estimated from these bytes. */
 	readonly outputBytes: number;
-	/** Fields besides the choices, with the lists of sources. */
+	/** Fields other than the choices, and the lists of sources. */
 	readonly about?: AnswerFields;
 	readonly sources?: AnswerFields;
 }
@@ -33,15 +33,15 @@ export interface ChatChunkChoice {
 	readonly finish_reason: FinishReason | null;
 }
 
-/** A streamed event. It lacks choices only if it has sources. Its usage is kept on the stream instead. */
+/** A streamed event. It has no choices only if it has sources. Its usage is collected by the stream. */
 export interface TextChunk<Choice> {
 	readonly choices: readonly Choice[];
-	/** JSON of the choices, if it was written already; no choice finishes in this event. */
+	/** JSON of the choices if it already exists. No choice finishes in such an event. */
 	readonly choicesText?: string;
 	readonly outputBytes: number;
-	/** Fields besides the choices, which every event repeats. The same object until a field changes. */
+	/** Fields other than the choices, which every event repeats. The same object until a field changes. */
 	readonly about?: AnswerFields | undefined;
-	/** Lists of sources so far; the last event gets them. */
+	/** Lists of sources so far; they are sent with the last event. */
 	readonly sources?: AnswerFields;
 }
 

@@ -32,7 +32,7 @@ const wireOf = (choices: number): StreamWire<ChatChunk> =>
 	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => new ChatReader(dialect, choices) };
 
 const gatherOne = () => gatherText(WIRE, choiceOfChunks);
-/** A function of its own: a closure in the caller would cost an object per request. */
+/** A separate function: a closure in the caller would cost an object per request. */
 const gatherOf = (n: number) => (n === 1 ? gatherOne : gatherSeveral(n));
 const gatherSeveral = (n: number) => () => gatherText(wireOf(n), choiceOfChunks);
 
@@ -61,7 +61,7 @@ export function chatWhole(model: Model, context: CallContext, input: ChatCallInp
 	return new WholeChat(model, context, input);
 }
 
-/** A class, because there is one per request. */
+/** A class, because it allocates less than closures and every request creates one. */
 class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	readonly context: CallContext;
 	readonly kind = "chat";
@@ -94,7 +94,6 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		return hadLimit;
 	}
 
-	/** Requests each choice separately, because this dialect's usage covers only the first choice. */
 	async #oneByOne(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {

@@ -1,4 +1,4 @@
-/** Copies the choices of a chat answer by a list of allowed fields. Drops rendered prompts, token ids and paths. */
+/** Copies the choices of a chat answer by a list of allowed fields: no rendered prompts, token ids or paths. */
 import { serverFailure, unreadableAnswer } from "../call/failure.ts";
 import { asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
 import { MESSAGE_READERS } from "./answer-fields.ts";
@@ -14,9 +14,9 @@ export const CHOICES_MAX = 128;
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
-	/** Finish reason that fits the choice's calls; undefined if it has none. */
+	/** Finish reason that fits the choice's calls; undefined without calls. */
 	calls: "tool_calls" | "function_call" | undefined;
-	/** Tool calls of a stream; undefined before the first one. */
+	/** Tool calls of a streamed choice; undefined before the first call. */
 	toolCalls: ToolCalls | undefined;
 	outputBytes: number;
 }
@@ -26,8 +26,8 @@ export function newChoiceProgress(): ChoiceProgress {
 }
 
 /**
- * Copies a streamed choice; undefined if it has no content. A role is no content: until the first token another replica
- * can take over.
+ * Copies a streamed choice; undefined if it has no content. A role is not content, so that another replica can replace
+ * a failed one until the first token.
  */
 export function rebuildChunkChoice(
 	raw: JsonObject,
@@ -37,7 +37,7 @@ export function rebuildChunkChoice(
 	const end = finishReason(raw.finish_reason);
 	// Some servers repeat the finish reason on the event with the usage.
 	const reason = progress.finished ? null : end;
-	// The whole message, if a server sends the answer as one event.
+	// The complete message, if a server sends the whole answer as one event.
 	const whole = reason === null || progress.started ? undefined : asObject(raw.message);
 	let delta = rebuildDelta(asObject(raw.delta), progress) ?? rebuildDelta(whole, progress);
 	if (reason === null && delta === undefined) return undefined;
@@ -48,7 +48,7 @@ export function rebuildChunkChoice(
 	return logprobs === null ? choice : { index, delta: choice.delta, logprobs, finish_reason: finish };
 }
 
-/** Copies a choice and adds it to `progress`. `counted`: with usage, a missing finish reason was omitted. */
+/** Copies an unstreamed choice and adds it to `progress`. `counted`: with usage, finish reasons may be missing. */
 export function rebuildChoice(
 	raw: unknown,
 	place: number,
@@ -114,8 +114,8 @@ export function finishReason(value: unknown): FinishReason | null {
 }
 
 /**
- * Makes the reason for an ordinary end fit the choice's content. Some agents run no calls after `stop`; others repeat a
- * request for ever after `tool_calls` without calls.
+ * Makes the reason of an ordinary end fit the choice's content. Some agents run no calls after `stop`; others repeat a
+ * request forever after `tool_calls` without calls.
  */
 function agreeing<Reason extends FinishReason | null>(reason: Reason, { calls }: ChoiceProgress) {
 	return reason === "stop" || reason === "tool_calls" || reason === "function_call" ? (calls ?? "stop") : reason;
@@ -131,7 +131,7 @@ function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress):
 	return undefined;
 }
 
-/** Last event of a choice whose finish reason the server omitted. */
+/** Final event for a choice whose finish reason the server omitted. */
 export function impliedEnd(index: number, progress: ChoiceProgress): ChatChunkChoice {
 	const delta = opened(lastDelta({}, progress), progress);
 	return { index, delta, finish_reason: agreeing("stop", progress) };
@@ -183,7 +183,7 @@ function addOthers(target: Record<string, unknown>, source: JsonObject, progress
 	}
 	const { audio, reasoning_details: details, reasoning_content: reasoning } = target;
 	progress.outputBytes = before + bytesOf(asText(asObject(audio)?.transcript));
-	// With a text the details usually repeat it, so only details without a text count as output.
+	// If the choice has a text, `reasoning_details` usually repeat it, so they count as output only without a text.
 	if (reasoning === undefined && details !== undefined)
 		for (const detail of asObjects(details))
 			progress.outputBytes += bytesOf(asText(detail.text) ?? asText(detail.summary));

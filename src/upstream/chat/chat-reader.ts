@@ -5,7 +5,7 @@ import type { AnswerFields, ChatChunk, ChatChunkChoice } from "./chat-answer.ts"
 import { CHOICES_MAX, type ChoiceProgress, impliedEnd, rebuildChunkChoice } from "./chat-choice.ts";
 
 export class ChatReader extends TextReader<ChatChunkChoice> {
-	/** Fast path for equal events; undefined until an event with output and without usage. */
+	/** Fast path for similar events; undefined until an event had output and no usage. */
 	#plain: PlainEvents | undefined;
 
 	constructor(dialect: Dialect, choicesAsked = 1) {
@@ -40,9 +40,9 @@ export class ChatReader extends TextReader<ChatChunkChoice> {
 	}
 }
 
-/** Longer events take the ordinary path. Shorter ones need no `hasTooMuch`. */
+/** Longer events are always parsed. Shorter events need no check by `hasTooMuch`. */
 const CHARS_MAX = 4 * 1024;
-/** The fast path ends after so many remembered events without a match. */
+/** The fast path is given up after this many remembered events that matched no later event. */
 const UNUSED_MAX = 4;
 
 /** Characters that JSON escapes, and lone surrogates. */
@@ -50,8 +50,8 @@ const NOT_PLAIN = /["\\\p{Cc}\p{Cs}]/u;
 const CONTENT = '"content"';
 
 /**
- * Fast path for events that differ from a remembered one only in content: they are not parsed. A class, because there
- * is one per open stream.
+ * Fast path: does not parse events that differ from a remembered event only in content. A class, because it allocates
+ * less than closures.
  */
 export class PlainEvents {
 	#before: string | undefined;
@@ -60,11 +60,11 @@ export class PlainEvents {
 	#about: AnswerFields | undefined;
 	#unused = 0;
 
-	/** Remembers an event. `chunk` is the parsed `payload`, which has neither usage nor sources. */
+	/** Remembers an event. `chunk` is the parsed `payload`, which must have neither usage nor sources. */
 	remember(payload: string, chunk: ChatChunk): void {
 		if (this.#unused >= UNUSED_MAX || payload.length > CHARS_MAX || payload.includes("\\")) return;
 		const content = onlyContentOf(chunk);
-		// Without backslashes every quotation mark starts or ends a string, so a single `"content"` is the member's name.
+		// Without backslashes every quotation mark starts or ends a string, so the only `"content"` is the member's name.
 		const nameAt = payload.indexOf(CONTENT);
 		if (content === undefined || nameAt === -1 || payload.indexOf(CONTENT, nameAt + 1) !== -1) return;
 		const from = valueAt(payload, nameAt + CONTENT.length);
@@ -76,7 +76,7 @@ export class PlainEvents {
 		this.#unused += 1;
 	}
 
-	/** Returns the chunk if `payload` differs from the remembered event only in content, and `about` is the same. */
+	/** Returns the chunk if `payload` differs from the remembered event only in content, and `about` is unchanged. */
 	read(payload: string, about: AnswerFields | undefined): ChatChunk | undefined {
 		const before = this.#before;
 		if (before === undefined || about !== this.#about || payload.length > CHARS_MAX) return undefined;
@@ -89,7 +89,7 @@ export class PlainEvents {
 	}
 }
 
-/** A chunk of content whose JSON is already written. `choices` is built only when read. */
+/** A chunk whose JSON already exists, so `choices` is built only when it is read. */
 class PlainChunk implements ChatChunk {
 	readonly choicesText: string;
 	readonly outputBytes: number;
@@ -110,7 +110,7 @@ class PlainChunk implements ChatChunk {
 	}
 }
 
-/** The content of a chunk that contains nothing else; undefined for other chunks. */
+/** The content of a chunk that contains only content; undefined for other chunks. */
 function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	const [choice] = choices;
 	if (choice === undefined || choices.length > 1) return undefined;
@@ -120,7 +120,7 @@ function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	return typeof content === "string" ? content : undefined;
 }
 
-/** Index where a member's string starts, after its quotation mark; undefined if its value is no string. */
+/** Index after the quotation mark that starts a member's string; undefined if the value is no string. */
 function valueAt(payload: string, nameEnd: number): number | undefined {
 	let at = nameEnd;
 	for (const sign of [":", '"']) {

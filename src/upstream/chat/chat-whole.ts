@@ -51,7 +51,7 @@ async function readInTurns(parsed: unknown, dialect: Dialect, choices: readonly 
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** Converts a complete answer to a streamed event, for servers that ignore `stream: true`. */
+/** Converts an unstreamed answer to a streamed event, for servers that ignore `stream: true`. */
 export function chunkOfReply(reply: ChatReply): ChatChunk {
 	const choices = reply.choices.map(({ index, message, logprobs, finish_reason }) => ({
 		index,
@@ -68,7 +68,7 @@ export function chunkOfReply(reply: ChatReply): ChatChunk {
 	};
 }
 
-/** A choice of a complete answer from its merged chunks, for servers that stream without being asked. */
+/** Builds a choice from its merged chunks, for servers that stream although no stream was requested. */
 export function choiceOfChunks({ index, delta, logprobs, finish_reason }: ChatChunkChoice): ChatChoice {
 	const { content = null, refusal = null, tool_calls: calls, ...others } = delta;
 	const whole = asArray(calls)?.map((call) => ({ ...asObject(call), index: undefined }));

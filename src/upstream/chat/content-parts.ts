@@ -1,7 +1,7 @@
 import { serverFailure } from "../call/failure.ts";
 import { asArray, asObject, asText, type JsonObject } from "../wire-value.ts";
 
-/** Texts of a `content` in any of its formats. */
+/** Texts of a message's `content`, which may be a string or a list of parts. */
 export interface Content {
 	text: string | undefined;
 	reasoning: string | undefined;
@@ -11,7 +11,7 @@ export interface Content {
 
 const PARTS_MAX = 10_000;
 
-/** Texts become content, thinking becomes reasoning. UpstreamFailure for other parts: the answer would lack them. */
+/** Reads text as content and thinking as reasoning. UpstreamFailure for other parts, which the answer would lack. */
 export function readContentParts(content: unknown): Content {
 	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };
 	const parts = asArray(content) ?? [content];

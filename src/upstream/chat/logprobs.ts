@@ -1,10 +1,10 @@
 import { mapInTurns, type TimeSlice } from "../../base/time-slice.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
 
-/** Alternatives per token; OpenAI's interface allows 20. */
+/** Most alternatives per token; OpenAI's interface allows 20. */
 const ALTERNATIVES_MAX = 128;
 const TOKEN_BYTES_MAX = 1_024;
-/** OpenAI's logprob of a token that is very unlikely. */
+/** Value that OpenAI sends for a very unlikely token. */
 const UNLIKELY = -9_999;
 
 /** Copies the `logprobs` of a chat choice; null if the server sent none. */
@@ -60,7 +60,7 @@ function tokenLogprob(value: unknown): JsonObject | undefined {
 	const bytes = asArray(source.bytes)
 		?.slice(0, TOKEN_BYTES_MAX)
 		.filter((byte) => asCount(byte, 255) !== undefined);
-	// JSON has no minus infinity: llama.cpp sends null.
+	// JSON has no minus infinity, so llama.cpp sends null.
 	const logprob = typeof source.logprob === "number" ? source.logprob : UNLIKELY;
 	return { token, logprob, bytes: bytes ?? null };
 }

@@ -5,7 +5,7 @@ import { TOOL_CALL_READERS } from "./answer-fields.ts";
 
 const CALLS_MAX = 1_024;
 const INDEX_MAX = 2 ** 31 - 1;
-/** Arguments of a call that has none. SDKs parse arguments as JSON. */
+/** Arguments of a call that the server sent without any, because SDKs parse arguments as JSON. */
 const NO_ARGUMENTS = "{}";
 
 const QUOTE = 0x22;
@@ -17,15 +17,15 @@ interface OutputCount {
 	outputBytes: number;
 }
 
-/** A tool call of a stream; later fragments are added to it. */
+/** A tool call of a stream, to which later fragments are added. */
 class StreamedCall {
-	/** Index and id from the server. Both may repeat. */
+	/** Index and id that the server sent. Several calls may have the same. */
 	readonly index: number | undefined;
 	readonly id: string | undefined;
 	readonly kind: "function" | "custom";
 	name = "";
 	hasArguments = false;
-	/** True once the arguments' JSON object is closed. */
+	/** True once the JSON object of the arguments is closed. */
 	isComplete = false;
 	#depth = 0;
 	#inText = false;
@@ -55,14 +55,14 @@ class StreamedCall {
 
 /**
  * Tool calls of a streamed choice, numbered from 0 in order of appearance. Servers' indexes may all be equal, start at
- * 1, have gaps or change, so an index alone starts no call.
+ * 1, have gaps or change, so a new index alone does not start a call.
  */
 export class ToolCalls {
 	readonly #calls: StreamedCall[] = [];
-	/** The call in the deprecated form, which allows only one. */
+	/** The call in the deprecated form (`function_call`), which allows only one. */
 	#function: StreamedCall | undefined;
 
-	/** Adds a fragment to the event's calls. A call's first has id, type and name, later ones only what is new. */
+	/** Adds a fragment to the event's calls. A call's first fragment has id, type and name, later ones only new text. */
 	add(raw: JsonObject, event: JsonObject[], count: OutputCount): void {
 		const index = asCount(raw.index, INDEX_MAX);
 		const id = filledText(raw.id);
@@ -88,7 +88,7 @@ export class ToolCalls {
 		return partOf(raw, this.#function, count);
 	}
 
-	/** Adds empty arguments to the calls that got none. Call it at the end of the choice. */
+	/** Adds empty arguments to calls without arguments. Call it at the end of the choice. */
 	end(delta: Record<string, unknown>): void {
 		for (const [place, call] of this.#calls.entries()) {
 			if (call.kind === "custom" || call.hasArguments) continue;
@@ -102,14 +102,14 @@ export class ToolCalls {
 		delta.function_call = { ...asObject(delta.function_call), arguments: NO_ARGUMENTS };
 	}
 
-	/** The last call with this id, or else with this index. */
+	/** The last call with this id; if there is none, the last call with this index. */
 	#known(index: number | undefined, id: string | undefined): StreamedCall | undefined {
 		const ofId = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
 		return ofId ?? (index === undefined ? undefined : this.#calls.findLast((call) => call.index === index));
 	}
 
 	/**
-	 * True if a fragment starts a call. Without a name it continues a known one, because vLLM 0.6 gives each fragment a
+	 * True if a fragment starts a call. Without a name it continues a known call, because vLLM 0.6 gives each fragment a
 	 * new id. With a name it starts a call if its id is new or the known call is complete.
 	 */
 	#opens(
@@ -125,7 +125,7 @@ export class ToolCalls {
 	}
 }
 
-/** The new part of a call, without a name that the call already has. */
+/** The fragment's new members, without a name that the call already has. */
 function partOf(body: JsonObject, call: StreamedCall, count: OutputCount): JsonObject {
 	const isCustom = call.kind === "custom";
 	const text = (isCustom ? asText(body.input) : argumentsText(body.arguments)) ?? "";
@@ -136,7 +136,7 @@ function partOf(body: JsonObject, call: StreamedCall, count: OutputCount): JsonO
 	return { ...(name === undefined ? {} : { name }), [isCustom ? "input" : "arguments"]: text };
 }
 
-/** Joins an event's fragments of one call: SDKs expect each call only once in the first event. */
+/** Merges several fragments of a call in one event, because SDKs expect each call only once in the first event. */
 function append(
 	event: JsonObject[],
 	index: number,
@@ -185,7 +185,7 @@ function othersOfCall(raw: JsonObject): JsonObject | undefined {
 	return others;
 }
 
-/** Arguments as JSON text. Some servers send an object. */
+/** Arguments as JSON text, because some servers send an object. */
 function argumentsText(value: unknown): string | undefined {
 	if (typeof value === "string") return value;
 	return typeof value === "object" && value !== null ? JSON.stringify(value) : undefined;

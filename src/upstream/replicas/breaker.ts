@@ -5,10 +5,10 @@ import { type CallOutcome, createCallOutcomes, isOwnFailure, type Outcome } from
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** A call; it must be passed with its outcome. */
+/** A call to a replica; pass it to `end` with its outcome. */
 export interface BreakerCall {
 	readonly accountId: string;
-	/** Number of state changes before the call. After another change its outcome is ignored. */
+	/** Number of state changes before the call. If the state changes during the call, its outcome is ignored. */
 	readonly generation: number;
 	failure?: Outcome;
 }
@@ -18,13 +18,13 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
-/** So many failing accounts without any answer prove the replica's fault. Fewer are remembered by id. */
+/** If this many accounts fail and none is answered, the replica is at fault. Smaller numbers are remembered by id. */
 const FAILING_ACCOUNTS_MAX = 64;
-/** So many accounts that fail here and are answered by other replicas prove the replica's fault. */
+/** If this many accounts fail at the replica and are answered by other replicas, the replica is at fault. */
 const PROVING_ACCOUNTS = 5;
 /**
- * Milliseconds after which a second trial may run next to the first. Less than the default wait for a place, so a
- * waiting request can still become the second trial.
+ * Milliseconds after which a second trial may run in parallel to the first. Less than the default wait for a place, so
+ * that a waiting request can become the second trial.
  */
 const TRIAL_ALONE_MS = 5_000;
 
@@ -51,11 +51,11 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	const states = createStates(TRANSITIONS, "closed");
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
-	/** End of the cool-down: for all accounts if open, else for those in `resting`. */
+	/** End of the cool-down: for all accounts if the state is open, otherwise for those in `resting`. */
 	let coolUntilMs = 0;
-	/** Accounts that are kept away because no other account failed; fewer than FAILING_ACCOUNTS_MAX. */
+	/** Accounts that are refused because only they failed; fewer than FAILING_ACCOUNTS_MAX. */
 	const resting = new Set<string>();
-	/** No further trial starts before this time. */
+	/** Monotonic time before which no further trial call starts. */
 	let triedUntilMs = 0;
 
 	function change(to: BreakerState): void {
@@ -86,7 +86,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		return resting.has(accountId) && isCooling();
 	}
 
-	/** Keeps these accounts away while the fault may be theirs. Other accounts are tried one at a time. */
+	/** Refuses these accounts during the cool-down, because the fault may be theirs. Others are tried one at a time. */
 	function rest(accounts: ReadonlySet<string>): void {
 		if (!isCooling()) resting.clear();
 		const known = [...resting, ...accounts];
@@ -99,7 +99,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		if (states.is("half_open")) {
 			change("closed");
 			coolMs = limits().breakerCoolMs;
-			// Recorded, because otherwise earlier failures would make the next call a trial.
+			// Recorded again, because `change` has cleared it and earlier failures would make the next call a trial.
 			outcomes.answered(call.accountId);
 		} else if (states.is("closed")) {
 			outcomes.answered(call.accountId);
@@ -109,7 +109,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		}
 	}
 
-	/** True while a few accounts may be at fault: a healthy server may fail on a request that another answers. */
+	/** True while a few accounts may be at fault: a healthy server may fail on a request that another one answers. */
 	function isOfFew(proved: readonly Outcome[]): boolean {
 		if (proved.some(({ judged }) => !judged)) return false;
 		const accounts = new Set(proved.map(({ accountId }) => accountId));
@@ -118,13 +118,13 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
-		// Remembers the failures of at least two accounts, and some more that may be judged neutral later.
+		// Remembers the failures of at least two accounts, with a margin for failures that may be judged neutral later.
 		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
 		triedUntilMs = 0;
 		weigh(call.accountId);
 	}
 
-	/** Keeps accounts away if the known failures suffice for that. */
+	/** Opens the breaker or refuses accounts if the known failures suffice for it. */
 	function weigh(accountId: string): void {
 		const trial = states.is("half_open");
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
@@ -147,12 +147,12 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	return {
-		/** State as it applies to an account without failures. */
+		/** State for an account without failures. */
 		state(): BreakerState {
 			settle();
 			return states.now();
 		},
-		/** State for display. Also open in an early trial, and if every account that called recently failed. */
+		/** State for display. Also "open" during an early trial, and if every account that called recently failed. */
 		shown(): BreakerState {
 			settle();
 			return states.is("half_open") && isCooling() ? "open" : states.now();
@@ -163,9 +163,9 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (states.is("closed")) return !rests(accountId);
 			return states.is("half_open") && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
-		/** Registers a call. A last resort (`LastResort`) may start one although `allows` is false. */
+		/** Registers a call. `createLastResort` may start a call although `allows` returns false. */
 		begin(accountId: string): BreakerCall {
-			// A call as last resort starts the trial before the cool-down ends.
+			// A call of last resort starts the trial before the cool-down ends.
 			if (states.is("open")) change("half_open");
 			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
@@ -176,7 +176,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			else if (outcome === "neutral") triedUntilMs = 0;
 			else if (!states.is("open")) noteFailure(call, outcome);
 		},
-		/** Judges a suspect failure: `failed` if another replica answered the request, `neutral` if that failed too. */
+		/** Judges a suspect failure: `failed` if another replica answered the request, `neutral` if others failed too. */
 		judge(call: BreakerCall, verdict: "failed" | "neutral") {
 			const { failure } = call;
 			if (failure === undefined || call.generation !== generation) return;
@@ -185,9 +185,9 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (verdict === "failed") return weigh(call.accountId);
 			if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);
 		},
-		/** Monotonic time of another call's last failure since the replica's last answer, if there was one. */
+		/** Monotonic time of another call's last failure after the replica's last answer; undefined without one. */
 		otherFailureAtMs: (call: BreakerCall): number | undefined => outcomes.lastOther(call.failure)?.atMs,
-		/** Milliseconds until calls of this account are allowed; 0 if they are. */
+		/** Milliseconds until calls of this account are allowed; 0 if they are allowed now. */
 		coolMsLeft(accountId: string): number {
 			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
 			return states.is("open") || resting.has(accountId) ? left : 0;

@@ -13,23 +13,23 @@ export interface Outcome {
 	readonly atMs: number;
 	/** Changes when a suspect failure is judged. */
 	verdict: CallOutcome;
-	/** True if it is known how another replica handled the same request. */
+	/** True once it is known how another replica handled the same request. */
 	judged: boolean;
 }
 
-/** Number of latest calls of which the share of failures is computed. */
+/** Number of latest calls from which the share of failures is computed. */
 const WINDOW_CALLS = 20;
-/** Time for which an answer to other accounts speaks for a replica. */
+/** For this long, an answer to other accounts counts as evidence that the replica works. */
 const ANSWER_SPEAKS_MS = 10_000;
-/** Accounts whose last answer is remembered: enough to have others besides a few failing ones. */
+/** Accounts whose last answer is remembered; enough to include accounts other than a few failing ones. */
 const ANSWERED_ACCOUNTS_MAX = 8;
 
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
-	/** Failures since the last answer, of any fault; the oldest are dropped. */
+	/** Failures of any kind since the last answer; the oldest are dropped. */
 	let inRow: Outcome[] = [];
 	let window: Outcome[] = [];
 	let next = 0;
-	/** Last answer per account. Not in the window, which failures fill. Not in a Map, which leaves garbage. */
+	/** Last answer per account. Separate from `window`, which failures can fill. An array: a Map leaves garbage. */
 	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
@@ -75,7 +75,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			noteAnswer(accountId, keep(accountId, "ok").atMs);
 			if (inRow.length > 0) inRow = [];
 		},
-		/** Records a failure; keeps at most `inRowMax` failures in a row. */
+		/** Records a failure; keeps at most `inRowMax` consecutive failures. */
 		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {
 			const failure = keep(accountId, verdict);
 			inRow.push(failure);
@@ -83,12 +83,12 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** The failures that are surely the replica's own, if they are at least `share` of a full window; else none. */
+		/** Failures that are certainly the replica's own, if they reach `share` of a full window; otherwise none. */
 		provedMostly(share: number): readonly Outcome[] {
 			const proved = failuresFrom(share).filter(isOwnFailure);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
-		/** All failures, if they are at least `share` of a full window and several accounts have some; else none. */
+		/** All failures, if they reach `share` of a full window and belong to several accounts; otherwise none. */
 		suspectsMostly(share: number): readonly Outcome[] {
 			const failures = failuresFrom(share);
 			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];

@@ -2,20 +2,20 @@ import type { Clock } from "../../base/clock.ts";
 
 /** Time within which the same failing request counts as repeated. */
 const REPEATED_MS = 60_000;
-/** Most requests that are remembered. The oldest is dropped, so its repetition counts as a first failure. */
+/** Most requests that are remembered. A dropped request's repetition counts as its first failure. */
 const REMEMBERED_MAX = 100;
-/** Bytes at the end of a file that are hashed: pieces of a recording often have one length and begin alike. */
+/** Bytes at a file's end that are hashed: pieces of one recording often have the same length and beginning. */
 const FILE_END_BYTES = 64 * 1024;
 
-/** Latest requests to a model on which two replicas failed, by digest. */
+/** Remembers, by digest, the latest requests to a model on which two replicas failed. */
 export function createFailedRequests(clock: Clock) {
 	const failedAtMs = new Map<string, number>();
 	return {
-		/** Remembers a failure. True if the account's same request also failed within the last minute. */
+		/** Remembers a failed request. Returns true if the account's same request failed within the last minute. */
 		async isRepeated({ accountId, request }: { accountId: string; request: object }): Promise<boolean> {
 			const file = Object.values(request).find((value) => value instanceof Blob);
 			const fileEnd = file === undefined ? "" : await file.slice(-FILE_END_BYTES).bytes();
-			// JSON contains a file as `{}`, so its end is hashed too.
+			// JSON writes a file as `{}`, so the file's end is hashed too.
 			const digest = `${accountId} ${Bun.hash(JSON.stringify(request))} ${file?.size} ${Bun.hash(fileEnd)}`;
 			const nowMs = clock.monotonicMs();
 			const beforeMs = failedAtMs.get(digest);

@@ -9,9 +9,9 @@ interface Watch {
 	readonly modelId: string;
 	readonly replica: Replica;
 	failuresInRow: number;
-	/** Health that was logged last. */
+	/** Health that was last written to the log. */
 	told: ReplicaHealth;
-	/** True if the replica reported itself down but answered a request. Its report is ignored until it says up. */
+	/** True if the replica declared itself down but answered a request. Its declaration is ignored until it says up. */
 	isWrong: boolean;
 	cancelTimer: () => void;
 	stopped: boolean;
@@ -19,12 +19,12 @@ interface Watch {
 }
 
 const PROBE_DEADLINE_MS = 2_000;
-/** Failed checks in a row after which a replica counts as down. A refused connection suffices at once. */
+/** Consecutive failed checks after which a replica counts as down. A refused connection suffices alone. */
 const FAILURES_TO_BE_DOWN = 2;
-/** Random part of the interval, so that instances do not check together. */
+/** Random part of the interval, so that instances do not check at the same time. */
 const JITTER_SHARE = 0.2;
 
-/** Sends health requests periodically to replicas without recent answers, and marks them up or down. */
+/** Sends health requests periodically to replicas without recent answers, and marks replicas up or down. */
 export function createHealthMonitor(
 	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
 	limits: () => Pick<ServiceLimits, "healthIntervalMs">,
@@ -83,7 +83,7 @@ export function createHealthMonitor(
 	}
 
 	return {
-		/** Sets the replicas to watch. New ones are checked at once. */
+		/** Sets the replicas to watch. New replicas are checked immediately. */
 		watch(replicas: readonly { modelId: string; replica: Replica }[]) {
 			const before = new Map(watches.map((watch) => [watch.replica, watch]));
 			watches = replicas.map(({ modelId, replica }) => {
@@ -112,7 +112,7 @@ export function createHealthMonitor(
 	};
 }
 
-/** True for a live server: a status below 500, or 501. Some servers lack the path, some require a key. */
+/** True for a live server: a status below 500, or 501. Some servers lack the path, others require a key. */
 async function ask(
 	fetch: Fetch,
 	replica: Replica,

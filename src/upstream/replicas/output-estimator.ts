@@ -3,19 +3,19 @@ interface OutputSize {
 	readonly bytes: number;
 }
 
-/** Tokens that must be known before anything is estimated, since a single stream may be an exception. */
+/** Counted tokens needed before the first estimate, because a single stream may be an exception. */
 const TOKENS_KNOWN_MIN = 64;
 const STREAMS_KNOWN_MIN = 3;
-/** Weight that earlier streams keep after another one, so that about thirty streams count. */
+/** Factor for the weight of earlier streams at each new one, so that about thirty streams determine the estimate. */
 const KEPT_SHARE = 0.97;
-/** Longer streams count as if they had so many events. */
+/** Longer streams have the weight of a stream with this many events. */
 const EVENTS_WEIGHED_MAX = 512;
-/** Largest factor by which one stream can differ from the estimate; a larger difference counts as this one. */
+/** Largest factor by which one stream can differ from the estimate; a larger difference is reduced to it. */
 const OUTLIER_FACTOR = 4;
 /** Compensates rounding errors, so that whole numbers stay whole. */
 const ROUNDING = 1e-6;
 
-/** Tokens per event or per byte, and their sums. */
+/** Weighted sums over streams: tokens, and events or bytes. */
 interface Measure {
 	tokens: number;
 	amount: number;
@@ -23,8 +23,8 @@ interface Measure {
 }
 
 /**
- * Learns from a replica's finished streams how many tokens an event and a byte have, to estimate those of unfinished
- * streams. A stream's own count always has priority.
+ * Learns from a replica's finished streams how many tokens an event and a byte have, to estimate the tokens of
+ * unfinished streams. A stream's own count always has priority.
  */
 export function createOutputEstimator() {
 	const byEvents: Measure = { tokens: 0, amount: 0, error: 0 };
@@ -42,7 +42,7 @@ export function createOutputEstimator() {
 	}
 
 	return {
-		/** Learns from a finished stream that has the server's count. */
+		/** Learns from a finished stream for which the server reported the token count. */
 		learn(told: number, { events, bytes }: OutputSize) {
 			if (events === 0 || bytes === 0 || told === 0) return;
 			// The last token may be an end token without an event. A token has at least one byte.
@@ -52,7 +52,7 @@ export function createOutputEstimator() {
 			note(byBytes, tokens * weight, bytes * weight);
 			streams += 1;
 		},
-		/** Estimated tokens of this output, rounded down; undefined until enough is known. */
+		/** Estimated tokens of this output, rounded down; undefined until enough streams have finished. */
 		tokensOf({ events, bytes }: OutputSize): number | undefined {
 			if (!isKnown()) return undefined;
 			const likely = byEvents.error <= byBytes.error ? rateOf(byEvents) * events : rateOf(byBytes) * bytes;

@@ -3,21 +3,21 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import type { Replica } from "./replica.ts";
 import type { Waiter } from "./ticket.ts";
 
-/** A caller that waits for a spare place. */
+/** A caller that waits for a place for batch lines. */
 export interface PlaceWatcher {
 	look(): void;
 	refuse(fault: Error): void;
 }
 
-/** Share of a replica's places that batch lines leave free, if it has more than one place. */
+/** Share of a replica's places that batch lines leave free, if the replica has more than one place. */
 const RESERVE_SHARE = 1 / 8;
 
-/** Batch lines at a model's replicas. They use spare places, and yield them when other requests wait. */
+/** Batch lines at a model's replicas. They use only spare places, and yield them when other requests wait. */
 export function createPatientCalls() {
 	const calls = new SlotPool<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
 	return {
-		/** Chooses a replica with a spare place. */
+		/** Chooses the replica with the most spare places. */
 		choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined {
 			let most = 0;
 			let best: Replica | undefined;
@@ -31,24 +31,26 @@ export function createPatientCalls() {
 			}
 			return best;
 		},
-		/** True if any replica has a spare place, for any account. */
+		/** True if a replica has a spare place, for any account. */
 		hasRoom: (replicas: readonly Replica[]): boolean =>
 			replicas.some((replica) => replica.takesCalls() && roomAt(replica) > 0),
-		/** Number of places for batch lines; occupied ones count too. */
+		/** Number of places for batch lines, including those that batch lines occupy. */
 		places(replicas: readonly Replica[]): number {
 			let places = calls.size;
 			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));
 			return places;
 		},
-		/** Number of calls at replicas in use. */
+		/** Number of batch lines at replicas that take calls. */
 		running: (): number => [...calls].filter(({ replica }) => replica.takesCalls()).length,
-		/** Adds a call and returns the function that ends it. `ask` makes it yield its place; undefined if it must not be interrupted. */
+		/**
+		 * Adds a call and returns the function that ends it. `ask` makes it yield its place; undefined: it keeps its place.
+		 */
 		begin(replica: Replica, ask: (() => void) | undefined): () => void {
 			const call = { replica, ask: replica.dialect.stopsAtOnce ? ask : undefined };
 			const slot = calls.take(call);
 			return () => void calls.release(slot, call);
 		},
-		/** Asks one call at any of these replicas to yield its place; false if there is none. */
+		/** Asks one batch line at any of these replicas to yield its place; false if there is none. */
 		askOne(replicas: readonly Replica[]): boolean {
 			for (const call of calls) {
 				if (call.ask === undefined || !replicas.includes(call.replica)) continue;
@@ -59,7 +61,7 @@ export function createPatientCalls() {
 			}
 			return false;
 		},
-		/** Waiting batch lines in order; they come after all other requests. */
+		/** Waiting batch lines in order. They are served after all other requests. */
 		waiting: new LinkedQueue<Waiter>(),
 		watching: new LinkedQueue<PlaceWatcher>(),
 	};

@@ -24,7 +24,7 @@ export type Pool = ReturnType<typeof createPool>;
 
 type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
 
-/** Share of the places for accounts that hold none, so that long requests of several accounts cannot take all. */
+/** Share of the places for accounts without a place, so that long requests of several accounts cannot take all. */
 const RESERVE = 1 / 16;
 
 /** Interval at which waiting requests are checked even without an event. */
@@ -32,7 +32,7 @@ const LOOK_MS = 1_000;
 
 /**
  * Replicas of a model, and the requests that wait for a place. Serves the account with the fewest places first; an
- * account has at most its `account_share`, and the last sixteenth is for accounts without a place. If the queue is
+ * account gets at most its `account_share`, and the last sixteenth is for accounts without a place. If the queue is
  * full, the account with the most waiting requests loses its last one to an account with fewer.
  */
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
@@ -48,7 +48,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
 	const choice = createReplicaChoice();
-	/** Index at which the search for the least busy replica starts, so that equally busy ones take turns. */
+	/** Index at which the search for the least busy replica starts, so that equally busy replicas take turns. */
 	let turn = 0;
 	let looksAgain = false;
 
@@ -57,7 +57,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	/**
 	 * Returns a free place, or a promise for one. Fault `service_unavailable` if no replica is usable; `overloaded` if
-	 * too many requests wait, or this one too long; the signal's reason if the client disconnects.
+	 * too many requests wait, or this request waited too long; the signal's reason if the client disconnects.
 	 */
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
 		// Serves waiting requests first. A place that is still free afterwards suits none of them.
@@ -78,21 +78,21 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return wait(wanted);
 	}
 
-	/** A doubtful replica is better than a refusal. Batch lines wait until it is healthy. */
+	/** A replica that failed recently is better than a refusal. Batch lines wait until it is healthy instead. */
 	function lastResort({ exclude, patient: isLine = false }: Asking): Replica | undefined {
 		return isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
 	}
 
-	/** A replica for a batch line, which comes after all waiting requests. */
+	/** A replica for a batch line, only if no other request waits. */
 	function choosePatient({ exclude, accountId }: AcquireOptions): Replica | undefined {
 		return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);
 	}
 
-	/** True if only the reserve is left. */
+	/** True if only the places reserved for accounts without a place are free. */
 	function isReserveLeft(): boolean {
 		const places = countPlaces(replicas);
 		const beyond = countFree(replicas) - Math.floor(places * RESERVE);
-		// Places of batch lines count as free.
+		// Places of batch lines count as free, because batch lines yield them.
 		return limits().accountShare < 1 && places > 0 && beyond <= 0 && beyond + patient.running() <= 0;
 	}
 
@@ -110,7 +110,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return choice(replicas, turn, wanted);
 	}
 
-	/** Counts an account's places. Those of batch lines do not count, because they yield to any waiting request. */
+	/** Counts an account's places, without those of its batch lines, which yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
 		lines.goBehind(accountId);
@@ -128,7 +128,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		else endLine();
 	}
 
-	/** Checks again later: a breaker that cools down frees places without an event. */
+	/** Sets a timer: a breaker that has cooled down frees places without an event. */
 	function lookAgain(): void {
 		if (looksAgain) return;
 		looksAgain = true;
@@ -154,14 +154,14 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		patient.askOne(replicas.filter((replica) => !exclude.has(replica) && replica.usable(accountId)));
 	}
 
-	/** Gives away free places one at a time, because each changes which account is next. */
+	/** Assigns free places one at a time, because each changes which account is next. */
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
 		if (patient.waiting.size > 0) servePatient();
 		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
-	/** Skips an account's further lines if it cannot use the replicas with room. */
+	/** Skips an account's further lines once one of them could not use any replica with room. */
 	function servePatient(): void {
 		const passed = new Set<string>();
 		for (const waiter of patient.waiting) {
@@ -180,7 +180,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	function serveNext(): boolean {
 		const first = lines.first();
 		if (first === undefined || areAllTaken(replicas)) return false;
-		// The reserve is for accounts without a place, and the first one has the fewest.
+		// The reserve is for accounts without a place, and the first account in the queue has the fewest.
 		if (held.of(first.options.accountId) > 0 && isReserveLeft()) return false;
 		for (const line of lines.inTurn())
 			for (const waiter of line) {
@@ -201,13 +201,13 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		acquire,
 		/** True if a replica outside `exclude` may serve the account, even if it is full now, or is a last resort. */
 		hasNext: (wanted: Asking): boolean => hasUsable(wanted) || lastResort(wanted) !== undefined,
-		/** Monotonic time of any replica's last answer; undefined without one. */
+		/** Monotonic time of the last answer of any replica; undefined without one. */
 		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
 		failedRequests: createFailedRequests(clock),
 		replicas: (): readonly Replica[] => replicas,
-		/** Removed replicas with running calls. If its address returns, a replica continues with its calls. */
+		/** Removed replicas with running calls. If the same address is added again, the replica keeps these calls. */
 		leaving: (): readonly Replica[] => leaving,
-		/** Sets the replicas; missing ones are drained. */
+		/** Sets the replicas. Removed replicas finish their running calls. */
 		replace(next: readonly Replica[]) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
 			for (const replica of leaving) if (next.includes(replica)) replica.takeBack();
@@ -218,7 +218,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		wake,
 		waiting: lines.size,
 		/**
-		 * Resolves with the number of places for batch lines beyond `taken`, once there is one. Rejects when `signal`
+		 * Resolves with the number of places for batch lines beyond `taken`, once it is positive. Rejects when `signal`
 		 * aborts; Fault service_unavailable when the pool closes.
 		 */
 		room(taken: () => number, signal: AbortSignal): Promise<number> {
@@ -269,7 +269,7 @@ function ticketLater(
 	});
 }
 
-/** Resolves with the number of places once there are any; checks when the watchers are woken. */
+/** Resolves with the number of places once there are any; checks whenever the pool wakes its watchers. */
 function whenRoom(watching: LinkedQueue<PlaceWatcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
 		const watcher: PlaceWatcher = {

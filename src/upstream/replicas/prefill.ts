@@ -2,36 +2,34 @@ import type { Clock } from "../../base/clock.ts";
 import { type Found, PrefixIndex } from "./prefix-index.ts";
 import { charsOf, type RoutedPrompt } from "./prompt-prefix.ts";
 
-/** A prompt sent to a replica. */
 export interface SentPrompt {
 	readonly prompt: RoutedPrompt;
 	readonly found: Found;
 	readonly uncachedChars: number;
-	/** True once the first token arrived. */
+	/** True once the first token has arrived. */
 	isStarted: boolean;
 }
 
-/** Speed of a replica until its first token: about 10,000 tokens a second. */
+/** Assumed speed of a replica before its first token: about 10,000 tokens a second. */
 const UNKNOWN_CHARS_PER_MS = 40;
-/** Weight that earlier prompts keep after another one: about thirty prompts count. */
+/** Factor for the weight of earlier prompts at each new one, so that about thirty prompts determine the speed. */
 const KEPT_SHARE = 0.97;
-/** Part of the time without progress that an overdue first token adds: other gateways may have sent long prompts. */
+/** Part of an overdue first token's delay that is added to the wait: other gateways may have sent long prompts. */
 const OVERDUE_SHARE = 0.5;
 
 /**
- * Estimates when a replica starts a prompt: after the uncached characters that this gateway sent before and that have
- * no first token yet. Servers process prompts in the order in which they arrive, so a first token shows that all earlier
- * prompts are processed. Answers in one piece do not show their first token and are assumed to be on time.
+ * Estimates when a replica starts a prompt: after the uncached characters that this gateway sent earlier and that have
+ * no first token yet. Servers process prompts in the order of arrival, so a first token shows that all earlier prompts
+ * are processed. Unstreamed answers do not show their first token and are assumed to be on time.
  */
 export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 	const index = new PrefixIndex();
-	/** Prompts in the order of arrival, except those that a first token shows to be processed. */
+	/** Prompts in the order of arrival, except those that are processed according to a first token. */
 	const queue = new Set<SentPrompt>();
 	let queuedChars = 0;
 	const speed = { chars: 0, ms: 0 };
-	/** Streams without first token. */
 	let silentStreams = 0;
-	/** Time of the last progress, or since when the replica has work. */
+	/** Time of the last first token, or since when the replica has work. */
 	let progressAtMs = 0;
 	let freeAtMs = 0;
 
@@ -43,7 +41,7 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 		return Math.max(freeAtMs - nowMs, overdueMs, 0);
 	}
 
-	/** Removes a prompt and, if it was processed, all before it. Returns their uncached characters. */
+	/** Removes a prompt and, if it was processed, all earlier ones. Returns their uncached characters. */
 	function leave(sent: SentPrompt, isProcessed: boolean): number {
 		let chars = 0;
 		if (!queue.has(sent)) return chars;
@@ -65,7 +63,7 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 		index,
 		waitMs,
 		msPerChar,
-		/** Adds a prompt that is sent now. */
+		/** Call it when a prompt is sent. */
 		begin(prompt: RoutedPrompt): SentPrompt {
 			const found = index.add(prompt.hashes);
 			const nowMs = clock.monotonicMs();
@@ -78,7 +76,7 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 			queue.add(sent);
 			return sent;
 		},
-		/** The first token of a stream arrived. */
+		/** Call it when the first token of a stream has arrived. */
 		started(sent: SentPrompt): void {
 			sent.isStarted = true;
 			silentStreams -= 1;
@@ -89,7 +87,7 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 			speed.ms = speed.ms * KEPT_SHARE + Math.max(nowMs - progressAtMs, Number.MIN_VALUE);
 			progress(nowMs);
 		},
-		/** The call is over. `cachedShare`: cached part of the prompt as reported; undefined without a report. */
+		/** Call it when the call is over. `cachedShare`: reported cached part of the prompt; undefined without a report. */
 		ended(sent: SentPrompt, isAnswered: boolean, cachedShare: number | undefined): void {
 			if (!sent.isStarted) {
 				if (sent.prompt.streamed) silentStreams -= 1;

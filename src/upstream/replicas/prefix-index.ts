@@ -1,47 +1,47 @@
 import { blocksIn, charsOf } from "./prompt-prefix.ts";
 
-/** Memory of all indexes of a process. */
+/** Most memory of all indexes of a process together. */
 const INDEX_BYTES_MAX = 32 * 1024 * 1024;
 const ENTRY_BYTES = 12;
-/** Enough for the cache of a large server: 64 million characters of short blocks. */
+/** Most entries of an index; enough for the cache of a large server: 64 million characters of short blocks. */
 const ENTRIES_MAX = 65_536;
-/** Entries that a hash may be in. */
+/** Number of entries that may contain a given hash (set-associative). */
 const WAYS = 8;
-/** Part of the way to a contradicting age that the learned capacity moves, because one answer may be an exception. */
+/** Fraction of the difference by which one answer moves the learned capacity, because it may be an exception. */
 const STEP = 1 / 4;
-/** Rounds cached tokens, which servers count without their template's, to the nearest block. */
+/** Rounds cached tokens to the nearest block, because servers count them without their template's tokens. */
 const ROUNDING_CHARS = 512;
 
-/** A prompt's beginning in a replica's cache, as estimated when it was sent. Ages are those of the last block. */
+/** The beginning of a prompt that was in a replica's cache when it was sent, as estimated. Ages: of its last block. */
 export interface Found {
 	readonly blocks: number;
 	readonly age: number;
-	/** Blocks that were there once; some may have been dropped since. */
+	/** Blocks that were in the cache at some time, including blocks that may have been dropped. */
 	readonly knownBlocks: number;
 	readonly knownAge: number;
 }
 
-/** Entries per index if each of so many replicas has one: a power of two, equal for all. */
+/** Entries per index if this many replicas have an index: a power of two, equal for all. */
 export function entriesFor(replicas: number): number {
 	const fit = Math.floor(INDEX_BYTES_MAX / ENTRY_BYTES / Math.max(replicas, 1));
 	return Math.min(ENTRIES_MAX, Math.max(WAYS, 2 ** Math.floor(Math.log2(fit))));
 }
 
 /**
- * Estimates which prompts' beginnings a replica has cached. A block's age is the number of characters that were new to
- * the cache since its last use. A server drops the least recently used blocks, so the cache holds blocks up to a certain
- * age, its capacity, which is learned from the cached tokens that the server reports. In a full index, a new block
- * replaces the least recently used of the entries that its hash may be in.
+ * Estimates which beginnings of prompts a replica has cached. A block's age is the number of characters that were new
+ * to the cache since its last use. A server drops the least recently used blocks, so the cache holds blocks up to a
+ * certain age, its capacity. The capacity is learned from the cached tokens that the server reports. In a full index, a
+ * new block replaces the least recently used of the entries that may contain its hash.
  */
 export class PrefixIndex {
 	#hashes = new Uint32Array(0);
-	/** Age counter at the last use. */
+	/** Value of `#writtenChars` at the block's last use. */
 	#usedAt = new Float64Array(0);
 	#entries = ENTRIES_MAX;
 	#writtenChars = 1;
 	#capacityChars = Number.MAX_VALUE;
 
-	/** Applies another number of entries; forgets all blocks if it changes. */
+	/** Sets the number of entries; forgets all blocks if the number changes. */
 	resize(entries: number): void {
 		if (entries === this.#entries) return;
 		this.#entries = entries;
@@ -54,7 +54,7 @@ export class PrefixIndex {
 		return this.#blocksUpTo(hashes, this.#capacityChars);
 	}
 
-	/** Adds a prompt that is sent to the replica. Returns what was there before. */
+	/** Adds a prompt that is sent to the replica. Returns the beginning that was known before. */
 	add(hashes: Uint32Array): Found {
 		if (this.#hashes.length === 0) {
 			this.#hashes = new Uint32Array(this.#entries);
@@ -64,7 +64,7 @@ export class PrefixIndex {
 		const knownBlocks = this.#blocksUpTo(hashes, Number.MAX_VALUE);
 		const found = { blocks, age: this.#ageAt(hashes, blocks), knownBlocks, knownAge: this.#ageAt(hashes, knownBlocks) };
 		this.#writtenChars += charsOf(hashes.length) - charsOf(blocks);
-		// A server drops the end of a prompt before its beginning.
+		// Later blocks get an older age, because a server drops the end of a prompt before its beginning.
 		for (let at = 0; at < hashes.length; at += 1) this.#use(hashes[at] as number, this.#writtenChars - charsOf(at + 1));
 		return found;
 	}
@@ -78,7 +78,7 @@ export class PrefixIndex {
 		else if (cached >= knownBlocks && knownBlocks > blocks) this.#capacityChars += (knownAge - capacity) * STEP;
 	}
 
-	/** Binary search, because a server that has a block has all before it. */
+	/** Binary search, because a server that has a block also has all blocks before it. */
 	#blocksUpTo(hashes: Uint32Array, ageMax: number): number {
 		if (this.#hashes.length === 0) return 0;
 		let low = 0;
@@ -95,7 +95,7 @@ export class PrefixIndex {
 		return blocks === 0 ? 0 : this.#ageOf(hashes[blocks - 1] as number);
 	}
 
-	/** Infinite if the block is unknown. */
+	/** Age of a block; infinite if the block is unknown. */
 	#ageOf(hash: number): number {
 		const from = this.#placeOf(hash);
 		for (let at = from; at < from + WAYS; at += 1)

@@ -1,25 +1,25 @@
 /** Length of the first blocks, and of the hashed part of every block. */
 const BLOCK_CHARS = 1_024;
-/** Later blocks are longer, so that a long prompt has few. */
+/** Number of such short blocks. Later blocks are longer, so that a long prompt has few. */
 const SHORT_BLOCKS = 16;
 const SHORT_CHARS = SHORT_BLOCKS * BLOCK_CHARS;
 const LONG_BLOCK_CHARS = 4 * BLOCK_CHARS;
-/** About 4 million characters. The rest of a longer prompt counts as not cached. */
+/** Limit at about 4 million characters. Characters beyond it count as not cached. */
 const BLOCKS_MAX = 1_024;
 
-/** What the choice of a replica needs of a request. */
+/** The part of a request on which the choice of a replica depends. */
 export interface RoutedPrompt {
-	/** Length of the prompt's JSON, the measure of its prefill: tokens are unknown before the answer. */
+	/** Length of the prompt's JSON, which approximates its prefill: token counts are unknown before the answer. */
 	readonly chars: number;
-	/** One per complete block. Depends on the block and all before it, so equal hashes mean equal beginnings. */
+	/** One hash per complete block, of the block and all blocks before it, so equal hashes mean equal beginnings. */
 	readonly hashes: Uint32Array;
-	/** Whether the first token is seen when it arrives. */
+	/** True if the gateway sees when the first token arrives. */
 	readonly streamed: boolean;
 }
 
 /**
- * Hashes a prompt. Of a long block only the beginning counts: prompts that are equal up to there rarely differ in the
- * rest. `seed` is secret, so that hashes tell nothing about the text, and no customer can choose equal ones.
+ * Hashes a prompt. Of a long block only the beginning is hashed: prompts that are equal up to there rarely differ in
+ * the rest. `seed` is secret, so that hashes reveal nothing about the text, and no customer can construct equal hashes.
  */
 export function routedPrompt(text: string, seed: bigint, streamed: boolean): RoutedPrompt {
 	const hashes = new Uint32Array(blocksIn(text.length));
@@ -32,7 +32,7 @@ export function routedPrompt(text: string, seed: bigint, streamed: boolean): Rou
 	return { chars: text.length, hashes, streamed };
 }
 
-/** Length of the first blocks. */
+/** Total length of the first `blocks` blocks. */
 export function charsOf(blocks: number): number {
 	return blocks <= SHORT_BLOCKS ? blocks * BLOCK_CHARS : SHORT_CHARS + (blocks - SHORT_BLOCKS) * LONG_BLOCK_CHARS;
 }

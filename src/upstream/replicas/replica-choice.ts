@@ -5,22 +5,22 @@ import type { AcquireOptions } from "./ticket.ts";
 
 type Asked = Pick<AcquireOptions, "exclude" | "accountId" | "routed">;
 
-/** Share of its capacity by which the chosen replica may be busier than the least busy one. */
+/** The chosen replica may be busier than the least busy replica by at most this share of its capacity. */
 const BUSIER_SHARE_MAX = 0.25;
-/** Replicas count as equally soon if their estimates differ by less than this share and time. */
+/** Start times count as equal if they differ by less than this share and this time. */
 const EQUAL_SHARE = 0.05;
 const EQUAL_MS = 5;
-/** Part of an unknown prompt that its home is assumed to have cached, because another gateway may have sent it there. */
+/** Assumed cached part of an unknown prompt at its home, to which another gateway may have sent it. */
 const HOME_CACHED_SHARE = 0.3;
 export const RETRY_AFTER_S_MIN = 1;
 
 /**
- * Chooses the replica with a free place that probably starts the prompt soonest: the wait, then the prompt's part that
- * is not cached. Among equally soon ones the prompt's home is preferred, else the least busy, searched from index `turn`.
- * A request without a prompt gets the least busy one.
+ * Chooses the replica with a free place that probably starts the prompt first: its wait, plus the time for the uncached
+ * part of the prompt. Of equal replicas the prompt's home is preferred, then the least busy one, searched from index
+ * `turn`. A request without a prompt gets the least busy replica.
  */
 export function createReplicaChoice() {
-	/** Per replica, for the present choice: its load, or infinite without a free place; cached blocks; the estimate. */
+	/** Per replica, for the current choice: its load (infinite without a free place), cached blocks, and estimate. */
 	let loads = new Float64Array(0);
 	let blocks = new Uint32Array(0);
 	let estimates = new Float64Array(0);
@@ -57,10 +57,10 @@ export function createReplicaChoice() {
 	/** Fills `estimates`; infinite for replicas that are too busy. Returns the index of the prompt's home, or -1. */
 	function estimate(replicas: readonly Replica[], { chars, hashes }: RoutedPrompt, loadMax: number): number {
 		const count = replicas.length;
-		// The beginning that a second replica has too is common to many prompts; the next block tells them apart.
+		// A beginning that a second replica also has is common to many prompts, so the home is chosen by the next block.
 		let most = 0;
 		let common = 0;
-		// The mean, because the measured speeds of equal servers differ by what other gateways send them.
+		// Uses the mean speed, because the measured speeds of equal servers differ by the load from other gateways.
 		let msPerChar = 0;
 		for (let at = 0; at < count; at += 1) {
 			const { prefill } = replicas[at] as Replica;
@@ -79,7 +79,7 @@ export function createReplicaChoice() {
 		return home;
 	}
 
-	/** Rendezvous hashing, equal in all gateways: a changed replica moves only its own prompts. */
+	/** Rendezvous hashing, equal in all gateways: a replica that is added or removed moves only its own prompts. */
 	function homeOf(hash: number | undefined, replicas: readonly Replica[]): number {
 		let home = -1;
 		let most = -1;
@@ -108,7 +108,7 @@ function isFree(replica: Replica, { exclude, accountId }: Asked): boolean {
 	return replica.hasPlace(accountId) && !exclude.has(replica);
 }
 
-/** Share of the capacity that is occupied after one more call. */
+/** Share of the capacity that would be occupied with one more call. */
 function loadOf(replica: Replica): number {
 	return (replica.inFlight() + 1) / replica.capacity();
 }
@@ -120,7 +120,7 @@ function mixed(bits: number): number {
 	return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Number of places, free or occupied. */
+/** Number of places, free or occupied, at replicas that take calls. */
 export function countPlaces(replicas: readonly Replica[]): number {
 	let all = 0;
 	for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
@@ -153,7 +153,7 @@ export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault 
 	return new Fault("service_unavailable", "No server for this model is available at the moment.", { retryAfterS });
 }
 
-/** Time of the latest answer; undefined without one. */
+/** Monotonic time of the latest answer of any replica; undefined without one. */
 export function lastAnswerAtMs(replicas: readonly Replica[]): number | undefined {
 	const times = replicas.flatMap((replica) => replica.answeredAtMs() ?? []);
 	return times.length === 0 ? undefined : Math.max(...times);

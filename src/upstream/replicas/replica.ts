@@ -15,7 +15,7 @@ export type Replica = ReturnType<typeof createReplica>;
 export interface ReplicaView {
 	readonly alias: string;
 	readonly modelId: string;
-	/** Address of the server; only operators see it. */
+	/** Address of the server, which only operators see. */
 	readonly url: string;
 	readonly dialect: DialectName;
 	readonly health: ReplicaHealth;
@@ -25,16 +25,16 @@ export interface ReplicaView {
 	readonly draining: boolean;
 	/** Calls since the start that the server refused because of the gateway's key, credit or model name. */
 	readonly refused: number;
-	/** Answers since the start whose usage contradicts itself. */
+	/** Answers since the start whose usage record contradicts itself. */
 	readonly contradictions: number;
-	/** Prompt tokens since the start that it reported, and those of them from its cache. */
+	/** Prompt tokens since the start that the server reported, and the part of them from its cache. */
 	readonly promptTokens: number;
 	readonly cachedTokens: number;
-	/** Estimated time until it starts another prompt. */
+	/** Estimated milliseconds until the server starts another prompt. */
 	readonly waitMs: number;
 }
 
-/** True if requests are answered there, as customers see it. */
+/** True if requests are sent to the replica, as shown to customers. */
 export function takesCalls({
 	health,
 	breaker,
@@ -54,7 +54,7 @@ export function createReplica(
 	const counts = { refused: 0, contradictions: 0, promptTokens: 0, cachedTokens: 0 };
 	const prefill = createPrefill(clock);
 	let inFlight = 0;
-	/** "declared_down": the replica says itself that it is down. */
+	/** "declared_down": the replica itself reported that it is down. */
 	let health: ReplicaHealth | "declared_down" = "unknown";
 	const isDown = () => health === "down" || health === "declared_down";
 	let answeredAtMs: number | undefined;
@@ -67,7 +67,7 @@ export function createReplica(
 	const takes = () => !draining && !isDown() && breaker.state() !== "open";
 	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
 
-	/** Sets the health. `speaks`: the replica says so itself; an answer to a request disproves that. */
+	/** Sets the health. `speaks`: the replica itself reported it, so an answered request disproves it. */
 	function setHealth(next: "up" | "down", speaks = false): void {
 		if (next === "down" && !isDown()) lastResort.doubted();
 		health = next === "down" && speaks ? "declared_down" : next;
@@ -82,17 +82,17 @@ export function createReplica(
 		/** Name in logs and metrics, `<model id>#<index in the list>`, which does not reveal the address. */
 		alias,
 		aliasHash: Number(Bun.hash.wyhash(alias) & 0xffff_ffffn),
-		/** Estimates when it starts a prompt; used only if the model has several replicas. */
+		/** Estimates when the replica starts a prompt; used only if the model has several replicas. */
 		prefill,
 		get dialect() {
 			return server.dialect;
 		},
 		spec: (): UpstreamSpec => server.spec,
-		/** Applies changed settings; the address is the same. */
+		/** Applies changed settings of the same address. */
 		configure(changed: UpstreamSpec) {
 			server = { spec: changed, dialect: findDialect(changed) };
 		},
-		/** True if it serves some account, even if it is full now. */
+		/** True if it serves at least some accounts, even if it is full now. */
 		takesCalls: takes,
 		/** True if it may serve this account, even if it is full now. */
 		usable: (accountId: string): boolean => takes() && breaker.coolMsLeft(accountId) === 0,
@@ -103,18 +103,18 @@ export function createReplica(
 		inFlight: (): number => inFlight,
 		/** Limit of concurrent calls. While the breaker tries the replica, `hasPlace` allows fewer. */
 		capacity,
-		/** Adds a call. Pass the result to the functions below. */
+		/** Adds a call. Pass the result to `answered` and `end`. */
 		begin(accountId: string): BreakerCall {
 			inFlight += 1;
 			if (!allows(accountId)) lastResort.begun();
 			return breaker.begin(accountId);
 		},
-		/** Call it for each event of a call; the first one closes a half-open breaker. */
+		/** Call it for each event of a call; the first event closes a half-open breaker. */
 		answered(call: BreakerCall) {
 			noteAnswer();
 			if (breaker.state() === "half_open") breaker.end(call, "ok");
 		},
-		/** Removes a call; exactly once per call. */
+		/** Removes a call; must be called exactly once per call. */
 		end(call: BreakerCall, outcome: CallOutcome) {
 			inFlight -= 1;
 			if (outcome === "ok") noteAnswer();
@@ -132,22 +132,21 @@ export function createReplica(
 			counts.promptTokens += usage.promptTokens ?? 0;
 			counts.cachedTokens += usage.cachedTokens;
 		},
-		/** Whether it has reported cached tokens. */
+		/** True if the server has ever reported cached tokens. */
 		tellsCached: (): boolean => counts.cachedTokens > 0,
-		/** Judges a call that was released as `suspect`. */
+		/** Judges a call that ended as `suspect`. */
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
-		/** Monotonic time of its last answer to a request; undefined without one. */
+		/** Monotonic time of the last answer to a request; undefined without one. */
 		answeredAtMs: (): number | undefined => answeredAtMs,
-		/** Estimates the tokens of its output. */
 		outputEstimator: createOutputEstimator(),
 		health: shownHealth,
 		setHealth,
-		/** Removes it from the catalogue: running calls continue, new ones are refused. */
+		/** Removes it from the catalogue: running calls continue, new calls are refused. */
 		drain() {
 			draining = true;
 		},
-		/** It is in the catalogue again, with its running calls. */
+		/** Adds it to the catalogue again, with the calls that are still running. */
 		takeBack() {
 			draining = false;
 		},
@@ -172,7 +171,7 @@ export function createReplica(
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
-/** Spaces calls to a doubtful replica if no other is available, so that a recovering server is not flooded. */
+/** Spaces calls to a failing replica if no other is available, so that a recovering server is not flooded. */
 function createLastResort(clock: Clock) {
 	let dueAtMs = 0;
 	return {
@@ -181,7 +180,7 @@ function createLastResort(clock: Clock) {
 			dueAtMs = clock.monotonicMs() + PAUSE_MS;
 		},
 		isDue: (): boolean => clock.monotonicMs() >= dueAtMs,
-		/** Call it when a call starts: the next one waits for its end, or for ALONE_MS. */
+		/** Call it when a call starts: the next call waits for its end, or for ALONE_MS. */
 		begun() {
 			dueAtMs = clock.monotonicMs() + ALONE_MS;
 		},

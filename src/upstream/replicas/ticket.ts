@@ -6,7 +6,7 @@ import type { RoutedPrompt } from "./prompt-prefix.ts";
 import type { Replica } from "./replica.ts";
 
 export interface AcquireOptions {
-	/** Undefined if the choice does not depend on it. */
+	/** Undefined if the choice of a replica does not depend on the prompt. */
 	readonly routed: RoutedPrompt | undefined;
 	/** Replicas on which this request has failed. */
 	readonly exclude: ReadonlySet<Replica>;
@@ -14,11 +14,10 @@ export interface AcquireOptions {
 	readonly accountId: string;
 	/** True for a batch line: it uses spare places after all waiting requests, and waits without limit. */
 	readonly patient?: boolean;
-	/** Called at most once, only if `patient`: the line should yield its place to a waiting request. */
+	/** For batch lines; called at most once: the line should yield its place to a waiting request. */
 	readonly onAsked?: (() => void) | undefined;
 }
 
-/** A request that waits for a place. */
 export interface Waiter {
 	readonly options: AcquireOptions;
 	readonly serve: (ticket: Ticket) => void;
@@ -27,9 +26,9 @@ export interface Waiter {
 
 /** Functions of the pool that a ticket calls. */
 export interface TicketOwner {
-	/** Subtracts the call from its account's places or, with `endLine`, from the batch lines. */
+	/** Subtracts the call from its account's places; for a batch line, calls `endLine` instead. */
 	giveBack(call: BreakerCall, endLine: (() => void) | undefined): void;
-	/** Called when a place may be free for a waiting request. */
+	/** Called when a place may have become free for a waiting request. */
 	wake(): void;
 }
 
@@ -56,7 +55,7 @@ export class Ticket {
 		this.#prompt = routed && replica.prefill.begin(routed);
 	}
 
-	/** Call it for each event of the replica. */
+	/** Call it for each event from the replica. */
 	answered(): void {
 		if (!this.#isHeld) return;
 		this.replica.answered(this.#call);
@@ -69,7 +68,7 @@ export class Ticket {
 		this.#isHeld = false;
 		if (this.#prompt !== undefined) {
 			const { promptTokens, cachedTokens = 0 } = usage ?? {};
-			// Some servers never report cached tokens.
+			// Some servers never report cached tokens, so a zero of theirs tells nothing.
 			const isTold = promptTokens !== undefined && (cachedTokens > 0 || this.replica.tellsCached());
 			this.replica.prefill.ended(this.#prompt, outcome === "ok", isTold ? cachedTokens / promptTokens : undefined);
 		}
@@ -78,12 +77,12 @@ export class Ticket {
 		this.#owner.wake();
 	}
 
-	/** Judges a call that was released as `suspect`, once it is known who was at fault. */
+	/** Judges a call that ended as `suspect`, once it is known whether replica or request was at fault. */
 	judge(verdict: "failed" | "neutral"): void {
 		this.replica.judge(this.#call, verdict);
 	}
 
-	/** Monotonic time of the last failure of another call since the replica's last answer, if there was one. */
+	/** Monotonic time of the last failure of another call after the replica's last answer; undefined without one. */
 	otherFailureAtMs(): number | undefined {
 		return this.replica.otherFailureAtMs(this.#call);
 	}

@@ -45,7 +45,7 @@ test.each<[string, (nowMs: number) => string | undefined]>([
 	["of another console", (nowMs) => signInternalToken("another secret", { keyDigest, path: PATH }, nowMs)],
 	["for another path", (nowMs) => signInternalToken(SECRET, { keyDigest, path: "/v1/files" }, nowMs)],
 	["expired", (nowMs) => signInternalToken(SECRET, { keyDigest, path: PATH }, nowMs - 60_000)],
-])("refuses a request whose token is %s", async (_, tokenAt) => {
+])("the internal address refuses a request whose token is %s", async (_, tokenAt) => {
 	const { road, loaded, answer } = await chatWith(tokenAt);
 	const refused = await answer;
 	expect([refused.status, (await refused.json()).error.code]).toEqual([403, "forbidden"]);

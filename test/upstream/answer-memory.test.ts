@@ -15,7 +15,7 @@ function setUp() {
 		collections += 1;
 	};
 	const memory = createAnswerMemory({ clock, collect }, { limits: () => limits });
-	/** Starts an answer and takes `mb` of memory for it; `seen.state` is the outcome. */
+	/** Starts an answer and reserves `mb` of memory for it. `seen.state` is the outcome. */
 	function ask(accountId: string, mb: number, { signal = NEVER, isPatient = false } = {}) {
 		const answer = memory.read(accountId);
 		const seen = { state: "read" as string, more: (more: number) => take(more), release: () => answer.release() };
@@ -48,7 +48,7 @@ describe("long answers", () => {
 		expect([second.state, third.state]).toEqual(["read", "read"]);
 	});
 
-	test("read the oldest of them without waiting", () => {
+	test("read the oldest answer without waiting", () => {
 		const { ask } = setUp();
 		const [first, second] = [ask("a", 4), ask("b", 4)];
 		second.more(4);
@@ -56,7 +56,7 @@ describe("long answers", () => {
 		expect([first.state, second.state]).toEqual(["read", "waits"]);
 	});
 
-	test("wait until unread bytes leave room", async () => {
+	test("wait until clients have read enough bytes", async () => {
 		const { memory, ask } = setUp();
 		memory.addUnread("a", 33 * MB);
 		const own = ask("a", 4);
@@ -71,7 +71,7 @@ describe("long answers", () => {
 		expect(ask("b", 4).state).toBe("waits");
 	});
 
-	test("fail as crowded when no room comes; batch lines wait on", async () => {
+	test("fail as `crowded` if no memory becomes free, while batch lines wait on", async () => {
 		const { clock, memory, ask } = setUp();
 		memory.addUnread("a", 33 * MB);
 		const [one, line] = [ask("a", 4), ask("a", 4, { isPatient: true })];
@@ -96,7 +96,7 @@ describe("long answers", () => {
 		expect(one.state).toBe("left");
 	});
 
-	test("fail at once if they can never fit", () => {
+	test("fail immediately if they can never fit", () => {
 		const { ask } = setUp();
 		const one = ask("a", 20);
 		expect(() => one.more(20)).toThrow(UpstreamFailure);

@@ -44,8 +44,8 @@ function setUp() {
 	};
 }
 
-describe("failures proved to be the replica's", () => {
-	test("open the breaker after the limit in a row; an answer restarts the count", () => {
+describe("failures proved to be the replica's own", () => {
+	test("open the breaker after the limit in a row, counted again after an answer", () => {
 		const { breaker, fail, succeed, letsIn } = setUp();
 		fail(2);
 		succeed();
@@ -68,7 +68,7 @@ describe("failures proved to be the replica's", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("the share counts only from twenty calls on", () => {
+	test("open the breaker by their share only after twenty calls", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let round = 0; round < 5; round += 1) {
 			fail(2);
@@ -83,7 +83,7 @@ describe("failures proved to be the replica's", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("one trial follows each cool-down, which doubles up to a maximum", () => {
+	test("lead to one trial per cool-down, which doubles up to a maximum", () => {
 		const { clock, breaker, fail, succeed, letsIn } = setUp();
 		fail(3);
 		for (const coolMs of [1_000, 2_000, 3_000, 3_000]) {
@@ -104,7 +104,7 @@ describe("failures proved to be the replica's", () => {
 		expect(breaker.coolMsLeft("z")).toBe(1_000);
 	});
 
-	test("a trial whose client leaves allows another trial", () => {
+	test("lead to another trial if the client of a trial leaves", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -113,7 +113,7 @@ describe("failures proved to be the replica's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("a slow trial allows a second one after five seconds", () => {
+	test("lead to a second trial after five seconds if the first is slow", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -132,7 +132,7 @@ describe("failures proved to be the replica's", () => {
 		expect(breaker.state()).toBe("closed");
 	});
 
-	test("late results of calls from before the opening are ignored", () => {
+	test("are ignored if their call began before the breaker opened", () => {
 		const { clock, breaker, fail } = setUp();
 		const early = [breaker.begin("a"), breaker.begin("b")];
 		fail(3);
@@ -146,7 +146,7 @@ describe("failures proved to be the replica's", () => {
 });
 
 describe("failures that may be the request's fault", () => {
-	test("one account's failures keep only that account away", () => {
+	test("of one account refuse only that account", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		suspects("aaaaaaaaaa");
 		expect(breaker.state()).toBe("closed");
@@ -164,7 +164,7 @@ describe("failures that may be the request's fault", () => {
 		expect(ill.letsIn()).toBe("bcz");
 	});
 
-	test("one account's failures do not add up while others are answered", () => {
+	test("of one account are not added up while other accounts are answered", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) {
 			suspects("aa");
@@ -175,7 +175,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("several accounts' failures open the breaker of an unhealthy replica", () => {
+	test("of several accounts open the breaker of an unhealthy replica", () => {
 		const { health, breaker, suspects, letsIn } = setUp();
 		health.up = false;
 		suspects("aab");
@@ -183,7 +183,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("several accounts' failures keep them away from a healthy replica", () => {
+	test("of several accounts refuse these accounts at a healthy replica", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		suspects("aab");
 		expect([breaker.state(), breaker.shown()]).toEqual(["half_open", "open"]);
@@ -203,9 +203,9 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("failures of 64 accounts open the breaker of a healthy replica", () => {
+	test("of 64 accounts open the breaker of a healthy replica", () => {
 		const { breaker, suspects, letsIn } = setUp();
-		// One account less than the number of failing accounts that opens the circuit breaker.
+		// One account fewer than the number of failing accounts that opens the circuit breaker.
 		const few = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");
 		suspects(few);
 		expect(letsIn(`${few}yz`)).toBe("yz");
@@ -214,7 +214,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn(`${few}yz`)).toBe("");
 	});
 
-	test("an early trial shows the breaker as open until its answer", () => {
+	test("show the breaker as open until an early trial is answered", () => {
 		const { breaker, fail, letsIn } = setUp();
 		fail(3);
 		const failing = breaker.begin("a");
@@ -225,7 +225,7 @@ describe("failures that may be the request's fault", () => {
 		expect([breaker.state(), breaker.shown(), letsIn()]).toEqual(["closed", "closed", "abcz"]);
 	});
 
-	test("a few accounts cannot take the replica from others", () => {
+	test("of a few accounts do not take the replica from other accounts", () => {
 		for (let seed = 0; seed < 200; seed += 1) {
 			const random = createRandom(seed);
 			const { clock, breaker, suspects, succeed } = setUp();
@@ -233,14 +233,14 @@ describe("failures that may be the request's fault", () => {
 				const bad = random.pick([..."abcd"]);
 				if (breaker.allows(bad)) suspects(bad);
 				if (random.fraction() < 0.5) clock.advance(random.between(1, 4_000));
-				// The failure has ended any trial, so another request is allowed.
+				// The failure has ended any running trial, so another request is allowed.
 				expect(breaker.allows("z")).toBe(true);
 				if (random.fraction() < 0.1) succeed("z");
 			}
 		}
 	});
 
-	test("no account is kept away while others are answered", () => {
+	test("refuse no account while other accounts are answered", () => {
 		const { clock, health, breaker, suspects, succeed } = setUp();
 		succeed("z");
 		suspects("abab");
@@ -251,14 +251,14 @@ describe("failures that may be the request's fault", () => {
 			clock.advance(50);
 		}
 		expect(breaker.state()).toBe("closed");
-		// Two accounts cannot open the circuit breaker, however often they fail, if one of them gets an answer in between.
+		// However often two accounts fail, they cannot open the circuit breaker if one of them is answered in between.
 		for (let round = 0; round < 50; round += 1) {
 			suspects("ababab");
 			succeed("a");
 		}
 		suspects("abab");
 		expect(breaker.state()).toBe("closed");
-		// An answer proves a working server for ten seconds only.
+		// An answer is evidence of a working server for only ten seconds.
 		clock.advance(10_001);
 		suspects("ab");
 		expect(breaker.state()).toBe("half_open");
@@ -271,14 +271,14 @@ describe("failures that may be the request's fault", () => {
 		expect(health.up).toBe(true);
 	});
 
-	test("failing accounts cause at most one trial per ten seconds", () => {
+	test("cause at most one trial per ten seconds", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		let tried = 0;
 		for (let second = 0; second < 100; second += 1) {
 			for (const bad of "aabb") if (breaker.allows(bad)) suspects(bad);
 			expect(letsIn("z")).toBe("z");
 			const call = breaker.begin("z");
-			// Other calls are long answers that do not end during the test.
+			// All other calls are long answers that do not end during the test.
 			if (breaker.state() === "half_open") {
 				tried += 1;
 				breaker.end(call, "ok");
@@ -288,7 +288,7 @@ describe("failures that may be the request's fault", () => {
 		expect(tried).toBeWithin(5, 11);
 	});
 
-	test("the share counts only with failures of several accounts", () => {
+	test("count by their share only if several accounts fail", () => {
 		const alone = setUp();
 		for (let round = 0; round < 40; round += 1) {
 			alone.suspects("a");
@@ -305,7 +305,7 @@ describe("failures that may be the request's fault", () => {
 		expect(several.letsIn()).toBe("cz");
 	});
 
-	test("one account cannot keep the breaker open for the next", () => {
+	test("of one account do not keep the breaker open for the next account", () => {
 		const { clock, breaker, fail, suspects, succeed, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -322,7 +322,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("failed trials of two accounts open the breaker of an unhealthy replica", () => {
+	test("of two accounts in trials open the breaker of an unhealthy replica", () => {
 		const { clock, health, breaker, fail, suspects } = setUp();
 		health.up = false;
 		fail(3);
@@ -332,8 +332,8 @@ describe("failures that may be the request's fault", () => {
 	});
 });
 
-describe("suspect failures that are judged later", () => {
-	test("a failure of a request answered elsewhere is the replica's", () => {
+describe("a suspect failure that is judged later", () => {
+	test("is the replica's own if another replica answers the request", () => {
 		const { breaker, call } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(breaker.state()).toBe("closed");
@@ -341,7 +341,7 @@ describe("suspect failures that are judged later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("a few accounts' failures do not open the breaker while others are answered", () => {
+	test("of a few accounts does not open the breaker while others are answered", () => {
 		const { clock, breaker, call, succeed, letsIn } = setUp();
 		const proved = (names: string) => {
 			for (const name of names) if (breaker.allows(name)) breaker.judge(call(name, "suspect"), "failed");
@@ -359,7 +359,7 @@ describe("suspect failures that are judged later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("a few accounts' failures do not reopen the breaker during a trial", () => {
+	test("of a few accounts does not reopen the breaker during a trial", () => {
 		const { clock, breaker, call, fail, succeed, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -377,14 +377,14 @@ describe("suspect failures that are judged later", () => {
 		expect(letsIn("z")).toBe("");
 	});
 
-	test("a failure of a request that failed elsewhere is ignored", () => {
+	test("is ignored if the request fails on another replica too", () => {
 		const { breaker, call, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) breaker.judge(call(round % 2 ? "a" : "b", "suspect"), "neutral");
 		expect(breaker.state()).toBe("closed");
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("an account is allowed again when its failures are judged neutral", () => {
+	test("allows its account again if it is judged neutral", () => {
 		const { breaker, call, letsIn } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(letsIn()).toBe("bcz");

@@ -11,7 +11,7 @@ const finish_reason = "stop";
 type Json = Record<string, unknown>;
 const call = { function: { name: "f", arguments: "{}" } };
 
-describe("a finish reason", () => {
+describe("a finish reason in an answer", () => {
 	const CALLS: Json = { tool_calls: [{ id: "a", ...call }] };
 	const LEGACY: Json = { function_call: call.function };
 	test.each<[string, Json, string]>([
@@ -29,7 +29,7 @@ describe("a finish reason", () => {
 		["Length", { content: "a" }, "length"],
 		["SAFETY", { content: "a" }, "content_filter"],
 		["content_filtered", { content: "a" }, "content_filter"],
-	])("%s is sent with %j as %s", (reason, said, expected) => {
+	])("%s of a choice with %j is sent as %s", (reason, said, expected) => {
 		const [whole] = readChatReply(
 			{ usage, choices: [{ message: said, finish_reason: reason }] },
 			DIALECTS.openai,
@@ -45,50 +45,47 @@ describe("a finish reason", () => {
 	});
 });
 
-test.each(["stop", "tool_calls", "length", null])(
-	"sends one finish reason if a server repeats it as %p",
-	(repeated) => {
-		const chat = new ChatReader(DIALECTS.openai);
-		const text = new CompletionReader(DIALECTS.openai, { prompts: 1, n: 1 });
-		const tools = [{ index: 0, id: "a", function: { name: "f", arguments: "" } }];
-		for (const [reader, said] of [
-			[chat, { delta: { content: "a", tool_calls: tools } }],
-			[text, { text: "a" }],
-		] as const) {
-			const accept = (choice: Json) =>
-				reader.accept(JSON.stringify({ choices: [{ index: 0, ...choice }], usage }))?.choices;
-			expect(accept({ ...said, finish_reason: "stop" })?.[0]).toMatchObject({
-				finish_reason: reader === chat ? "tool_calls" : "stop",
-			});
-			for (const empty of [
-				{ delta: {}, text: "" },
-				{ delta: { content: "" }, text: "" },
-			])
-				expect(accept({ ...empty, finish_reason: repeated })).toBeUndefined();
-			expect(reader.finished()).toBe(true);
-		}
-	},
-);
+test.each(["stop", "tool_calls", "length", null])("is sent once if a server repeats it as %p", (repeated) => {
+	const chat = new ChatReader(DIALECTS.openai);
+	const text = new CompletionReader(DIALECTS.openai, { prompts: 1, n: 1 });
+	const tools = [{ index: 0, id: "a", function: { name: "f", arguments: "" } }];
+	for (const [reader, said] of [
+		[chat, { delta: { content: "a", tool_calls: tools } }],
+		[text, { text: "a" }],
+	] as const) {
+		const accept = (choice: Json) =>
+			reader.accept(JSON.stringify({ choices: [{ index: 0, ...choice }], usage }))?.choices;
+		expect(accept({ ...said, finish_reason: "stop" })?.[0]).toMatchObject({
+			finish_reason: reader === chat ? "tool_calls" : "stop",
+		});
+		for (const empty of [
+			{ delta: {}, text: "" },
+			{ delta: { content: "" }, text: "" },
+		])
+			expect(accept({ ...empty, finish_reason: repeated })).toBeUndefined();
+		expect(reader.finished()).toBe(true);
+	}
+});
 
-test("reads a whole message in the only event of a stream", () => {
+test("the reader accepts a whole message in the only event of a stream", () => {
 	const reader = new ChatReader(DIALECTS.openai);
 	const message = { role: "assistant", content: "a b", tool_calls: [{ id: "x", ...call }] };
 	const event = { choices: [{ index: 0, message, finish_reason: "stop" }], usage };
 	const [choice] = reader.accept(JSON.stringify(event))?.choices ?? [];
 	expect(choice).toMatchObject({ delta: { content: "a b", tool_calls: [{ id: "x" }] }, finish_reason: "tool_calls" });
-	// Some servers send an empty delta next to it.
+	// Some servers send an empty delta next to the whole message.
 	const first = new ChatReader(DIALECTS.openai);
 	const empty = { role: null, content: "", tool_calls: null };
 	const both = { choices: [{ index: 0, delta: empty, message, finish_reason: "stop" }], usage };
 	expect(first.accept(JSON.stringify(both))?.choices).toEqual([choice as never]);
-	// Later events may repeat the text so far.
+	// After the first delta, a server's `message` may repeat the text so far, so it is ignored.
 	const late = new ChatReader(DIALECTS.openai);
 	late.accept(JSON.stringify({ choices: [{ index: 0, delta: { content: "a b" } }] }));
 	expect(late.accept(JSON.stringify(event))?.choices[0]?.delta).toEqual({});
 });
 
 test.each([{ code: 0, message: "Success", sid: "x" }, { error: null }, { error: "" }, { error: false }])(
-	"reads an answer with %j",
+	"the reader accepts an answer with %j",
 	(more) => {
 		const whole = { ...more, usage, choices: [{ message: { content: "a" }, finish_reason }] };
 		expect(readChatReply(whole, DIALECTS.openai).choices[0]?.message.content).toBe("a");
@@ -99,7 +96,7 @@ test.each([{ code: 0, message: "Success", sid: "x" }, { error: null }, { error: 
 	},
 );
 
-test("numbers choices without an index by their place", () => {
+test("the reader numbers choices without an index by their position", () => {
 	const contents = ["a", "b", "c"];
 	const chat = { usage, choices: contents.map((content) => ({ message: { content }, finish_reason })) };
 	expect(readChatReply(chat, DIALECTS.openai).choices.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -116,7 +113,7 @@ test.each(["", null, undefined, " ", {}])("gives a call without arguments (%p) a
 	expect(choice?.message).toMatchObject({ tool_calls: [{ id: "a", function: read }], function_call: read });
 });
 
-test("keeps filled reasoning next to an empty field", () => {
+test("the reader keeps reasoning although an empty reasoning field follows", () => {
 	for (const reasoning_content of ["", null]) {
 		const said = { content: "a", reasoning_content, reasoning: "b" };
 		const [choice] = readChatReply({ usage, choices: [{ message: said, finish_reason }] }, DIALECTS.openai).choices;
@@ -126,7 +123,7 @@ test("keeps filled reasoning next to an empty field", () => {
 	}
 });
 
-test("keeps the place of a token whose logprob is null", async () => {
+test("the reader keeps the position of a token whose logprob is null", async () => {
 	const tokens = [-0.5, null, undefined].map((logprob, at) => ({ token: `t${at}`, logprob }));
 	const content = tokens.map((token) => ({ ...token, top_logprobs: tokens }));
 	const body = { usage, choices: [{ message: { content: "a" }, logprobs: { content }, finish_reason }] };
@@ -143,7 +140,7 @@ test("keeps the place of a token whose logprob is null", async () => {
 	expect(choices[0]?.logprobs).toMatchObject({ tokens: ["t0", "t1", "t2"], token_logprobs: [-0.5, null, null] });
 });
 
-test("fails on a completion text of an unknown type", () => {
+test("the reader fails on a completion text of an unknown type", () => {
 	const shape = { prompts: 1, n: 1 };
 	for (const text of [5, true, ["a"], { text: "a" }]) {
 		const event = { choices: [{ index: 0, text, finish_reason }], usage };

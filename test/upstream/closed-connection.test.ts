@@ -1,4 +1,7 @@
-/** Servers without an end marker: a finished answer is complete once its connection closes or its server is silent. */
+/**
+ * Servers that send no end marker: an answer whose choices have finished is complete once its connection closes or its
+ * server is silent.
+ */
 import { describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -21,7 +24,7 @@ const finish = (index: number) => event({ choices: [{ index, delta: {}, finish_r
 const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } });
 const DONE = "data: [DONE]\n\n";
 
-/** A server of this dialect that sends the pieces and then breaks the connection. */
+/** A server of this dialect that sends the pieces and then closes the connection with an error. */
 function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = SPEC.url, send?: Fetch) {
 	const fetch: Fetch = async () => {
 		let at = 0;
@@ -42,14 +45,14 @@ function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url =
 }
 
 const one = [said(0, "a b"), finish(0)];
-describe.each(CHAT_DIALECTS)("a stream of %s that ends with its connection", (dialect) => {
+describe.each(CHAT_DIALECTS)("a stream of %s whose connection closes", (dialect) => {
 	test.each([
 		["usage and its end marker", [...one, usage, DONE], 2],
 		["usage and no end marker, which the runtime may have dropped", [...one, usage], 2],
 		["usage and half an end marker", [...one, usage, "data: [DO"], 2],
 		["no usage", one, undefined],
 		["half a usage event", [...one, usage.slice(0, 40)], undefined],
-	])("is complete with its finish and %s", async (_, pieces, completionTokens) => {
+	])("is complete with a finish reason and %s", async (_, pieces, completionTokens) => {
 		const { upstreams, model } = serverThatBreaks(dialect, pieces);
 		const stream = openChat(upstreams, model, chatCall());
 		const got = await collect(stream);
@@ -64,14 +67,14 @@ describe.each(CHAT_DIALECTS)("a stream of %s that ends with its connection", (di
 	test.each([
 		["finish", [said(0, "a b"), usage], 1],
 		["second choice", [said(0, "a b"), finish(0), usage], 2],
-	])("fails as died without its %s", async (_, pieces, choices) => {
+	])("fails as `died` without its %s", async (_, pieces, choices) => {
 		const { upstreams, model } = serverThatBreaks(dialect, pieces);
 		const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
 		expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
 	});
 });
 
-describe.each(CHAT_DIALECTS)("a finished stream of %s on an open connection", (dialect) => {
+describe.each(CHAT_DIALECTS)("a finished stream of %s whose connection stays open", (dialect) => {
 	const text = event({ choices: [{ index: 0, text: "a b", finish_reason: "stop" }] });
 	const input = () => ({ fields: {}, prompt: new Prompt("x"), maxOutputTokens: 9, shape: { prompts: 1, n: 1 } });
 	const recording = { file: new Blob(["x"]), fileName: "a.wav", verbose: false, fields: {} };
@@ -82,7 +85,7 @@ describe.each(CHAT_DIALECTS)("a finished stream of %s on an open connection", (d
 	};
 
 	test.each(Object.keys(calls).flatMap((name) => [[name, usage, 250] as const, [name, "", 3_000] as const]))(
-		"%s ends, with usage %p, after %i ms of silence",
+		"a stream of %s is complete, with usage %p, after %i ms of silence",
 		async (name, counted, waitMs) => {
 			const clock = createManualClock();
 			const [events, call] = calls[name] as (typeof calls)[string];
@@ -117,7 +120,7 @@ describe.each(CHAT_DIALECTS)("a finished stream of %s on an open connection", (d
 	);
 });
 
-test("a real socket closed without the last chunk completes the stream", async () => {
+test("a stream is complete if the socket closes without the last chunk", async () => {
 	const close = Promise.withResolvers<void>();
 	const text = [...one, usage].join("");
 	const server = Bun.listen({

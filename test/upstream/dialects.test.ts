@@ -1,6 +1,6 @@
 /**
- * Tests each dialect over real sockets: the request sent and the chunks received.
- * `test/gateway/chat/dialect-matrix*.test.ts` test answers and charges.
+ * Tests each dialect over real sockets: the sent request and the received chunks.
+ * `test/gateway/chat/dialect-matrix*.test.ts` tests answers and charges.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
@@ -12,7 +12,7 @@ import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
 const RUNNING_USAGE: DialectName[] = ["vllm", "sglang"];
 
-describe.each(CHAT_DIALECTS)("%s", (dialect) => {
+describe.each(CHAT_DIALECTS)("the dialect %s", (dialect) => {
 	let server: UpstreamServer;
 	let upstreams: Upstreams;
 	let model: Model;
@@ -22,7 +22,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		({ upstreams, model } = upstreamsOver([server.spec({ apiKey: "upstream-key" })]));
 	});
 
-	test("headers of one request do not leak into the next", async () => {
+	test("keeps the headers of one request out of the next", async () => {
 		const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 		const trace = { admitted() {}, answered() {}, call: () => ({ headers: { traceparent }, end() {} }) };
 		const sent = async (nth: number, more?: Parameters<typeof chatCall>[0]) => {
@@ -38,7 +38,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(await sent(4)).toEqual([null, "Bearer next-key", "application/json"]);
 	});
 
-	test("sends one output limit, the replica's model, its key", async () => {
+	test("sends one output limit, the replica's model and the replica's key", async () => {
 		const prompt = [{ role: "user", content: "x" }];
 		const fields = { temperature: null, stop: "END", max_tokens: 5, max_completion_tokens: 6, top_p: 0.5 };
 		await collect(openChat(upstreams, model, chatCall({ fields, prompt, maxOutputTokens: 77 })));
@@ -77,7 +77,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(stream.usage()).toMatchObject({ promptTokens: 4, completionTokens: 3 });
 	});
 
-	test.each(TYPES)("reads events of type %p", async (type) => {
+	test.each(TYPES)("reads events with content type %p", async (type) => {
 		server.next(reply().text("one by one").eventsAs(type));
 		const { text, error } = await collect(openChat(upstreams, model, chatCall()));
 		expect([text.join(""), error]).toEqual(["one by one", undefined]);

@@ -5,7 +5,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const of = (content: string, more: object = {}) => ({ prompt: new Prompt([{ role: "user", content }]), ...more });
 
-test("a request is repeated if its account sends the same within a minute", async () => {
+test("a request counts as repeated if its account sends it again within a minute", async () => {
 	const clock = createManualClock();
 	const { isRepeated } = createFailedRequests(clock);
 	const failed = (request: object, accountId = "a") => isRepeated({ accountId, request });
@@ -17,7 +17,7 @@ test("a request is repeated if its account sends the same within a minute", asyn
 	expect([await failed(of("x")), await failed(of("x"))]).toEqual([false, true]);
 	const sent = of("long ".repeat(10_000));
 	expect(await failed(of("long ".repeat(10_000)))).toBe(false);
-	// Once sent, a long prompt is kept as text; it still counts as the same request.
+	// Once sent, a long prompt is kept only as text. It must still count as the same request.
 	sent.prompt.writtenInto({ model: "m" }, "messages");
 	expect(await failed(sent)).toBe(true);
 	for (const [bytes, isRepeated] of [
@@ -29,7 +29,7 @@ test("a request is repeated if its account sends the same within a minute", asyn
 		expect([bytes, await failed({ file: new Blob([bytes]) })]).toEqual([bytes, isRepeated]);
 });
 
-test("the oldest of too many failures is forgotten", async () => {
+test("the oldest failed request is forgotten above the limit", async () => {
 	const { isRepeated } = createFailedRequests(createManualClock());
 	const failed = (nth: number) => isRepeated({ accountId: "a", request: { nth } });
 	for (let nth = 0; nth < 101; nth += 1) await failed(nth);

@@ -9,7 +9,7 @@ import { parseJson } from "../../src/upstream/wire-value.ts";
 const of = (dialect: DialectName, status: number, body: unknown) =>
 	DIALECTS[dialect].failureOfStatus(status, typeof body === "string" ? body : JSON.stringify(body));
 
-describe("the status of an answer", () => {
+describe("an error status of a server", () => {
 	const flat = (message: string) => ({ object: "error", message, code: 400 });
 	test.each<[DialectName, number, object]>([
 		["vllm", 400, { error: { message: "Input length (9000) exceeds model's maximum context length (8192)." } }],
@@ -19,7 +19,7 @@ describe("the status of an answer", () => {
 		["tgi", 422, { error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000" }],
 		["openai", 400, { error: { message: "too much", code: "context_length_exceeded" } }],
 		["openai", 403, { error: { message: "exceeds the maximum context length" } }],
-	])("%s %d: a prompt that does not fit is `context_length`", (dialect, status, body) => {
+	])("%s %d for a prompt that is too long becomes `context_length`", (dialect, status, body) => {
 		expect(of(dialect, status, body)).toMatchObject({ kind: "context_length", status });
 	});
 
@@ -29,7 +29,7 @@ describe("the status of an answer", () => {
 		["rejected", [400, 413, 422]],
 		["failed", [408, 424, 499, 500, 502]],
 		["unreadable", [204]],
-	] as const)("is `%s` in every dialect for %j", (kind, statuses) => {
+	] as const)("becomes `%s` in every dialect for %j", (kind, statuses) => {
 		for (const dialect of Object.values(DIALECTS))
 			for (const status of statuses) expect(dialect.failureOfStatus(status, "<html>").kind).toBe(kind);
 	});
@@ -45,17 +45,17 @@ describe("the status of an answer", () => {
 		["Sun, 29 Nov 2026 08:00:30 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 30],
 		["Sun, 29 Nov 2026 07:00:00 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 1],
 		["Sun, 29 Nov 2026 08:00:30 GMT", undefined, undefined],
-	])("retry-after %p at %p is %p s", (said, date, seconds) => {
+	])("with retry-after %p sent at %p waits %p s", (said, date, seconds) => {
 		const headers = new Headers({ ...(said === undefined ? {} : { "retry-after": said }), ...(date && { date }) });
 		expect(readRetryAfter(headers)).toBe(seconds as number);
 	});
 
-	test("a rejection names its field only if clients can send it", () => {
+	test("names the rejected field only if clients can send it", () => {
 		for (const [param, named] of [
 			["messages[0].content", "messages[0].content"],
 			["messages.2.tool_calls.0.function.arguments", "messages[2].tool_calls[0].function.arguments"],
 			["tools[0].type", "tools[0].type"],
-			// A path is cut before a name that is internal to the server.
+			// A path ends before the first name that is internal to the server.
 			["tools[0].ToolParamSchema.internal", "tools[0]"],
 			["messages[0].content[/srv/models]", "messages[0].content"],
 			["tools[99999999]", "tools"],
@@ -68,14 +68,14 @@ describe("the status of an answer", () => {
 		expect(of("vllm", 422, { detail: [{ loc: ["body", "internal_field"], msg: "x" }] }).param).toBeNull();
 	});
 
-	test("the server's text is only in the private detail, cut", () => {
+	test("keeps the server's text in the private detail only, shortened", () => {
 		const failure = of("openai", 500, `sk-upstream-secret ${"x".repeat(2000)}`);
 		expect(failure.private).toContain("sk-upstream-secret");
 		expect(failure.private.length).toBeLessThanOrEqual(500);
 		expect(failure.message).toBe("upstream failed");
 	});
 
-	test("llama.cpp's 501 is a rejection", () => {
+	test("501 of llama.cpp is a rejection", () => {
 		expect(of("llama.cpp", 501, { error: { type: "not_supported_error" } }).kind).toBe("rejected");
 	});
 
@@ -92,13 +92,13 @@ describe("the status of an answer", () => {
 			"\n------------\nWhile executing CallExpression\nError: Jinja Exception: System message must be at the beginning.",
 			"rejected",
 		],
-		// llama.cpp's own errors, about its output or its state, are not the request's fault.
+		// llama.cpp's errors about its own output or state are not the request's fault.
 		["Failed to parse input at pos 17: {", "failed"],
 		["got exception: Unexpected empty grammar stack after accepting piece", "failed"],
 		["Compute error.", "failed"],
-	])("llama.cpp's 500 about the request itself: %p is `%s`", (message, kind) => {
+	])("llama.cpp's 500 with the text %p becomes `%s`", (message, kind) => {
 		expect(of("llama.cpp", 500, { error: { code: 500, message, type: "server_error" } }).kind as string).toBe(kind);
-		// Servers whose status 500 means their own failure.
+		// For other servers, status 500 means a failure of the server.
 		expect(of("vllm", 500, { error: { code: 500, message, type: "server_error" } }).kind).toBe("failed");
 	});
 });
@@ -107,18 +107,18 @@ describe("a malformed stream", () => {
 	const reader = () => new ChatReader(DIALECTS.openai);
 	const choice = (more: object) => JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: null, ...more }] });
 
-	test("fails on an event that is no object", () => {
+	test("fails on an event that is no JSON object", () => {
 		for (const payload of ["{", "7", "null", "[]", '"x"', `${"[".repeat(50_000)}`]) {
 			expect(() => reader().accept(payload)).toThrow(expect.objectContaining({ name: "UpstreamFailure" }));
 		}
 	});
 
-	test("drops values of wrong types", () => {
+	test("loses values of wrong types", () => {
 		const chat = reader();
 		for (const delta of [7, "x", [], { tool_calls: "x" }, { tool_calls: [7] }, { role: "user" }]) {
 			expect(chat.accept(choice({ delta }))).toBeUndefined();
 		}
-		// Content of an unknown form fails the call, since leaving it out would leave a gap in the text.
+		// Content of an unknown type fails the call, because dropping it would leave a gap in the answer.
 		for (const content of [7, true, { a: 1 }, [7], [{ type: "text", text: "x" }, { type: "hologram" }]])
 			expect(() => reader().accept(choice({ delta: { content } }))).toThrow(
 				expect.objectContaining({ kind: "failed" }),
@@ -132,7 +132,7 @@ describe("a malformed stream", () => {
 		});
 	});
 
-	test("fails on an impossible index or `abort`; reads odd finishes as `stop`", () => {
+	test("fails on an impossible index or `abort`, and reads odd finishes as `stop`", () => {
 		for (const index of [-1, 128, 1e9, "0", 0.5])
 			expect(() => reader().accept(choice({ index }))).toThrow(expect.objectContaining({ kind: "failed" }));
 		expect(() => reader().accept(choice({ finish_reason: "abort" }))).toThrow(
@@ -142,14 +142,14 @@ describe("a malformed stream", () => {
 		expect(reader().accept(choice({ finish_reason: "surprise" }))?.choices[0]?.finish_reason).toBe("stop");
 	});
 
-	test("an empty finish reason does not finish a choice", () => {
+	test("is not finished by an empty finish reason", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "" }));
 		expect(chat.finished()).toBe(false);
 		expect(() => chat.accept("[DONE]")).toThrow(expect.objectContaining({ kind: "died" }));
 	});
 
-	test("is finished without usage and end marker", () => {
+	test("is finished without usage and without an end marker", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "stop" }));
 		expect([chat.finished(), chat.usageIsFinal()]).toEqual([true, false]);
@@ -160,7 +160,7 @@ describe("a malformed stream", () => {
 		expect(chat.usage()?.completionTokens).toBe(1);
 	});
 
-	test("drops a running completion count when output follows it", () => {
+	test("loses a running completion count if output follows it", () => {
 		const usage = { prompt_tokens: 3, completion_tokens: 1 };
 		for (const event of [
 			{ choices: [{ index: 0, delta: { content: "a" } }], usage },
@@ -175,7 +175,7 @@ describe("a malformed stream", () => {
 		}
 	});
 
-	test("rebuilds log probabilities field by field", () => {
+	test("gets log probabilities that are copied field by field", () => {
 		const content = [
 			{ token: "a", logprob: -0.5, bytes: [97], token_id: 7, top_logprobs: [{ token: "b", logprob: -2, rank: 1 }] },
 		];
@@ -194,12 +194,12 @@ test.each<[object, boolean]>([
 	[{ data: [] }, false],
 	[{ results: [] }, false],
 	[{ text: "" }, false],
-])("a message with %j is an error: %p", (more, expected) => {
+])("an answer with `message` and %j is an error: %p", (more, expected) => {
 	expect(isErrorBody({ message: "Success", ...more })).toBe(expected);
 });
 
 test.each(["\n[DONE]", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]\n\ndata: [DONE]"])(
-	"reads JSON that the end marker %j follows",
+	"is read if the end marker %j follows JSON",
 	(marker) => {
 		expect(parseJson(`{"text":"a\\n[DONE]"}${marker}`)).toEqual({ text: "a\n[DONE]" });
 		expect([parseJson(`{"text":${marker}`), parseJson(marker), parseJson(`{} x${marker}`)]).toEqual([
@@ -216,7 +216,7 @@ test.each([" [DONE]", "\n\n[DONE]"])("a text full of the end marker %j is refuse
 	expect(performance.now() - startedMs).toBeLessThan(500);
 });
 
-describe("a malformed unstreamed answer", () => {
+describe("a malformed answer that is not streamed", () => {
 	const shapes = ["", "[]", "{}", '{"choices":[]}', '{"choices":[{}]}', '{"choices":"x"}'];
 	test.each([...shapes, '{"choices":[{"message":{"content":"x"}}]}'])("%s is a failure", (body) => {
 		expect(() => readChatReply(parseJson(body), DIALECTS.openai)).toThrow(

@@ -1,4 +1,4 @@
-/** Unstreamed requests to servers that stream the answer all the same. */
+/** Requests without `stream` to servers that stream the answer anyway. */
 import { describe, expect, test } from "bun:test";
 import type { Model } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -16,7 +16,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 2 };
 const textOf = (events: readonly (Json | string)[]) =>
 	events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
 
-/** Answers with these events, in pieces of at least 7 bytes; without `end` the connection stays open. */
+/** The server answers with these events in pieces of at least 7 bytes. Without `end`, the connection stays open. */
 async function ask<Reply extends CountedReply>(
 	call: (model: Model) => UnaryCall<Reply>,
 	events: readonly (Json | string)[],
@@ -58,7 +58,7 @@ const said = (delta: Json, finish: unknown = null, more: Json = {}) => ({
 const sealed = { type: "reasoning.encrypted", data: "x".repeat(900_000) };
 const logprobs = (token: string) => ({ logprobs: { content: [{ token, logprob: -1 }] } });
 
-describe("events gathered into a whole answer", () => {
+describe("stream events for a request without `stream`", () => {
 	test.each(["text/event-stream", "application/json", "text/plain"])("a chat (%s)", async (contentType) => {
 		const call = { index: 0, id: "a", function: { name: "f", arguments: '{"q":' } };
 		const { reply, replica } = await ask(
@@ -116,7 +116,7 @@ describe("events gathered into a whole answer", () => {
 		expect(replica()).toMatchObject({ inFlight: 0, breaker: "closed", contradictions: 1 });
 	});
 
-	test("several choices of chats and completions", async () => {
+	test("are joined to several choices of chats and completions", async () => {
 		const both = (of: (index: number) => Json) =>
 			[1, 0].map((index) => ({ choices: [{ index, finish_reason: "stop", ...of(index) }] }));
 		const chats = await ask(chat({ choices: 2 }), [
@@ -143,7 +143,7 @@ describe("events gathered into a whole answer", () => {
 		});
 	});
 
-	test("a transcription", async () => {
+	test("are joined to a transcription", async () => {
 		const call = () => transcriptionCall(recording, chatCall());
 		const delta = (text: string) => ({ type: "transcript.text.delta", delta: text });
 		const done = { type: "transcript.text.done", text: "Hi all", usage: { type: "duration", seconds: 7 } };
@@ -153,7 +153,7 @@ describe("events gathered into a whole answer", () => {
 		});
 	});
 
-	test("end after silence on an open connection", async () => {
+	test("are complete after silence on an open connection", async () => {
 		const { reply, replica, hungUp } = await ask(chat(), [said({ content: "a" }, "stop"), { choices: [], usage }], {
 			end: false,
 		});
@@ -178,7 +178,7 @@ describe("events gathered into a whole answer", () => {
 			"failed",
 		],
 		["no events", ["", "hello"], { contentType: "text/plain" }, "died"],
-	])("%s is a failure", async (_, events, more, kind) => {
+	])("with %s fail the call", async (_, events, more, kind) => {
 		await expect((await ask(chat(more), events, more)).reply).rejects.toMatchObject({ kind });
 	});
 });

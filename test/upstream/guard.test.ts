@@ -1,4 +1,4 @@
-/** Deadlines of a call, clients that leave, and the outcome that the circuit breaker records. */
+/** Deadlines of a call, clients that disconnect, and the outcome that the circuit breaker records. */
 import { expect, test } from "bun:test";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { CallGuard, createOpenCalls } from "../../src/upstream/call/guard.ts";
@@ -8,7 +8,7 @@ import { SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
 type Asked = { url: string; signal: AbortSignal; answer: PromiseWithResolvers<Response> };
 
-/** Two replicas that answer on demand, and a manual clock. */
+/** Two replicas that answer on demand, with a manual clock. */
 function setUp(more: Parameters<typeof limitsWith>[0]) {
 	const clock = createManualClock();
 	const asked: Asked[] = [];
@@ -36,14 +36,14 @@ test("the total deadline covers all attempts of a request", async () => {
 	expect(await outcome).toMatchObject({ kind: "timeout", private: "total deadline" });
 });
 
-test("a request whose client left is not retried", async () => {
+test("a request whose client disconnected is not sent again", async () => {
 	const { asked, upstreams, model } = setUp({});
 	const leaving = new AbortController();
 	const outcome = askChat(upstreams, model, chatCall({ signal: leaving.signal })).catch((error) => error);
 	await until(() => asked.length === 1);
 	asked[0]?.answer.resolve(new Response("", { status: 500 }));
 	leaving.abort();
-	// The record has the failure of the attempt that was made; the second attempt never began.
+	// Records the failure of the first attempt, because the second never began.
 	expect(await outcome).toMatchObject({ kind: "failed", status: 500 });
 	expect(asked).toHaveLength(1);
 });
@@ -68,7 +68,7 @@ test("comments do not extend the first-event deadline", async () => {
 	expect(await outcome).toMatchObject({ kind: "timeout", private: "first event deadline" });
 });
 
-test("maps each failure to its outcome for the breaker", () => {
+test("each failure has an outcome for the breaker", () => {
 	const clock = createManualClock();
 	const guard = new CallGuard(
 		{ clock, openCalls: createOpenCalls(clock) },

@@ -25,13 +25,13 @@ function asked() {
 	return {
 		asking,
 		health: () => asking.replicas()[0]?.health,
-		/** The health check was answered: the only pending timer is that of the next check. */
+		/** After an answered health check, the only pending timer is the one for the next check. */
 		isAnswered: () => clock.pending() === 1 && delayMs > 30_000,
 		askAgain: () => clock.advance(delayMs),
 	};
 }
 
-describe("health", () => {
+describe("the health check of a replica", () => {
 	let server: UpstreamServer;
 	let upstreams: Upstreams;
 	beforeEach(() => {
@@ -46,7 +46,7 @@ describe("health", () => {
 		await server.stop();
 	});
 
-	test("a replica that reports not ready gets no requests until it recovers", async () => {
+	test("sends no requests to a replica that is not ready until it recovers", async () => {
 		const model = modelOver([server.spec({ maxConcurrency: 100 })]);
 		upstreams.sync(snapshotOf(model));
 		expect(upstreams.connected("test-model")).toBe(true);
@@ -62,7 +62,7 @@ describe("health", () => {
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
-	test("an address that refuses connections is down after one check", async () => {
+	test("marks an address that refuses connections as down after one check", async () => {
 		await server.stop();
 		const { asking, health, isAnswered } = asked();
 		asking.sync(snapshotOf(modelOver([server.spec()])));
@@ -73,7 +73,7 @@ describe("health", () => {
 		await asking.stop();
 	});
 
-	test("two answers in a row that it is not ready mark a replica as down", async () => {
+	test('marks a replica as down after two consecutive "not ready" answers', async () => {
 		const { asking, health, isAnswered, askAgain } = asked();
 		const heard: string[] = [];
 		for (const status of [200, 503, 200, 503, 503, 200]) {
@@ -87,7 +87,7 @@ describe("health", () => {
 		await asking.stop();
 	});
 
-	test("an answered request overrides a replica's answers that it is not ready", async () => {
+	test('ignores "not ready" after the replica has answered a request', async () => {
 		const model = modelOver([server.spec()]);
 		const health = () => upstreams.replicas()[0]?.health;
 		const asked = async (times: number) => {
@@ -107,7 +107,7 @@ describe("health", () => {
 		await until(() => health() === "down");
 	});
 
-	test("checks request no completion; none follow `stop`", async () => {
+	test("requests no completion, and ends with `stop`", async () => {
 		upstreams.sync(snapshotOf(modelOver([server.spec()])));
 		await until(() => server.healthProbes() >= 3);
 		expect(server.requests).toHaveLength(0);
@@ -117,7 +117,7 @@ describe("health", () => {
 		expect(server.healthProbes()).toBe(after);
 	});
 
-	test("`stop` during a check leaves no timer behind", async () => {
+	test("leaves no timer if `stop` comes during a check", async () => {
 		const clock = createManualClock();
 		const stopped = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({}) });
 		stopped.sync(snapshotOf(modelOver([server.spec()])));
@@ -126,7 +126,7 @@ describe("health", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a replica with recent answers gets no checks", async () => {
+	test("skips a replica with recent answers", async () => {
 		const clock = createManualClock();
 		const quiet = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({ healthIntervalMs: 5_000 }) });
 		const model = modelOver([server.spec()]);
@@ -154,13 +154,13 @@ describe("health", () => {
 		await quiet.stop();
 	});
 
-	test("checks do not interrupt the stream of llama-cpp-python", async () => {
+	test("does not interrupt the stream of llama-cpp-python", async () => {
 		const breakers = new Set<() => void>();
 		const single = Bun.serve({
 			port: 0,
 			hostname: "127.0.0.1",
 			fetch(request) {
-				// llama-cpp-python: a GET aborts the running stream, because it takes the model's lock; HEAD is refused.
+				// As in llama-cpp-python, a GET aborts the running stream because it takes the model's lock; a HEAD is refused.
 				if (request.method === "HEAD") return new Response(null, { status: 405 });
 				if (request.method === "GET") {
 					for (const interrupt of breakers) interrupt();
@@ -187,7 +187,7 @@ describe("health", () => {
 		await single.stop(true);
 	});
 
-	test("each dialect has its own health request", () => {
+	test("sends each dialect's own health request", () => {
 		const base = "http://10.0.0.1:8000/v1";
 		const root = "http://10.0.0.1:8000";
 		const expected: Record<DialectName, [string, string]> = {

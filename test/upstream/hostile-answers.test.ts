@@ -1,4 +1,4 @@
-/** Whatever a server answers, the call ends within its deadline, with bounded memory and event loop time. */
+/** For any answer of a server, the call ends within its deadline, with bounded memory and event-loop time. */
 import { afterEach, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { brotliCompressSync, constants, deflateRawSync } from "node:zlib";
@@ -20,10 +20,10 @@ import {
 import { SPEC } from "../support/upstream-set.ts";
 
 const MB = 1024 * 1024;
-/** Growth of memory above which an answer has been buffered without a bound. */
+/** Growth of memory that shows that an answer was buffered without a limit. */
 const GROWTH_BYTES_MAX = (LONG ? 300 : 200) * MB;
 const FLOOD_BYTES = (LONG ? 400 : 250) * MB;
-/** Limit of one turn of the event loop on a busy machine; without the bounds on answers a turn took seconds. */
+/** Limit of one turn of the event loop on a busy machine. Without limits on answers a turn took seconds. */
 const HELD_MS_MAX = 1_500;
 
 type Play = (socket: Socket) => Promise<void> | void;
@@ -48,7 +48,7 @@ const { port } = server.address() as { port: number };
 
 const others = { breakerFailuresInRow: 10_000, breakerFailureShare: 1, healthIntervalMs: 3_600_000 };
 const endsAfter = (ms: number) => limitsWith({ ...others, firstEventMs: ms, silenceMs: ms / 2, totalMs: 1.5 * ms });
-/** Short deadlines for answers that would never end: the gateway reads them at full speed until the deadline. */
+/** Short deadlines for answers that never end, which the gateway reads at full speed until the deadline. */
 const HASTY = endsAfter(LONG ? 1_000 : 150);
 const BY_TIME = /more to follow|extension|trailers|comments|fields|never comes/;
 const USUAL = endsAfter(1_000);
@@ -64,7 +64,7 @@ const JSON_TYPE = "content-type: application/json";
 const SSE_TYPE = "content-type: text/event-stream";
 const CHUNKED = "transfer-encoding: chunked";
 
-/** Sends `begin`, then `piece` again and again, as fast as the gateway reads. */
+/** Sends `begin`, then repeats `piece` as fast as the gateway reads. */
 function flood(begin: string, piece: string): Play {
 	const bytes = Buffer.from(piece.repeat(Math.ceil((256 * 1024) / piece.length)));
 	return async (socket) => {
@@ -94,7 +94,7 @@ function packed(encoding: string, body: Uint8Array, type: string): Play {
 }
 
 const ZEROS = Buffer.alloc(2 * MB);
-/** Compressed blocks that do not depend on each other, so that they can be repeated; the stream has no end. */
+/** Compressed blocks that are independent, so that they can be repeated without an end. */
 const deflated = Buffer.concat(
 	Array(FLOOD_BYTES / ZEROS.length).fill(deflateRawSync(ZEROS, { finishFlush: constants.Z_FULL_FLUSH })),
 );
@@ -161,15 +161,15 @@ function watchLoop(): () => number {
 	}, 5);
 	return () => {
 		clearInterval(timer);
-		// The turn that still runs counts too.
+		// Includes the current turn.
 		return Math.max(worstMs, performance.now() - lastMs);
 	};
 }
 
-/** Answers stopped by the same bound as another case: only the long run tests them. */
+/** Answers that are stopped by the same limit as another case; only the long run tests them. */
 const LONG_ALONE = /next to chunks|too large|body of chunks|two lengths|more to follow|other fields|refusal that is/;
 
-/** Each answer streamed or whole, whichever does more harm; the long run tests compressed answers both ways. */
+/** Each answer streamed or unstreamed, whichever costs more; the long run tests compressed answers in both ways. */
 const CASES = Object.keys(ANSWERS).flatMap((name) => {
 	if (!LONG && LONG_ALONE.test(name)) return [];
 	const asked = ["asked", name] as const;
@@ -179,7 +179,7 @@ const CASES = Object.keys(ANSWERS).flatMap((name) => {
 });
 
 test.each(CASES)(
-	"%s: %s",
+	"a call survives a hostile answer: %s: %s",
 	async (how, name) => {
 		play = ANSWERS[name] as Play;
 		limits = BY_TIME.test(name) ? HASTY : USUAL;

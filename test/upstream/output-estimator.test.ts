@@ -7,7 +7,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 
 const MEASURE = { textBytes: 4, messages: 1, images: 0, hasTools: false };
 
-test("the estimator estimates nothing before three streams with enough tokens", () => {
+test("the estimator estimates nothing before three streams with 64 tokens", () => {
 	const worth = createOutputEstimator();
 	const size = { events: 10, bytes: 50 };
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
@@ -52,7 +52,7 @@ test("the estimator counts at most one token per byte", () => {
 	expect(worth.tokensOf({ events: 10, bytes: 500 })).toBe(500);
 });
 
-test("one unusual stream changes an estimate little", () => {
+test("one unusual stream changes the estimate only a little", () => {
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) worth.learn(512, { events: 512, bytes: 2_048 });
 	worth.learn(2_000_000, { events: 512, bytes: 100_000_000 });
@@ -61,7 +61,7 @@ test("one unusual stream changes an estimate little", () => {
 	expect(worth.tokensOf({ events: 1_000, bytes: 4_000 })).toBeGreaterThan(900);
 });
 
-test("an estimated bill never exceeds bytes, size or reservation", () => {
+test("an estimated bill never exceeds bytes, twice the size or the reservation", () => {
 	const model = modelOver([]);
 	for (let seed = 0; seed < 300; seed++) {
 		const random = createRandom(seed);

@@ -54,7 +54,7 @@ test("batch lines leave an eighth of the places free", async () => {
 	}
 });
 
-test("a batch line waits after all requests, without a limit", async () => {
+test("a batch line waits for all other requests, without a time limit", async () => {
 	const { clock, ask, take } = setUp(1);
 	const first = take("a");
 	const line = ask("batch", { patient: true });
@@ -71,7 +71,7 @@ test("a batch line waits after all requests, without a limit", async () => {
 	expect(await now(line)).not.toBe("pending");
 });
 
-test("a batch line waits while a request waits for its account's share", async () => {
+test("a batch line waits while a request waits because of its account's share", async () => {
 	const { ask, take } = setUp(8, "vllm", { accountShare: 0.25 });
 	const [first] = [take("a"), take("a")];
 	const request = ask("a");
@@ -111,7 +111,7 @@ test("batch lines of dialect openai, or without `onAsked`, are not interrupted",
 	expect(await now(quick.ask("a"))).toBe("pending");
 });
 
-test("places of batch lines do not count for their account", async () => {
+test("places of batch lines do not count for the account's share", async () => {
 	const { ask, take } = setUp(1);
 	let asked = 0;
 	const line = take("same", { patient: true, onAsked: () => (asked += 1) });
@@ -121,7 +121,7 @@ test("places of batch lines do not count for their account", async () => {
 	expect(await now(request)).not.toBe("pending");
 });
 
-test("`room` resolves once places exceed the lines under way", async () => {
+test("`room` resolves once there are more places than running lines", async () => {
 	const { take, pool } = setUp(2);
 	const [first, second] = [take("a"), take("b")];
 	let onRoad = 1;
@@ -149,7 +149,7 @@ test("`room` rejects when the model is removed", async () => {
 	expect(await now(room.catch((error) => error))).toMatchObject({ code: "service_unavailable" });
 });
 
-test("a batch line yields a place it received in the same turn", async () => {
+test("a batch line yields a place that it got in the same turn", async () => {
 	const { pool, ask, take } = setUp(1);
 	const first = take("a");
 	const fetch: Fetch = (_url, { signal }) =>
@@ -168,16 +168,16 @@ test("a batch line yields a place it received in the same turn", async () => {
 	const line = withReplays(pool, silentLog, call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);
-	// Releases the place without a result, as a failed request does that is sent again.
+	// Releases the place without a verdict, as a failed request does that is sent again.
 	first.release("neutral");
 	const request = ask("a");
-	// The waiting batch line would be sent in this turn of the event loop.
+	// In this event-loop turn the waiting batch line would be sent.
 	await tickBarrier();
 	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
 	leaving.abort();
 });
 
-test("`room` resolves when a breaker cools down, without a request", async () => {
+test("`room` resolves when a breaker has cooled down, without a request", async () => {
 	const { clock, pool, take } = setUp(4);
 	for (let failed = 0; failed < limitsWith({}).breakerFailuresInRow; failed += 1)
 		take("batch", { patient: true }).release("failed");
@@ -190,7 +190,7 @@ test("`room` resolves when a breaker cools down, without a request", async () =>
 	expect(clock.pending()).toBe(0);
 });
 
-test("a batch line of an account that the breaker keeps away does not block others", async () => {
+test("a batch line whose account is refused does not block other accounts", async () => {
 	const clock = createManualClock();
 	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, breakerFailuresInRow: 2, breakerCoolMs: 10_000 });
 	const [first, second] = [0, 1].map((at) => {
@@ -217,7 +217,7 @@ test("a batch line of an account that the breaker keeps away does not block othe
 	const fails = [1, 2, 3].map(() => ask("fails", true));
 	const others = [1, 2, 3].map(() => ask("other", true));
 	for (const line of [...fails, ...others]) expect(await now(line)).toBe("pending");
-	// Releases without information about the server: an answer would clear the account's failures.
+	// Releases without a verdict, because an answer would clear the account's failures.
 	held.find(({ replica }) => replica === first)?.release("neutral");
 	for (const line of others) {
 		const ticket = await now(line);

@@ -10,7 +10,7 @@ const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: "m", object: "c
 /** Makes an event too long for the fast path. */
 const PADDING = " ".repeat(5_000);
 
-/** Relays events and returns their bytes and counts. */
+/** Relays events as the gateway would, and returns their bytes and counts. */
 function relayOf(includeUsage: boolean, padding: string) {
 	const reader = new ChatReader(DIALECTS.openai);
 	const events = new ChatEvents(HEAD, includeUsage);
@@ -102,13 +102,13 @@ const envelope = fc
 		return (text: string) => before + text + after;
 	});
 
-/** Streams in which most events have the same form as earlier ones. */
+/** Streams in which most events have the same format as an earlier event. */
 const stream = fc
 	.array(fc.tuple(envelope, fc.array(written, { minLength: 1, maxLength: 12 })), { minLength: 1, maxLength: 6 })
 	.chain((parts) => fc.tuple(fc.constant(parts), fc.boolean(), fc.boolean()))
 	.map(([parts, includeUsage, mixed]) => {
 		const payloads = parts.flatMap(([of, texts]) => texts.map(of));
-		// Repeats the events in reverse order, so that their forms alternate.
+		// Repeats the events in reverse order, so that their formats alternate.
 		return { includeUsage, payloads: [...payloads, ...(mixed ? payloads.toReversed() : []), "[DONE]"] };
 	});
 
@@ -145,7 +145,7 @@ test.each([
 		'{"choices":[{"delta":{"content":"a"},"logprobs":{"refusal":[{"token":"a","logprob":-1}]}}]}',
 		'{"choices":[{"delta":{"content":"b"},',
 	],
-])("the fast path does not match an event with %s", (_, event, other) => {
+])("the fast path leaves an event with %s to the parser", (_, event, other) => {
 	const told = relayOf(false, "");
 	const parsed = relayOf(false, PADDING);
 	const next = other + event.slice(other.length);
@@ -153,7 +153,7 @@ test.each([
 	expect(told.plain()).toBe(0);
 });
 
-test("the fast path ends for servers whose events always differ", () => {
+test("the fast path is given up for servers whose events always differ", () => {
 	const relay = relayOf(false, "");
 	const event = (id: number) => `{"id":"${id}","choices":[{"index":0,"delta":{"content":"a"}}]}`;
 	for (let id = 0; id < 10; id += 1) relay.of(event(id));

@@ -45,7 +45,7 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	return { clock, pool, replicas, acquire, take };
 }
 
-/** A streamed prompt of 8,000 characters that begins like no other. */
+/** A streamed prompt of 8,000 characters that shares no beginning with other prompts. */
 const promptOf = (name: string) => routedPrompt(`${name} `.repeat(8_000).slice(0, 8_000), 1n, true);
 
 /** A promise's outcome after all pending microtasks, or "pending". */
@@ -53,7 +53,7 @@ async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
 	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
-/** The error that `ask` throws synchronously: `toThrow` would wait for a promise. */
+/** The error that `ask` throws synchronously. `toThrow` would also accept a rejected promise. */
 function refusalOf(ask: () => unknown): unknown {
 	try {
 		return ask() instanceof Promise ? "waits" : "has a place";
@@ -62,10 +62,10 @@ function refusalOf(ask: () => unknown): unknown {
 	}
 }
 
-test("a waiting request is served although a trial takes minutes", async () => {
+test("a waiting request is served although a trial call takes minutes", async () => {
 	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 10_000 });
 	replicas[0]?.setHealth("up");
-	// Failures of two accounts, which might collude, open the circuit breaker; one of them sends the first trial request.
+	// Failures of two accounts open the circuit breaker. One of these accounts sends the first trial request.
 	for (const accountId of ["acc_one", "acc_two"]) take({ accountId }).release("suspect");
 	clock.advance(5_000);
 	take({ accountId: "acc_one" });
@@ -79,13 +79,13 @@ test("a waiting request is served although a trial takes minutes", async () => {
 });
 
 describe("the choice of a replica", () => {
-	test("prefers the smallest used share of the capacity", () => {
+	test("prefers the replica with the smallest occupied share of its places", () => {
 		const { take, replicas } = setUp([2, 8]);
 		for (let call = 0; call < 10; call += 1) take();
 		expect(replicas.map((replica) => replica.inFlight())).toEqual([2, 8]);
 	});
 
-	test("equally busy replicas take turns", () => {
+	test("takes turns among equally busy replicas", () => {
 		const { take } = setUp([100, 100, 100]);
 		const used = new Set(
 			[1, 2, 3].map(() => {
@@ -97,7 +97,7 @@ describe("the choice of a replica", () => {
 		expect(used.size).toBe(3);
 	});
 
-	test("a prompt returns to the replica that has it until it would wait longer there", () => {
+	test("sends a prompt to the replica that cached it unless the wait is longer", () => {
 		const { take, clock } = setUp([64, 64, 64]);
 		const homes = Array.from({ length: 60 }, (_, nth) => {
 			const aliases = [1, 2, 3].map(() => {
@@ -118,7 +118,7 @@ describe("the choice of a replica", () => {
 		expect(take({ routed: promptOf("x") }).replica).toBe(first.replica);
 	});
 
-	test("a replica busier by a quarter of its places gets no prompt that it has", () => {
+	test("avoids a replica with the cached prompt if it is busier by a quarter", () => {
 		const { take, clock } = setUp([8, 8]);
 		const taken = Array.from({ length: 8 }, () => {
 			const ticket = take({ routed: promptOf("x") });
@@ -130,7 +130,7 @@ describe("the choice of a replica", () => {
 		expect(taken.filter((alias) => alias === taken[0]).length).toBeWithin(4, 6);
 	});
 
-	test("a removed replica moves only its own prompts", () => {
+	test("moves only the prompts of a removed replica", () => {
 		const { take, pool, replicas } = setUp([8, 8, 8]);
 		const homeOf = (nth: number) => {
 			const ticket = take({ routed: promptOf(`${nth}`) });
@@ -144,7 +144,7 @@ describe("the choice of a replica", () => {
 		for (const at of prompts) if (before[at] !== replicas[0]) expect(after[at]).toBe(before[at] as Replica);
 	});
 
-	test("skips excluded, dead and draining replicas", () => {
+	test("skips excluded, unreachable and draining replicas", () => {
 		const { acquire, take, pool, replicas } = setUp([8, 8]);
 		const [a, b] = replicas as [Replica, Replica];
 		expect(take({ exclude: new Set([a]) }).replica).toBe(b);
@@ -155,7 +155,7 @@ describe("the choice of a replica", () => {
 		expect(refusalOf(() => acquire())).toMatchObject({ code: "service_unavailable" });
 	});
 
-	test("the first event of a trial closes the breaker", () => {
+	test("closes the breaker at the first event of a trial", () => {
 		const { clock, take, replicas } = setUp([10]);
 		const failing = [take(), take()];
 		for (const ticket of failing) ticket.release("failed");
@@ -167,7 +167,7 @@ describe("the choice of a replica", () => {
 		for (const ticket of [trial, take()]) ticket.release("ok");
 	});
 
-	test("a replica that failed for some accounts keeps its places for others", () => {
+	test("uses a replica that failed for some accounts for other accounts", () => {
 		const { take, replicas } = setUp([10]);
 		replicas[0]?.setHealth("up");
 		for (let call = 0; call < 4; call += 1) take().answered();
@@ -181,10 +181,10 @@ describe("the choice of a replica", () => {
 	});
 });
 
-describe("the last resort", () => {
+describe("the last resort, a call to a replica that failed recently", () => {
 	const UNAVAILABLE = { code: "service_unavailable" };
 
-	test("lets one request a second through", () => {
+	test("sends one request per second", () => {
 		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		for (let second = 0; second < 5; second += 1) {
@@ -202,7 +202,7 @@ describe("the last resort", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("lets another through after five seconds", () => {
+	test("sends another request after five seconds", () => {
 		const { clock, take, acquire } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		const bad = { accountId: "acc_bad" };
 		for (const ticket of [take(bad), take(bad)]) ticket.release("suspect");
@@ -212,11 +212,11 @@ describe("the last resort", () => {
 		expect(refusalOf(() => acquire(bad))).toMatchObject(UNAVAILABLE);
 		clock.advance(1);
 		take(bad);
-		// The other requests keep their places throughout.
+		// The remaining eight places are still available to other accounts.
 		for (let call = 0; call < 8; call += 1) take();
 	});
 
-	test("clients that leave do not block it", () => {
+	test("is not blocked by clients that disconnect", () => {
 		const { clock, take, acquire, replicas } = setUp([10]);
 		const held = Array.from({ length: 6 }, () => take({ accountId: "acc_leaves" }));
 		replicas[0]?.setHealth("down", true);
@@ -234,7 +234,7 @@ describe("the last resort", () => {
 		take();
 	});
 
-	test("does not use up another account's trial", () => {
+	test("does not use up another account's trial call", () => {
 		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		replicas[0]?.setHealth("up");
 		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
@@ -246,7 +246,7 @@ describe("the last resort", () => {
 		take({ accountId: "acc_two" });
 	});
 
-	test("is not used where another replica or waiting is possible", () => {
+	test("is not used if another replica or waiting is possible", () => {
 		const { clock, pool, take, acquire, replicas } = setUp([10, 10], {
 			breakerCoolMs: 60_000,
 			breakerCoolMsMax: 60_000,
@@ -261,7 +261,7 @@ describe("the last resort", () => {
 		expect(refusalOf(() => pool.acquire({ ...line, patient: true }))).toMatchObject(UNAVAILABLE);
 	});
 
-	test("covers replicas that report down, not unreachable ones", () => {
+	test("uses replicas that report to be down, but not unreachable ones", () => {
 		const { clock, take, acquire, replicas } = setUp([10]);
 		const [replica] = replicas as [Replica];
 		replica.setHealth("down", true);
@@ -275,8 +275,8 @@ describe("the last resort", () => {
 	});
 });
 
-describe("the queue", () => {
-	test("serves first in, first out, within the places", async () => {
+describe("the queue for places", () => {
+	test("serves requests in order of arrival", async () => {
 		const { acquire, take, replicas } = setUp([1]);
 		const first = take();
 		const order: string[] = [];
@@ -298,7 +298,7 @@ describe("the queue", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("gives a place freed by a timer to the waiting request", async () => {
+	test("gives a place that a timer freed to the waiting request", async () => {
 		const { clock, acquire, take, replicas } = setUp([10], { queueWaitMs: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		clock.advance(5_000);
@@ -313,7 +313,7 @@ describe("the queue", () => {
 		expect(await now(Promise.resolve(late))).toBe("pending");
 	});
 
-	test("refuses as `overloaded` past its length and its deadline", async () => {
+	test("refuses as `overloaded` beyond its length and its deadline", async () => {
 		const { clock, acquire, take, pool } = setUp([1]);
 		take();
 		const waiting = [acquire(), acquire(), acquire()].map((place) => Promise.resolve(place).catch((error) => error));
@@ -325,12 +325,12 @@ describe("the queue", () => {
 			Array(3).fill(expect.objectContaining({ code: "overloaded", retryAfterS: 1 })),
 		);
 		expect(pool.waiting()).toBe(0);
-		// The poll that serves waiting requests ends at its next turn.
+		// The timer that serves waiting requests is not set again.
 		clock.advance(1_000);
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("drops a request whose client leaves", async () => {
+	test("drops a request whose client disconnects", async () => {
 		const { acquire, take, pool } = setUp([1]);
 		const held = take();
 		const leave = new AbortController();
@@ -343,7 +343,7 @@ describe("the queue", () => {
 		expect((await next).replica.alias).toBe("m#0");
 	});
 
-	test("refuses waiting requests when the last replica fails", async () => {
+	test("refuses its requests when the last replica fails", async () => {
 		const { clock, acquire, take, pool, replicas } = setUp([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		b.setHealth("down");
@@ -376,8 +376,8 @@ describe("the queue", () => {
 	});
 });
 
-describe("accounts", () => {
-	/** Queues requests of one account; `served` lists them as they get their places. */
+describe("the fairness between accounts", () => {
+	/** Queues requests of one account. `served` lists them as they get their places. */
 	function waiting({ acquire }: ReturnType<typeof setUp>, served: { who: string; ticket: Ticket }[]) {
 		return (who: string, count = 1) =>
 			Array.from({ length: count }, () =>
@@ -389,7 +389,7 @@ describe("accounts", () => {
 	}
 	const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-	test("another account's first request is served next", async () => {
+	test("serves another account's first request next", async () => {
 		const parts = setUp([1], { queueLengthMax: 2_000 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -401,7 +401,7 @@ describe("accounts", () => {
 		expect(served.map(({ who }) => who)).toEqual(["small"]);
 	});
 
-	test("the account with the fewest places is served first", async () => {
+	test("serves the account with the fewest places first", async () => {
 		const parts = setUp([4], { queueLengthMax: 100 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -411,16 +411,16 @@ describe("accounts", () => {
 		wait("c", 5);
 		for (const ticket of held) ticket.release("ok");
 		await turn();
-		// Before each of these four grants A holds three, two, one and no places.
+		// Before each of these four grants, account A has three, two, one and no places.
 		expect(served.map(({ who }) => who)).toEqual(["b", "c", "b", "a"]);
 		const gone = served.splice(0);
-		// C's request is the oldest, so C gets the place that B gives back first. B then holds none and gets the second.
+		// C's request is the oldest, so C gets the first place that B returns. B then has none and gets the second.
 		for (const { who, ticket } of gone) if (who === "b") ticket.release("ok");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["c", "b"]);
 	});
 
-	test("an account holds at most its share, at least one place", async () => {
+	test("gives an account at most its share, and at least one place", async () => {
 		for (const [places, mine] of [
 			[[8], 6],
 			[[2, 2], 3],
@@ -434,14 +434,14 @@ describe("accounts", () => {
 			expect([places, served.length]).toEqual([places, mine]);
 			const others = places.reduce((sum, count) => sum + count, 0) - mine;
 			for (let nth = 0; nth < others; nth += 1) parts.take({ accountId: `other ${nth}` });
-			// A place that another account releases does not go to an account that holds its full share.
+			// An account with its full share does not get a place that another account releases.
 			served[0]?.ticket.release("ok");
 			await turn();
 			expect(served.length).toBe(mine + 1);
 		}
 	});
 
-	test("several accounts leave a sixteenth of the places to accounts without one", async () => {
+	test("leaves a sixteenth of the places to accounts without a place", async () => {
 		const parts = setUp([16, 16], { accountShare: 0.75, queueLengthMax: 90 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -455,7 +455,7 @@ describe("accounts", () => {
 		expect(served.length).toBe(30);
 	});
 
-	test("calls at a replica out of use do not count for the last sixteenth", () => {
+	test("ignores calls at removed replicas for the last sixteenth", () => {
 		const parts = setUp([16, 16], { accountShare: 0.75 });
 		const [a, b] = parts.replicas as [Replica, Replica];
 		for (let nth = 0; nth < 16; nth += 1) parts.take({ accountId: `${nth}`, exclude: new Set([b]) });
@@ -465,7 +465,7 @@ describe("accounts", () => {
 		parts.take({ accountId: "new" });
 	});
 
-	test("if only the last sixteenth is free a request looks at no waiting account", async () => {
+	test("visits no waiting account if only the last sixteenth is free", async () => {
 		const { clock, replicas } = setUp([32]);
 		const limits = limitsWith({ accountShare: 0.75, queueLengthMax: 500 });
 		let looks = 0;
@@ -488,7 +488,7 @@ describe("accounts", () => {
 		expect(looks).toBeLessThan(20);
 	});
 
-	test("the share follows the current places", async () => {
+	test("applies the share to the current number of places", async () => {
 		const parts = setUp([4, 4], { accountShare: 0.75 });
 		const [a] = parts.replicas as [Replica, Replica];
 		for (let nth = 0; nth < 3; nth += 1) parts.take({ accountId: "x" });
@@ -497,7 +497,7 @@ describe("accounts", () => {
 		expect(parts.take({ accountId: "y" }).replica).toBe(parts.replicas[1] as Replica);
 	});
 
-	test("a request beyond its account's share does not block others", async () => {
+	test("does not let a request beyond its account's share block others", async () => {
 		const parts = setUp([4], { accountShare: 0.5 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		waiting(parts, served)("greedy", 3);
@@ -510,7 +510,7 @@ describe("accounts", () => {
 		expect([served.length, parts.pool.contended()]).toEqual([3, true]);
 	});
 
-	test("a full queue drops the last request of the account with most waiting", async () => {
+	test("drops the last request of the account with the longest queue if full", async () => {
 		const parts = setUp([1], { queueLengthMax: 3 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -523,14 +523,14 @@ describe("accounts", () => {
 		wait("third");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["flood overloaded", "flood overloaded"]);
-		// Every account has one waiting request, so there is no longer queue to take a place from.
+		// Every account has one waiting request, so no account has a longer queue that could lose one.
 		expect(refusalOf(() => parts.acquire({ accountId: "fourth" }))).toMatchObject({ code: "overloaded" });
 		held.release("ok");
 		await turn();
 		expect([served.at(-1)?.who, parts.pool.waiting()]).toEqual(["small", 2]);
 	});
 
-	test("an account that the breaker keeps away does not block others in the queue", async () => {
+	test("does not let a refused account block others in the queue", async () => {
 		const parts = setUp([2], { queueLengthMax: 10, queueWaitMs: 60_000 });
 		const poison = [1, 2].map(() => parts.take({ accountId: "poison" }));
 		const served: { who: string; ticket: Ticket }[] = [];

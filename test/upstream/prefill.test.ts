@@ -1,4 +1,4 @@
-/** Which prompts a replica is believed to have cached, and when it is believed to start another. */
+/** Estimates of which prompts a replica has cached, and of when it starts the next prompt. */
 import { describe, expect, test } from "bun:test";
 import { createPrefill } from "../../src/upstream/replicas/prefill.ts";
 import { entriesFor, PrefixIndex } from "../../src/upstream/replicas/prefix-index.ts";
@@ -11,7 +11,7 @@ const textOf = (chars: number) => Array.from({ length: chars / 32 }, () => rando
 const promptOf = (text: string, { seed = 1n, streamed = true } = {}) => routedPrompt(text, seed, streamed);
 
 describe("a prompt's hashes", () => {
-	test("are equal up to the first differing block", () => {
+	test("are equal up to the first block that differs", () => {
 		const text = textOf(64_000);
 		const whole = promptOf(text).hashes;
 		expect(whole.length).toBe(27);
@@ -36,7 +36,7 @@ describe("a prompt's hashes", () => {
 	});
 });
 
-describe("the index of a replica's cache", () => {
+describe("the index of prompts in a replica's cache", () => {
 	test("takes at most 32 MB for any number of replicas", () => {
 		for (const replicas of [1, 2, 41, 43, 1_000, 20_000, 100_000]) {
 			expect(entriesFor(replicas) * 12 * replicas).toBeLessThanOrEqual(32 * 1024 * 1024);
@@ -62,7 +62,7 @@ describe("the index of a replica's cache", () => {
 		for (const kept of [20, 60]) {
 			const index = new PrefixIndex();
 			const prompts = Array.from({ length: 150 }, () => promptOf(textOf(8_192)));
-			// The server has the prompts used last.
+			// The simulated server keeps the prompts that were used last.
 			const cache = new Set<number>();
 			let wrong = 0;
 			for (let call = 0; call < 4_000; call += 1) {
@@ -85,7 +85,7 @@ describe("the estimated wait of a replica", () => {
 		const clock = createManualClock();
 		const prefill = createPrefill(clock);
 		const send = (chars: number, streamed = true) => prefill.begin(promptOf(textOf(chars), { streamed }));
-		/** The replica takes 1 ms per 10 characters. */
+		/** The simulated replica takes 1 ms per 10 characters. */
 		const learn = () => {
 			const sent = send(10_240);
 			clock.advance(1_024);
@@ -94,7 +94,7 @@ describe("the estimated wait of a replica", () => {
 		return { clock, prefill, send, learn };
 	};
 
-	test("is that of the uncached characters without first token", () => {
+	test("is that of the uncached characters without a first token", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		expect(prefill.waitMs()).toBe(0);
@@ -108,7 +108,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBeCloseTo(1_024);
 	});
 
-	test("ends on time for answers in one piece", () => {
+	test("ends on time for answers that are not streamed", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		send(10_240, false);
@@ -124,7 +124,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBe(30_000);
 	});
 
-	test("loses the characters of a prompt that ended without first token", () => {
+	test("excludes a prompt that ended without a first token", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		const [one, other] = [send(5_120), send(10_240)];
@@ -135,7 +135,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBe(0);
 	});
 
-	test("keeps nothing of a prompt that ended before an earlier one started", () => {
+	test("excludes a prompt that ended before an earlier prompt started", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		const [one, other] = [send(10_240), send(5_120)];
@@ -143,7 +143,7 @@ describe("the estimated wait of a replica", () => {
 		clock.advance(1_024);
 		prefill.started(one);
 		expect(prefill.waitMs()).toBe(0);
-		// The idle time is not part of the next prompt's.
+		// The idle time before a prompt does not count as its processing time.
 		clock.advance(600_000);
 		const next = send(10_240);
 		expect(prefill.waitMs()).toBeCloseTo(1_024);

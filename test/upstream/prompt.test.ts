@@ -13,8 +13,8 @@ const PROMPTS = [
 	["long, of lone surrogates", [{ role: "user", content: "\ud800".repeat(20_000) }], undefined],
 ] as const;
 
-describe("a prompt", () => {
-	test.each(PROMPTS)("that is %s is written again for each replica", (_, value, text) => {
+describe("a prompt to be sent", () => {
+	test.each(PROMPTS)("that is %s is serialized again for each replica", (_, value, text) => {
 		const prompt = new Prompt(value, text);
 		for (const members of [{ model: "a" }, { model: "bbb", stop: ['"messages":['], stream: true }, { model: "c" }]) {
 			const written = prompt.writtenInto({ ...members }, "messages");
@@ -23,7 +23,7 @@ describe("a prompt", () => {
 		}
 	});
 
-	test("that was freed is not written again", () => {
+	test("that was freed is not serialized again", () => {
 		for (const [, value, text] of PROMPTS) {
 			const prompt = new Prompt(value, text);
 			prompt.writtenInto({ model: "a" }, "messages");

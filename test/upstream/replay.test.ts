@@ -23,7 +23,7 @@ const FAILURES: Record<string, () => Reply> = {
 
 const openAndCollect = (...args: Parameters<typeof openChat>) => collect(openChat(...args));
 
-describe("a request moves to another replica", () => {
+describe("a request is sent to another replica", () => {
 	test.each(Object.keys(FAILURES))("after %s, streamed and whole", async (name) => {
 		const bad = FAILURES[name] as () => Reply;
 		const streamed = openUpstreams(2);
@@ -45,7 +45,7 @@ describe("a request moves to another replica", () => {
 		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
 	});
 
-	test("only with its output limit", async () => {
+	test("only if it has an output limit", async () => {
 		const message = "The maximum context length is 8 tokens; you requested 9 output tokens.";
 		for (const ask of [openAndCollect, askChat]) {
 			const { upstreams, model, servers } = openUpstreams(2);
@@ -70,14 +70,14 @@ describe("a request moves to another replica", () => {
 		}
 	});
 
-	test("when the first address refuses connections", async () => {
+	test("if the first address refuses connections", async () => {
 		const { servers, upstreams, model } = openUpstreams(2);
 		await servers[0]?.stop();
 		for (let call = 0; call < 4; call += 1)
 			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
-	test("within three started attempts", async () => {
+	test("at most three times after a replica has accepted it", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(5);
 		for (const server of servers) server.always(() => reply().reset());
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "unreachable" });
@@ -92,12 +92,12 @@ describe("a request moves to another replica", () => {
 			if (how === "refused") await server.stop();
 			else server.always(() => reply().errorStatus(Number(how)));
 		}
-		// The failed replica comes first in the order of each of these calls.
+		// Each of these calls tries the failed replica first.
 		for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
 		expect(servers[0]?.requests).toHaveLength(5);
 	});
 
-	test("with an open breaker, if no other is left", async () => {
+	test("with an open breaker, if no other replica is left", async () => {
 		const clock = createManualClock();
 		const servers = [withUpstream(), withUpstream()] as const;
 		const limits = { breakerFailuresInRow: 1, breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 };
@@ -120,7 +120,7 @@ describe("a request moves to another replica", () => {
 		expect(upstreams.replicas()[0]?.breaker).toBe("closed");
 	});
 
-	test("within eight refused attempts", async () => {
+	test("at most eight times in total", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(10);
 		for (const server of servers) server.always(() => reply().errorStatus(429));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "busy", status: 429 });
@@ -128,11 +128,11 @@ describe("a request moves to another replica", () => {
 	});
 });
 
-describe("a request does not move", () => {
+describe("a request is not sent again", () => {
 	test.each([
 		[400, "rejected", "temperature"],
 		[422, "rejected", "temperature"],
-	] as const)("after %d (`%s` with its field)", async (status, kind, param) => {
+	] as const)("after status %d (`%s` with its field)", async (status, kind, param) => {
 		const { upstreams, model, servers, requests } = openUpstreams(2);
 		for (const server of servers)
 			server.always(() => reply().errorStatus(status, { error: { message: "no", param: "temperature" } }));
@@ -142,7 +142,7 @@ describe("a request does not move", () => {
 		expect(upstreams.replicas().map((replica) => replica.breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("after the first chunk", async () => {
+	test("after the first chunk was delivered", async () => {
 		const { upstreams, model, requests, firstFails } = openUpstreams(2);
 		firstFails(() => reply().text("a b c").trickle(2).dieAfter(2));
 		const got = await collect(openChat(upstreams, model, chatCall()));
@@ -151,7 +151,7 @@ describe("a request does not move", () => {
 		expect(requests()).toBe(1);
 	});
 
-	test("to the address of a redirect", async () => {
+	test("to the address that a redirect names", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ apiKey: "upstream-key" }]);
 		const elsewhere = withUpstream();
 		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
@@ -163,7 +163,7 @@ describe("a request does not move", () => {
 		expect(elsewhere.requests).toHaveLength(0);
 	});
 
-	test("after a client that left", async () => {
+	test("after its client has disconnected", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(2);
 		for (const server of servers) server.always(() => reply().hang());
 		const leave = new AbortController();
@@ -175,7 +175,7 @@ describe("a request does not move", () => {
 		expect(requests()).toBe(1);
 	});
 
-	test("if its client left before it began", async () => {
+	test("if its client disconnected before the first call", async () => {
 		const { upstreams, model, requests } = openUpstreams(1);
 		const got = await collect(openChat(upstreams, model, chatCall({ signal: AbortSignal.abort() })));
 		expect(got.error).toMatchObject({ kind: "aborted" });
@@ -183,8 +183,8 @@ describe("a request does not move", () => {
 	});
 });
 
-describe("an address that takes no connection", () => {
-	/** Simulates dropped packets, with which Bun tries to connect for minutes. */
+describe("a call to an address that does not answer", () => {
+	/** Simulates dropped packets, after which Bun tries to connect for minutes. */
 	const connecting = (_url: string, init: BunFetchRequestInit) =>
 		new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
 
@@ -197,7 +197,7 @@ describe("an address that takes no connection", () => {
 		await expect(call()).rejects.toMatchObject({ kind: "unreachable", private: "connect deadline" });
 	});
 
-	test("does not fail early while it accepts connections", async () => {
+	test("does not fail early if the address accepts connections", async () => {
 		const limits = { connectMs: 100, totalMs: 600, firstEventMs: 600 };
 		const server = withUpstream();
 		const { upstreams, model } = upstreamsOver([server.spec()], { fetch: connecting, limits });
@@ -205,7 +205,7 @@ describe("an address that takes no connection", () => {
 	});
 });
 
-describe("a single replica", () => {
+describe("a single replica of a model", () => {
 	test("gets the request again on a new connection after a reset", async () => {
 		const { upstreams, model, servers, firstFails } = openUpstreams(1);
 		firstFails(() => reply().reset());
@@ -226,7 +226,7 @@ describe("a single replica", () => {
 		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
 	});
 
-	test("that keeps failing gets no requests for a while", async () => {
+	test("gets no requests for a while if it keeps failing", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(1, {
 			breakerFailuresInRow: 3,
 			breakerCoolMs: 60_000,
@@ -240,14 +240,14 @@ describe("a single replica", () => {
 		const refusal = { name: "Fault", code: "service_unavailable", retryAfterS: 60 };
 		for (const accountId of ["a", "b"]) expect(await errorOf(accountId)).toMatchObject(refusal);
 		expect(requests()).toBe(3);
-		// The next requests are trials of a replica whose health check succeeds.
+		// The next requests are trial calls to a replica whose health check succeeds.
 		for (const accountId of ["c", "d", "e"]) expect(await errorOf(accountId)).toMatchObject({ kind: "failed" });
 		for (const accountId of ["a", "c", "e"])
 			expect(await errorOf(accountId)).toMatchObject({ code: "service_unavailable" });
 		expect(requests()).toBe(6);
 	});
 
-	test("that fails for one account serves the others", async () => {
+	test("serves other accounts although it fails for one account", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(1, {
 			breakerFailuresInRow: 3,
 			breakerCoolMs: 60_000,
@@ -265,12 +265,12 @@ describe("a single replica", () => {
 			true,
 		]);
 		expect((await askChat(upstreams, model, chatCall({ accountId: "good" }))).reply.choices).toHaveLength(1);
-		// Other requests succeed, so the failed ones were at fault and the server stays available.
+		// Other requests succeed, so the failed requests were to blame and the server stays available.
 		expect((await askChat(upstreams, model, bad())).reply.choices).toHaveLength(1);
 	});
 });
 
-describe("a request that replicas fail on", () => {
+describe("a request on which replicas fail", () => {
 	const POISON = "poison";
 	const poisonous = [
 		["a status", () => reply().errorStatus(500)],
@@ -288,7 +288,7 @@ describe("a request that replicas fail on", () => {
 		return { upstreams, requests, ask };
 	}
 
-	test.each(poisonous)("is at fault if two fail alike, twice (%s)", async (_, bad) => {
+	test.each(poisonous)("is to blame if two replicas fail on it, twice (%s)", async (_, bad) => {
 		const { upstreams, requests, ask } = serve(3, bad);
 		for (let round = 0; round < 8; round += 1) {
 			const kind = round === 0 ? expect.stringMatching(/^(failed|died|unreadable)$/) : "unanswerable";
@@ -299,7 +299,7 @@ describe("a request that replicas fail on", () => {
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
 	});
 
-	test("does not keep its account away from the replicas", async () => {
+	test("does not make replicas refuse its account", async () => {
 		const { upstreams, ask } = serve(2, () => reply().errorStatus(500), 1);
 		for (let round = 0; round < 4; round += 1) {
 			expect(await ask(POISON, "bad")).toMatchObject({ kind: round === 0 ? "failed" : "unanswerable" });
@@ -308,7 +308,7 @@ describe("a request that replicas fail on", () => {
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("gets the error of a busy server rather than of one that refuses our key", async () => {
+	test("gets a busy server's error, not that of a server that refuses the key", async () => {
 		const { upstreams, model, servers } = openUpstreams(2);
 		const fails = [() => reply().errorStatus(429), () => reply().errorStatus(401)] as const;
 		for (const order of [fails, fails.toReversed()]) {
@@ -317,17 +317,17 @@ describe("a request that replicas fail on", () => {
 		}
 	});
 
-	test("is not at fault if everything fails", async () => {
+	test("is not to blame if the replicas fail on every request", async () => {
 		const { upstreams, model, servers } = openUpstreams(2, { breakerFailuresInRow: 100 });
 		for (const server of servers) server.always(() => reply().errorStatus(500));
 		const errors = [];
 		for (const accountId of ["a", "b", "a", "c"])
 			errors.push((await collect(openChat(upstreams, model, chatCall({ accountId })))).error);
-		// The first failure cannot be attributed yet: the request or the server may be at fault.
+		// Whether the request or the server is to blame for the first failure is not known yet.
 		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
 	});
 
-	test("opens the breaker of a replica if another answers", async () => {
+	test("opens the breaker of a replica if another replica answers it", async () => {
 		const { upstreams, model, servers } = openUpstreams(2, { breakerFailuresInRow: 3 });
 		servers[0]?.always(() => reply().errorStatus(500));
 		for (let call = 0; call < 12; call += 1) {

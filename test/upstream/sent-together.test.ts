@@ -1,4 +1,4 @@
-/** Requests of one turn of the event loop are sent at its end, except those whose client has left. */
+/** Requests of one event-loop turn are sent at its end, except those whose client has disconnected. */
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
@@ -13,7 +13,7 @@ const { upstreams, model } = upstreamsOver([upstream.spec({ maxConcurrency: 1_00
 	limits: { queueLengthMax: 0 },
 });
 
-/** Starts whole answers and streams alternately, each with its own id as text. */
+/** Starts unstreamed and streamed requests alternately, each with its own id as text. */
 function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown> {
 	const call = chatCall({ uuid, requestId: uuid, signal, prompt: [{ role: "user", content: uuid }] });
 	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();
@@ -38,7 +38,7 @@ test("each request has its own body, id and accept header", async () => {
 	expect(sent).toEqual(expect.arrayContaining(alike));
 });
 
-test("a stream whose client left in the same turn is not sent", async () => {
+test("a stream whose client disconnected in the same turn is not sent", async () => {
 	const before = upstream.requests.length;
 	const leaving = new AbortController();
 	const staying = new AbortController();

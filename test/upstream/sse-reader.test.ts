@@ -39,7 +39,7 @@ const noise = fc.constantFrom(
 const breakMark = fc.constantFrom("\n", "\r\n", "\r");
 
 describe("the SSE reader", () => {
-	test("gives the same events for any cut of the bytes", () => {
+	test("returns the same events wherever the bytes are split", () => {
 		const line = fc.oneof({ weight: 3, arbitrary: payload.map((text) => `data: ${text}`) }, noise, fc.constant(""));
 		const stream = fc
 			.array(fc.tuple(line, breakMark), { maxLength: 30 })
@@ -65,18 +65,18 @@ describe("the SSE reader", () => {
 		);
 	});
 
-	test("joins data lines; drops comments and other fields", () => {
+	test("joins data lines, and drops comments and other fields", () => {
 		const text = "\uFEFFevent: x\ndata: a\n: c\ndata:b\ndata:  c\n\n: only\n\nretry: 1\n\ndata\n\ndatum: no\n\n";
 		expect(readWhole(bytesOf(text))).toEqual(["a\nb\n c", ""]);
 		expect(readWhole(bytesOf('error: {"code":4}\r\n\r\nerro\n\nerrors: no\n\n'))).toEqual(['{"error": {"code":4}}']);
 	});
 
-	test("returns an event without its blank line at the end", () => {
+	test("returns a last event whose blank line is missing", () => {
 		expect(readWhole(bytesOf("data: [DONE]"))).toEqual(["[DONE]"]);
 		expect(readWhole(bytesOf("data: a\n\ndata: b\n"))).toEqual(["a", "b"]);
 	});
 
-	test("fails on a line or event past the limit", () => {
+	test("fails on a line or event above the size limit", () => {
 		const limit = { eventBytesMax: 1000 };
 		const failed = { name: "UpstreamFailure", kind: "failed" };
 		const attempt = (feed: (push: (text: string) => void) => void) => {

@@ -5,7 +5,7 @@ import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
 
 const STEP_BYTES = 64 * 1024;
 
-test("a megabyte that arrives at once is read in steps of 64 KB", async () => {
+test("a megabyte that arrives in one read is parsed in steps of 64 KB", async () => {
 	const words = Array.from({ length: 13_000 }, (_, nth) => `${nth} `);
 	const events = words.map((content) => `data: ${JSON.stringify(chatEvent({ content }))}\n\n`).join("");
 	const bytes = new TextEncoder().encode(`${events}data: ${JSON.stringify(chatEvent({}, "stop"))}\n\ndata: [DONE]\n\n`);

@@ -3,14 +3,14 @@ import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 
 type Json = Record<string, unknown>;
-/** A fragment as `index|id|name|arguments`; arguments in parentheses are a JSON value instead of text. */
+/** A fragment as `index|id|name|arguments`; arguments in parentheses are sent as JSON instead of text. */
 function fragment(text: string): Json {
 	const [index = "", id = "", name, args] = text.split("|");
 	const value = args?.startsWith("(") ? JSON.parse(args.slice(1, -1)) : args;
 	return { ...(index === "" ? {} : { index: Number(index) }), id, function: { name, arguments: value } };
 }
 
-/** The calls that a client assembles by index, as `id name(arguments)`; `made` is an id that the gateway invented. */
+/** The calls that a client assembles by index, as `id name(arguments)`. `made`: an id that the gateway generated. */
 function assembled(events: readonly (readonly string[])[], legacy = false): string[] {
 	const reader = new ChatReader(DIALECTS.openai);
 	const calls: { id: string; name: string; args: string }[] = [];
@@ -22,7 +22,7 @@ function assembled(events: readonly (readonly string[])[], legacy = false): stri
 		expect(new Set(pieces.map(({ index }) => index)).size).toBe(pieces.length);
 		for (const { index = 0, id, function: part } of pieces) {
 			const { name = "", arguments: args } = part as { name?: string; arguments: string };
-			// The first fragment of each call has the next index.
+			// The first fragment of a call has the next free index.
 			if (Number(index) >= calls.length) calls.push({ id: String(id), name, args });
 			else {
 				const call = calls[Number(index)] as (typeof calls)[number];
@@ -66,7 +66,7 @@ describe("tool calls of a stream", () => {
 		expect(assembled([fragments])).toEqual(calls);
 	});
 
-	test("the deprecated form gets arguments and one name", () => {
+	test("`function_call` gets arguments and a single name", () => {
 		expect(assembled([['||w|{"c"'], ["||w|:1}"]], true)).toEqual(['undefined w({"c":1})']);
 		expect(assembled([["||w|(null)"]], true)).toEqual(["undefined w({})"]);
 	});

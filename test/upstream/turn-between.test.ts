@@ -1,6 +1,5 @@
 /**
- * Events between a request and the end of its event loop turn, when it is sent, and between an answer's headers and
- * body.
+ * Events between a request and its sending at the end of the event-loop turn, and between an answer's headers and body.
  */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
@@ -16,12 +15,12 @@ import { waitFor } from "../support/wait.ts";
 
 const tickBarrier = createTickBarrier();
 const TOTAL_MS = 50;
-/** Requests up to this many characters are sent together at the end of the event loop's turn. */
+/** Requests with at most this many characters are sent together at the end of the event-loop turn. */
 const TOGETHER = 256 * 1024;
 const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
 const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
 
-/** A server whose answers the test sets; a request counts once it has been passed to Bun's fetch. */
+/** A server whose answers the test sets. A request is listed once it has been passed to Bun's `fetch`. */
 function setUp() {
 	const clock = createManualClock();
 	const sent: { body: unknown; answer: (text: string) => void }[] = [];
@@ -72,7 +71,7 @@ const posted = (body: string | FormData, context: CallContext): UnaryCall<Counte
 	run: (ask) => ask.post({ path: "/any", body, read: (answer) => answer as CountedReply }),
 });
 
-test("small requests leave at the end of the turn, large ones at once", async () => {
+test("small requests are sent at the end of the turn, large ones immediately", async () => {
 	const { upstreams, sent, context } = setUp();
 	for (const turn of ["first", "second"]) {
 		const small = turn.padEnd(TOGETHER);
@@ -93,7 +92,7 @@ test("small requests leave at the end of the turn, large ones at once", async ()
 	}
 });
 
-test("answers of one turn are read at its end", async () => {
+test("all answers of one turn are read at its end", async () => {
 	const { upstreams, sent, read, context } = setUp();
 	const asked = ["a", "b"].map((body) => upstreams.call(roomy, posted(body, context())));
 	await tickBarrier();
@@ -106,13 +105,13 @@ test("answers of one turn are read at its end", async () => {
 	await Promise.all(asked);
 });
 
-describe("a call that ends before it is sent leaves no trace", () => {
+describe("a call that ends before its request is sent frees its place", () => {
 	type Made = ReturnType<typeof setUp>;
 	const whole = ({ upstreams, context }: Made) => askChat(upstreams, model, context());
 	const streamed = ({ upstreams, context }: Made) => openChat(upstreams, model, context());
 	const failure = (answer: Promise<unknown>) => answer.then(undefined, (error: unknown) => error);
 
-	test("a whole answer whose client left", async () => {
+	test("for an unstreamed answer whose client disconnected", async () => {
 		const made = setUp();
 		const answer = whole(made);
 		expect(made.inFlight()).toBe(1);
@@ -125,7 +124,7 @@ describe("a call that ends before it is sent leaves no trace", () => {
 		["whose client left", ({ leave }: Made) => leave(), "aborted"],
 		["that was closed", (_: Made, close: () => void) => close(), "aborted"],
 		["whose deadline passed", ({ clock }: Made) => clock.advance(TOTAL_MS), "timeout"],
-	] as const)("a stream %s", async (_, end, kind) => {
+	] as const)("for a stream %s", async (_, end, kind) => {
 		const made = setUp();
 		const stream = streamed(made);
 		expect(made.inFlight()).toBe(1);
@@ -134,7 +133,7 @@ describe("a call that ends before it is sent leaves no trace", () => {
 		expect([made.sent.length, made.calls.made, made.inFlight()]).toEqual([0, 0, 0]);
 	});
 
-	test("a batch line whose place is wanted, sent after the request", async () => {
+	test("for a batch line that yields its place", async () => {
 		const made = setUp();
 		const { upstreams, sent, context } = made;
 		const ask = (body: string, more?: Partial<CallContext>) => upstreams.call(model, posted(body, context(more)));

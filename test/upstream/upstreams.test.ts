@@ -6,8 +6,8 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { openUpstreams, SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
-describe("calls", () => {
-	test("a replica never has more requests than places", async () => {
+describe("calls to model servers", () => {
+	test("never exceed the places of a replica", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ maxConcurrency: 2 }]);
 		let most = 0;
 		servers[0]?.always(() => {
@@ -20,7 +20,7 @@ describe("calls", () => {
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
 	});
 
-	test("a finished stream keeps its connection for the next one", async () => {
+	test("reuse the connection of a finished stream", async () => {
 		const ports = new Set<number>();
 		const server = Bun.serve({
 			port: 0,
@@ -30,7 +30,7 @@ describe("calls", () => {
 				const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 				async function* body() {
 					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
-					// Most servers send the end of the body after the end marker, in another packet.
+					// Most servers send the end of the body in a packet after the end marker.
 					await Bun.sleep(5);
 				}
 				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
@@ -44,12 +44,12 @@ describe("calls", () => {
 			expect(stream.usage()).toBeUndefined();
 			await Bun.sleep(10);
 		}
-		// The calls share a connection; the health check has its own.
+		// All calls share a connection; the health checks have their own.
 		expect(ports.size).toBeLessThanOrEqual(3);
 		await server.stop(true);
 	});
 
-	test("a server that sends more after the end marker is disconnected", async () => {
+	test("end the connection of a server that sends more after the end marker", async () => {
 		const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 		const hungUp = Promise.withResolvers<void>();
 		const server = Bun.serve({
@@ -74,7 +74,7 @@ describe("calls", () => {
 		await server.stop(true);
 	});
 
-	test("a call leaves no place, timer or listener behind", async () => {
+	test("leave no place, timer or listener after their end", async () => {
 		const clock = createManualClock();
 		const server = withUpstream();
 		const { upstreams, model } = upstreamsOver([server.spec()], { clock });
@@ -104,7 +104,7 @@ describe("calls", () => {
 		const stalled = openChat(upstreams, model, call());
 		await stalled.next();
 		stalled.close();
-		// The one remaining timer polls for calls that last too long.
+		// The one remaining timer is the one that polls for long calls.
 		clock.advance(100);
 		await until(() => clock.pending() === 1);
 		expect(listeners).toBe(0);
@@ -112,7 +112,7 @@ describe("calls", () => {
 		expect(server.requests).toHaveLength(5);
 	});
 
-	test("llama.cpp gets one request per choice, each with its own seed", async () => {
+	test("to llama.cpp send one request per choice, each with its own seed", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
 		servers[0]?.always(() => reply().text("a b").usage({ prompt: 3, completion: 2 }));
 		const { reply: got } = await askChat(upstreams, model, chatCall({ choices: 2, fields: { seed: 7 } }));
@@ -124,7 +124,7 @@ describe("calls", () => {
 		expect(servers[0]?.requests.map(({ body }) => body)).toMatchObject([{ seed: 7 }, { seed: 8 }]);
 	});
 
-	test("llama.cpp's completions free the prompt of each choice", async () => {
+	test("to llama.cpp free the prompt of each choice of a completion", async () => {
 		let status = 200;
 		const choice = { index: 0, text: "x", finish_reason: "stop" };
 		const fetch = async () => Response.json({ choices: [choice] }, { status });
@@ -144,7 +144,7 @@ describe("calls", () => {
 		expect(counts).toEqual([5, 5]);
 	});
 
-	test("llama.cpp's answer needs each choice, and its usage that of each choice", async () => {
+	test("to llama.cpp require every choice and the usage of each choice", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
 		const counted = reply().text("a b").usage({ prompt: 3, completion: 2 });
 		servers[0]?.next(counted, reply().errorStatus(500));
@@ -155,7 +155,7 @@ describe("calls", () => {
 		expect([got.usage, got.outputBytes]).toEqual([undefined, 6]);
 	});
 
-	test("llama.cpp gets no request for a choice after the client left", async () => {
+	test("to llama.cpp end with the choice during which the client disconnects", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
 		const leave = new AbortController();
 		servers[0]?.always(() => {
@@ -167,7 +167,7 @@ describe("calls", () => {
 		expect([servers[0]?.requests.length, upstreams.replicas()[0]?.inFlight]).toEqual([1, 0]);
 	});
 
-	test("a paused reader does not count as a silent server", async () => {
+	test("do not count a paused reader as a silent server", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, { silenceMs: 400 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
 		const stream = openChat(upstreams, model, chatCall());
@@ -178,7 +178,7 @@ describe("calls", () => {
 		expect(rest.finish).toEqual(["stop"]);
 	});
 
-	test("the total deadline ends a stream without blaming the replica", async () => {
+	test("end at the total deadline without blaming the replica", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, { totalMs: 600, breakerFailuresInRow: 1 });
 		servers[0]?.always(() => reply().text("x ".repeat(1000)).trickle(5));
 		const got = await collect(openChat(upstreams, model, chatCall()));
@@ -192,8 +192,8 @@ describe("calls", () => {
 	});
 });
 
-describe("a new catalogue", () => {
-	test("keeps the load of replicas that stay and drains removed ones", async () => {
+describe("a catalogue change", () => {
+	test("keeps the load of remaining replicas and drains removed ones", async () => {
 		const { upstreams, model, servers } = openUpstreams(2);
 		const [a, b] = servers as [(typeof servers)[0], (typeof servers)[0]];
 		a.always(() => reply().text("x ".repeat(100)).trickle(2));
@@ -217,7 +217,7 @@ describe("a new catalogue", () => {
 		);
 	});
 
-	test("a server that is removed and added again has no extra places", async () => {
+	test("gives no extra places to a server that is removed and added again", async () => {
 		const { upstreams, model, servers } = openUpstreams(2, { accountShare: 1 }, [
 			{ maxConcurrency: 2 },
 			{ maxConcurrency: 2 },

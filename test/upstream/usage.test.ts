@@ -14,18 +14,18 @@ const usage = (promptTokens: number, completionTokens: number, cachedTokens = 0,
 });
 
 describe("a usage record", () => {
-	test("is read with its details", () => {
+	test("is read with its details (cached and reasoning tokens)", () => {
 		const details = { prompt_tokens_details: { cached_tokens: 4 }, completion_tokens_details: { reasoning_tokens: 2 } };
 		expect(readUsage(record(9, 3, details))).toEqual(usage(9, 3, 4, 2));
 		expect(readUsage(record(9, 3, { reasoning_tokens: 2, prompt_tokens_details: null }))).toEqual(usage(9, 3, 0, 2));
 	});
 
-	test("has llama.cpp's cached tokens from its timings", () => {
+	test("gets llama.cpp's cached tokens from `timings`", () => {
 		expect(readUsage(record(9, 3), "inside", { cache_n: 4, prompt_n: 5 })).toEqual(usage(9, 3, 4));
 		for (const odd of [null, 7, { cache_n: "4" }]) expect(readUsage(record(9, 3), "inside", odd)).toEqual(usage(9, 3));
 	});
 
-	test("is read under the newer interface's names", () => {
+	test("is read under the field names of OpenAI's newer interface", () => {
 		const newer = {
 			input_tokens: 9,
 			output_tokens: 3,
@@ -38,7 +38,7 @@ describe("a usage record", () => {
 		expect(readUsage({ ...record(9, 3), input_tokens: 0, output_tokens: 0 })).toEqual(usage(9, 3));
 	});
 
-	/** The prompt has 12 tokens; the completion has 2, or 342 including the reasoning. */
+	/** The prompt has 12 tokens; the completion has 2, or 342 with reasoning. */
 	const REASONING = { completion_tokens_details: { reasoning_tokens: 340 } };
 	test.each<[number, object, number, number | null, number, number | null]>([
 		// Columns: completion, other fields, and for each way of counting the charged completion and its reasoning (null:
@@ -53,7 +53,7 @@ describe("a usage record", () => {
 		[2, REASONING, 2, null, 342, 340],
 		[2, { total_tokens: 354 }, 2, null, 342, 340],
 		[2, { total_tokens: 14 }, 2, 0, 2, 0],
-	])("with %d completion tokens and %j has %d inside, %d beside", (completion, more, inside, of, beside, ofBeside) => {
+	])("with %d completion tokens and %j charges %d if reasoning is included, else %d", (completion, more, inside, of, beside, ofBeside) => {
 		for (const [reading, tokens, reasoning] of [
 			["inside", inside, of],
 			["beside", beside, ofBeside],
@@ -66,13 +66,13 @@ describe("a usage record", () => {
 		}
 	});
 
-	test("adds cached tokens that are counted separately", () => {
+	test("adds cached tokens that the server counts separately", () => {
 		const details = { prompt_tokens_details: { cached_tokens: 90 }, total_tokens: 102 };
 		expect(readUsage(record(10, 2, details))).toEqual(usage(100, 2, 90));
 		expect(readUsage(record(100, 2, details))).toEqual(usage(100, 2, 90));
 	});
 
-	test("with one half completes it from the total", () => {
+	test("derives a missing count from the total", () => {
 		const half = { cachedTokens: 0, reasoningTokens: 0, promptTokens: undefined, completionTokens: undefined };
 		for (const unknown of [0, undefined, null, "9", -1, 1.5, Number.NaN, 1e15]) {
 			expect(readUsage(record(unknown, 5))).toEqual({ ...half, completionTokens: 5 });
@@ -85,7 +85,7 @@ describe("a usage record", () => {
 		expect(readUsage(record(9, 0))).toEqual(usage(9, 0));
 	});
 
-	test("without counts is undefined", () => {
+	test("is undefined if it has no count", () => {
 		expect(readUsage(record(0, 0))).toBeUndefined();
 		expect(readUsage(record(0, 0, { total_tokens: 0 }))).toBeUndefined();
 		expect(readUsage(record("9", "3"))).toBeUndefined();
@@ -96,7 +96,7 @@ describe("a usage record", () => {
 const counts = (...of: Parameters<typeof record>) => readUsage(record(...of));
 
 describe("the usage of a stream", () => {
-	test("`last`: the last whole record wins; zeros are unknown", () => {
+	test("`last`: uses the last record for the whole answer and ignores zeros", () => {
 		const tally = new UsageTally("last");
 		tally.note(counts(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
@@ -108,13 +108,13 @@ describe("the usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`last`: a record on the finish event is final", () => {
+	test("`last`: is final with the record on the finish event", () => {
 		const tally = new UsageTally("last");
 		tally.note(counts(9, 5), 0, true, 1);
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`per_choice`: running records are cumulative for their choice", () => {
+	test("`per_choice`: takes each choice's latest cumulative record", () => {
 		const tally = new UsageTally("per_choice");
 		for (const [choice, tokens] of [
 			[0, 1],
@@ -132,18 +132,18 @@ describe("the usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`sum`: choices add up, the prompt counts once", () => {
+	test("`sum`: adds up the choices and counts the prompt once", () => {
 		const tally = new UsageTally("sum");
 		tally.note(counts(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
 		tally.note(counts(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 
-	test("`sum`: a repeated last record is ignored", () => {
+	test("`sum`: ignores a repeated last record", () => {
 		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(counts(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
-		// A second choice's count is not final either if it arrives before the end.
+		// A second choice's count that arrives before the end is not final either.
 		const running = new UsageTally("sum");
 		running.note(counts(9, 2), undefined, false, 0);
 		running.note(counts(9, 4), undefined, false, 1);
@@ -158,13 +158,13 @@ describe("the usage of a stream", () => {
 		expect(two.current()).toEqual(usage(9, 11));
 	});
 
-	describe("a completion with three prompts of two choices", () => {
+	describe("the usage of a completion with three prompts of two choices", () => {
 		const cached = { prompt_tokens_details: { cached_tokens: 2 } };
 		const noteAll = (tally: UsageTally, finished: number) => {
 			for (let choice = 0; choice < 6; choice++) tally.note(counts(10 + choice, 3, cached), choice, true, finished);
 		};
 
-		test("counts each prompt once and each choice", () => {
+		test("counts each prompt once, and every choice", () => {
 			const tally = new UsageTally("sum", 2);
 			noteAll(tally, 6);
 			expect(tally.current()).toEqual(usage(11 + 13 + 15, 18, 6));
@@ -177,7 +177,7 @@ describe("the usage of a stream", () => {
 			expect(tally.isFinal()).toBe(false);
 		});
 
-		test("keeps the final record, which has no choices", () => {
+		test("keeps the final record, which is on an event without choices", () => {
 			for (const style of ["sum", "per_choice"] as const) {
 				const tally = new UsageTally(style, 2);
 				tally.note(counts(39, 17), undefined, false, 6);

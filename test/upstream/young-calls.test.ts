@@ -1,4 +1,4 @@
-/** A whole answer gets its listeners only after a moment: events before that are not lost. */
+/** A call for an unstreamed answer gets its listeners only after a moment. Events before that moment are not lost. */
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
@@ -17,16 +17,16 @@ const CHAT_ANSWER = {
 };
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
 const model = modelOver([SPEC]);
-/** Calls are sent at the end of the turn in which they begin. */
+/** Calls are sent at the end of the event-loop turn in which they begin. */
 const tickBarrier = createTickBarrier();
 
-/** Each kind of call with a whole answer, and that answer. */
+/** Each kind of call for an unstreamed answer, with that answer. */
 const CALLS: [string, (context: CallContext) => UnaryCall<CountedReply>, object][] = [
 	["a chat", (context) => chatWhole(model, context, chatCall()), CHAT_ANSWER],
 	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
 ];
 
-/** An upstream that answers when the test says so, unless the caller disconnects. */
+/** A model server that answers when the test tells it to, unless the caller disconnects. */
 function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 	const clock = createManualClock();
 	const answer = Promise.withResolvers<Response>();
@@ -44,7 +44,7 @@ function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 	return { clock, upstreams, context, leave: () => leaving.abort(), answer, isHungUp };
 }
 
-test.each(CALLS)("%s whose client left is aborted without blaming the replica", async (_, callOf) => {
+test.each(CALLS)("%s whose client disconnects is aborted without blaming the replica", async (_, callOf) => {
 	const { clock, upstreams, context, leave, isHungUp } = setUp({ breakerFailuresInRow: 1 });
 	const call = upstreams.call(model, callOf(context));
 	await tickBarrier();
@@ -56,7 +56,7 @@ test.each(CALLS)("%s whose client left is aborted without blaming the replica", 
 	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
 });
 
-test.each(CALLS)("%s whose answer comes after its client left fails as aborted", async (_, callOf, body) => {
+test.each(CALLS)("%s that is answered after its client disconnected fails as aborted", async (_, callOf, body) => {
 	const { upstreams, context, leave, answer } = setUp({ breakerFailuresInRow: 1 });
 	const call = upstreams.call(model, callOf(context));
 	leave();
@@ -65,7 +65,7 @@ test.each(CALLS)("%s whose answer comes after its client left fails as aborted",
 	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
 });
 
-test.each(CALLS)("%s whose answer comes before its client leaves is delivered", async (_, callOf, body) => {
+test.each(CALLS)("%s that is answered before its client disconnects is delivered", async (_, callOf, body) => {
 	const { upstreams, context, leave, answer } = setUp();
 	const call = upstreams.call(model, callOf(context));
 	answer.resolve(Response.json(body));
@@ -73,7 +73,7 @@ test.each(CALLS)("%s whose answer comes before its client leaves is delivered", 
 	leave();
 });
 
-test("a client that leaves is noticed at once in long calls and in streams", async () => {
+test("a disconnect is noticed immediately in long calls and in streams", async () => {
 	const lasting = setUp();
 	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
 	await tickBarrier();
@@ -90,7 +90,7 @@ test("a client that leaves is noticed at once in long calls and in streams", asy
 	await expect(stream.next()).rejects.toMatchObject({ kind: "aborted" });
 });
 
-test("a deadline that passed before the call had a timer ends the call", async () => {
+test("a deadline that passes before the call has a timer ends the call", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
 	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
 	await tickBarrier();

@@ -160,7 +160,7 @@ describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
 		["beside", USAGE, 213, "exact"],
 		["beside", { ...USAGE, total_tokens: 199 }, 213, "estimated"],
 		["beside", { prompt_tokens: 64, completion_tokens: 135, total_tokens: 277 }, 213, "exact"],
-	] as const)("counted %s, with %j, is charged as %d tokens, %s", async (model, usage, completion, basis) => {
+	] as const)("counted %s, with usage %j, is charged as %d tokens, %s", async (model, usage, completion, basis) => {
 		const before = await contradictions(model);
 		const { row, told } = await charged(kind, stream, model, answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ prompt_tokens: 64, completion_tokens: completion, reasoning_tokens: 78, basis });

@@ -101,7 +101,7 @@ describe("a body", () => {
 		["JSON", 60, readJson, "application/json"],
 		["of any kind", 600, readBytes, "audio/wav"],
 		["a form", 600, readForm, "multipart/form-data; boundary=b"],
-	] as const)("that is %s times out after %d seconds", async (_, seconds, read, type) => {
+	] as const)("that is read as %s times out after %d seconds", async (_, seconds, read, type) => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		const asked = Promise.withResolvers<void>();

@@ -111,7 +111,7 @@ test.each([
 	["base64 that is none", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
 	["no object", "[1, 2]"],
 	["no JSON", "<html>secret</html>"],
-])("turns an answer with %s into a free 502", async (_, body) => {
+])("the gateway converts an embedding with %s to a 502 without a charge", async (_, body) => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));
 	const response = await service.post("/v1/embeddings", secret, { model: "openai", input: ["a", "b"] });

@@ -59,7 +59,7 @@ describe("503 service_unavailable", () => {
 		["refuses our key", () => reply().errorStatus(401)],
 		["does not know the model", () => reply().errorStatus(404)],
 		["redirects", () => reply().errorStatus(302, "", { location: "http://127.0.0.1:1/" })],
-	] as const)("is final if a server %s", async (_, answer) => {
+	] as const)("forbids a retry if a model server %s", async (_, answer) => {
 		for (const stream of [false, true]) {
 			upstream.always(answer);
 			const { status, error, headers } = await errorOf(await post(ask("hi", { stream })));

@@ -114,7 +114,7 @@ describe("the form of an upload", () => {
 			{ purpose: "batch", file: fileOf(), "expires_after[anchor]": "created_at", "expires_after[seconds]": "60" },
 			"expires_after[seconds]",
 		],
-	])("%o is refused, naming %s", async (fields, param) => {
+	])("with the fields %o is refused, naming %s", async (fields, param) => {
 		expect(await problemOf(await upload(fields as Record<string, string | Blob>))).toEqual([
 			400,
 			"invalid_request",

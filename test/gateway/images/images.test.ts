@@ -77,7 +77,7 @@ test.each([
 	["https://[::1]/x.png"],
 	["file:///srv/out.png"],
 	["https://user:pass@example.com/x.png"],
-])("the URL %s is not returned", async (url) => {
+])("the gateway does not return the image URL %s", async (url) => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ data: [{ url }] }));
 	const response = await service.post("/v1/images/generations", secret, { model: "image", prompt: "x" });

@@ -90,7 +90,7 @@ describe("without a deployment", () => {
 		["/v1/files", {}],
 		["/v1/batches", { input_file_id: "x" }],
 		["/v1/batches/batch_1/cancel", {}],
-	])("POST %s is a 503 that asks for no retry", async (path, body) => {
+	])("POST %s is a 503 with x-should-retry: false", async (path, body) => {
 		const { secret } = await service.customer();
 		const response = await service.post(path, secret, body);
 		expect(response.status).toBe(503);

@@ -92,7 +92,7 @@ describe("a real answer matches the OpenAPI document", () => {
 		["/v1/embeddings", { model: "embedding", input: "a", encoding_format: "base64" }],
 		["/v1/rerank", { model: "rerank", query: "q", documents: ["a", "b"], return_documents: true }],
 		["/v1/images/generations", { model: "image", prompt: "a cat", n: 2 }],
-	])("POST %s %o", async (path, body) => {
+	])("of POST %s %o", async (path, body) => {
 		const request = document.paths[path].post.requestBody.content["application/json"].schema;
 		assertValid(request, body);
 		const response = await service.post(path, secret, body);

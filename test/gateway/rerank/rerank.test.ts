@@ -99,7 +99,7 @@ test.each([
 	["more results than documents", [0, 1, 0].map((index) => ({ index, score: 1 }))],
 	["nothing", []],
 	["a score beyond all", '[{"index": 0, "score": 1e999}, {"index": 1, "score": 1}]'],
-])("turns an answer with %s into a free 502", async (_, body) => {
+])("the gateway converts a rerank with %s to a 502 without a charge", async (_, body) => {
 	const { secret, accountId } = await service.customer();
 	server("vllm").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));
 	const response = await service.post("/v1/rerank", secret, {

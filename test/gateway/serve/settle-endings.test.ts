@@ -45,7 +45,7 @@ describe("a finished request with an unusual token count", () => {
 		["one token per event at least", [..."abcdefghijkl"], 12, 100],
 		["max_tokens at most, by events", [..."abcdefghijkl"], 5, 5],
 		["max_tokens at most, by bytes", [" ".repeat(4_000)], 2, 2],
-	])("estimates a missing count: %s", async (_, words, tokens, max_tokens) => {
+	])("is charged an estimate if it has no token count: %s", async (_, words, tokens, max_tokens) => {
 		const more = { model: "openai-model", max_tokens };
 		for (const usage of [null, { prompt: PROMPT, completion: 0 }]) {
 			const { accountId, events } = await stream(reply().text(words).usage(usage), more, openai);

@@ -61,7 +61,7 @@ test.each([
 	["a tiny one", ["a"]],
 	["two thousand", Array.from({ length: 2_000 }, (_, at) => ` w${at}`)],
 	["tiny ones between those of a megabyte", ["a", MB, "😀", MB, "z"]],
-])("delivers the events of %s and answers the next request", async (_, words) => {
+])("a connection delivers the stream of %s, then answers the next request", async (_, words) => {
 	const { accountId, secret } = await service.customer();
 	say(words, words.length < 10 ? 1 : 0);
 	const client = await openRaw(service.url, streamed(secret));

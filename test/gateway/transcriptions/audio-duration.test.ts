@@ -46,7 +46,7 @@ describe("audio files of common encoders", () => {
 		["live.webm", "6 of 6"],
 		["aac.mkv", "6 of 6"],
 		["adpcm.wav", "6 of 6"],
-	])("%s has five seconds and its padding", async (name, expected) => {
+	])("%s is measured as five seconds plus its padding", async (name, expected) => {
 		expect(await told(recording(name))).toBe(expected);
 	});
 

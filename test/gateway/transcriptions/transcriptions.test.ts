@@ -195,7 +195,7 @@ test.each([
 	["an unknown format", { response_format: "docx", param: "response_format" }],
 	["subtitles as a stream", { response_format: "srt", stream: "true", param: "response_format" }],
 	["a temperature that is none", { temperature: "hot", param: "temperature" }],
-])("%s is a 400 with the name of its field", async (_, { param, ...fields }) => {
+])("%s gets a 400 that names the field", async (_, { param, ...fields }) => {
 	const { secret } = await service.customer();
 	const body = new FormData();
 	body.append("model", "audio-openai");

@@ -1,13 +1,13 @@
 import type { RequestLimits } from "../limits/key-limits.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
-/** A word by which operators group accounts; never the id of an account. */
+/** A word by which operators group accounts. It must not look like an account's id. */
 export const TAG = /^(?!acc_)[a-z0-9][a-z0-9_-]{0,39}$/;
-/** Shares of limits are 32-bit integers. */
+/** Each instance's share of a limit is a 32-bit integer, so a limit must be below 2^31. */
 export const TOKENS_PER_MINUTE_MAX = 1_000_000_000;
 const ENTRIES_MAX = 100;
 
-/** Limits of every account with the tag; without a tag, of every account that no earlier entry fits. */
+/** Limits of accounts with the tag; without a tag, of all accounts that match no earlier entry. */
 export interface AccountLimits extends RequestLimits {
 	readonly tag: string | null;
 }
@@ -27,7 +27,7 @@ export function readAccountLimits(reader: YamlReader, field: YamlField | undefin
 	});
 }
 
-/** Limits of an account: those of the first entry that fits, with its own limit of tokens if it has one; null: none. */
+/** Limits of the first entry that matches the account; the account's own token limit overrides its. Null: no limits. */
 export function limitsOfAccount(
 	entries: readonly AccountLimits[],
 	{ tags, tokensPerMinute }: { readonly tags: readonly string[]; readonly tokensPerMinute: number | null },

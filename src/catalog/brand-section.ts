@@ -12,7 +12,7 @@ const VERSION = /^[A-Za-z0-9._-]{1,40}$/;
 const MAIL_ADDRESS = /^[^\s@<>"]{1,64}@[^\s@<>"]{1,255}$/;
 const LINK_CHARS_MAX = 500;
 
-/** Reads `brand:`. A field with a mistake becomes null; the reader reports the mistake. */
+/** Reads `brand:`. A field with a mistake becomes null, and the reader records the mistake. */
 export function readBrand(reader: YamlReader, field: YamlField | undefined): Brand {
 	const map = reader.map(field, BRAND_FIELDS);
 	if (map === undefined) return PLAIN_BRAND;
@@ -31,7 +31,7 @@ export function readBrand(reader: YamlReader, field: YamlField | undefined): Bra
 	});
 }
 
-/** Reads only the brand of a catalogue's text, ignoring mistakes elsewhere. */
+/** Reads only the brand from the text of a `tollgate.yaml`; mistakes in other sections are ignored. */
 export function parseBrand(text: string, env: Environment): Brand {
 	const reader = createYamlReader(text, env);
 	return readBrand(reader, reader.map(reader.root, ["brand"], () => true)?.get("brand"));
@@ -61,7 +61,7 @@ function sellerOf(reader: YamlReader, field: YamlField | undefined): Seller | nu
 	return Object.freeze({ company, address, vatId });
 }
 
-/** Accepts only http and https: a `javascript:` link would run a script. */
+/** Accepts only http and https links, because a `javascript:` link would run a script. */
 function linkOf(reader: YamlReader, field: YamlField | undefined): string | null {
 	const text = reader.text(field);
 	if (field === undefined || text === undefined) return null;

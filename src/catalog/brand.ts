@@ -1,14 +1,14 @@
 /** The name and look of the service: `brand:` of `tollgate.yaml`. Null means the default. */
 export interface Brand {
 	readonly name: string | null;
-	/** Path of the logo's file: absolute, or relative to the catalogue's folder. */
+	/** Path of the logo's file: absolute, or relative to the folder of `tollgate.yaml`. */
 	readonly logo: string | null;
-	/** `#rrggbb`; lighter and darker shades are derived from it. */
+	/** `#rrggbb`; the pages derive lighter and darker shades. */
 	readonly accent: string | null;
 	/** First line of the landing page, and the sentence below it. */
 	readonly headline: string | null;
 	readonly lead: string | null;
-	/** `mailto:` or `https:`. */
+	/** Link of the form `mailto:` or `https:`. */
 	readonly support: string | null;
 	readonly terms: Terms | null;
 	readonly seller: Seller | null;
@@ -19,11 +19,10 @@ export interface Brand {
 /** Terms that people accept before they use the service. */
 export interface Terms {
 	readonly url: string;
-	/** Version of the terms; people who accepted another one must accept again. */
+	/** Version of the terms. People who accepted another version must accept again. */
 	readonly version: string;
 }
 
-/** Seller's details for receipts; missing fields are empty. */
 export interface Seller {
 	readonly company: string;
 	readonly address: string;

@@ -1,6 +1,6 @@
 /**
- * The catalogue in force. A snapshot is immutable and replaced as a whole, so that its holder keeps a consistent view.
- * A file with mistakes, or with rates that cannot be stored, leaves the old snapshot in force; `problems()` reports it.
+ * The current catalogue. A snapshot is immutable and replaced as a whole, so that code which holds one has a consistent
+ * view. If a file has mistakes, or rates that cannot be stored, the previous snapshot stays (see `problems()`).
  */
 
 import { assert } from "../base/assert.ts";
@@ -19,31 +19,31 @@ import type { Problem } from "./yaml-reader.ts";
 
 export type ReloadResult =
 	| { readonly ok: true }
-	/** `lasting`: only a changed file helps. Otherwise loading the same file may succeed later. */
+	/** `lasting`: loading succeeds only after the file is changed. Otherwise the same file may load later. */
 	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
 
 export interface Catalog {
-	/** The snapshot in force. Before the first successful load it is empty and has revision 0. */
+	/** The current snapshot. Before the first successful load it is empty and has revision 0. */
 	current(): CatalogSnapshot;
-	/** Limits of the file that `current()` is from. */
+	/** Limits from the file of the current snapshot. */
 	limits(): ServiceLimits;
-	/** Origins whose pages may call `/v1/`, by the same file. */
+	/** Origins whose pages may call `/v1/`, from the file of the current snapshot. */
 	cors(): Cors;
-	/** Why the newest version of the file is not in force; empty if it is. */
+	/** Why the newest version of the file was not loaded; empty if it was. */
 	problems(): readonly Problem[];
-	/** Reads the file again. Calls during a reload share one reload after it. Never rejects. */
+	/** Reads the file again. Calls during a reload share one further reload. Never rejects. */
 	reload(): Promise<ReloadResult>;
-	/** True if a model's retirement day has begun or was moved since the last load. A reload then replaces the models. */
+	/** True if a model's retirement day has begun or was moved since the last load, so that a reload is needed. */
 	isStale(): boolean;
-	/** Calls `listener` after each replacement, until the returned function is called. */
+	/** Calls `listener` after each new snapshot, until the returned function is called. */
 	onChange(listener: CatalogListener): () => void;
 }
 
-/** A catalogue whose models come from a discovery of servers or the demo, not from a file. */
+/** A catalogue without a file: its models come from a discovery of servers or from the demo. */
 export interface FixedCatalog extends Catalog {
-	/** Replaces all models. Rejects if their rates cannot be stored; then the old models stay in force. */
+	/** Replaces all models. Rejects if their rates cannot be stored; the previous models then stay. */
 	setModels(specs: readonly ModelSpec[]): Promise<void>;
 }
 
@@ -65,9 +65,9 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	const { log } = deps;
 	const store = createStore(deps);
 	let problems: readonly Problem[] = [];
-	/** Text of the file in force. Loading the same text again changes nothing. */
+	/** Text of the last file that was loaded. Loading the same text again changes nothing. */
 	let textInForce: string | undefined;
-	/** Models of the file in force, and the number of retired ones among them. */
+	/** Models of the last file that was loaded, and how many of them were retired then. */
 	let inForce: { readonly models: readonly ModelSpec[]; readonly retired: number } = { models: [], retired: 0 };
 	let running: Promise<ReloadResult> | undefined;
 	let following: Promise<ReloadResult> | undefined;
@@ -112,7 +112,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
-		// A temporary failure is tried again at each poll, but logged only once.
+		// A temporary failure is retried at each poll, but logged only once.
 		if (isNews) log.error("the catalogue was not loaded; the previous one stays in force", { problems: found });
 		return { ok: false, problems: found, lasting };
 	}
@@ -135,10 +135,10 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		problems: () => problems,
 		isStale,
 		reload() {
-			// The next reload is planned already. A second one at the same time could put the older text in force.
+			// A further reload is planned already. Two at the same time could end with the older text.
 			if (following !== undefined) return following;
 			if (running === undefined) return start();
-			// The running reload may have read the file before its latest change, so another one follows.
+			// The running reload may have read the file before its latest change, so a further reload follows.
 			following = running.then(() => {
 				following = undefined;
 				return start();
@@ -180,11 +180,11 @@ function createStore(deps: StoreDeps) {
 
 	let lastSwap: Promise<void> = Promise.resolve();
 
-	/** Replaces models one call after the other, so that those of the last call stay. */
+	/** Runs calls one after the other, so that the models of the last call stay. */
 	function swap(file: Swapped): Promise<void> {
 		const mine = lastSwap.then(() => swapNow(file));
 		lastSwap = mine.catch(() => {
-			// The earlier call's own caller handles its error.
+			// The caller of the earlier call handles its error.
 		});
 		return mine;
 	}
@@ -225,7 +225,7 @@ function createStore(deps: StoreDeps) {
 	return { reader, swap };
 }
 
-/** Name under which versions of a model's batch rates are stored. No model can have this name. */
+/** Name under which versions of a model's batch rates are stored; `#` is not allowed in model ids. */
 function batchCardName(modelId: string): string {
 	return `${modelId}#batch`;
 }
@@ -256,7 +256,7 @@ function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error);
 }
 
-/** Finds or stores models' rate cards. Unchanged rates need no database, so servers can be replaced without one. */
+/** Finds or stores the rate cards of models. Known rates need no query, so servers can be changed during an outage. */
 async function price(
 	{ statements, clock }: StoreDeps,
 	specs: readonly ModelSpec[],

@@ -1,13 +1,13 @@
 import { quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
-/** Origins whose pages may call `/v1/`; an empty set: none. */
+/** Origins whose pages may call `/v1/`; an empty set means none. */
 export type Cors = "*" | ReadonlySet<string>;
 
 export const DEFAULT_CORS: Cors = "*";
 
 const ORIGINS_MAX = 100;
 
-/** Reads `cors:`: `off`, `"*"` or a list of origins, each as browsers send it. */
+/** Reads `cors:`: `off`, `"*"` or a list of origins, each in the format of browsers' `Origin` header. */
 export function readCors(reader: YamlReader, field: YamlField | undefined): Cors {
 	if (field === undefined) return DEFAULT_CORS;
 	const origins = new Set<string>();

@@ -7,8 +7,8 @@ const PICO_PER_NANO = 1000;
 const COST_FIELDS = ["replica_hour", "input", "output"];
 
 /**
- * Reads `cost:` of a model: what it costs the operator, as decimal strings. `replica_hour` is USD per replica and hour,
- * `input` and `output` USD per million tokens. No customer sees it.
+ * Reads `cost:` of a model: the operator's own cost, as decimal strings, which customers do not see. `replica_hour` is
+ * USD per replica and hour, `input` and `output` are USD per million tokens.
  */
 export function readCost(reader: YamlReader, field: YamlField | undefined): OperatorCost | undefined {
 	const map = reader.map(field, COST_FIELDS);

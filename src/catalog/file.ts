@@ -17,7 +17,7 @@ export interface CatalogFile {
 	readonly warnings: readonly Problem[];
 }
 
-/** A catalogue with mistakes. Has all of them, in the order of lines. */
+/** A `tollgate.yaml` with mistakes; `problems` has all of them, ordered by line. */
 export class CatalogFileError extends Error {
 	override readonly name = "CatalogFileError" as const;
 	readonly problems: readonly Problem[];
@@ -28,14 +28,14 @@ export class CatalogFileError extends Error {
 	}
 }
 
-/** Longest file in characters; a longer one is not parsed. */
+/** Largest file in characters; a larger file is refused without parsing. */
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 const MODELS_MAX = 1000;
 const ROUTES_MAX = 100;
 
 /**
  * Parses the text of a `tollgate.yaml`. `${NAME}` in a value is replaced by a variable of `env`. Top-level fields that
- * begin with `x-` are ignored; they may contain anchors. @throws CatalogFileError with all mistakes.
+ * begin with `x-` are ignored, so they may contain anchors. @throws CatalogFileError with all mistakes.
  */
 export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	if (text.length > FILE_LENGTH_MAX) {
@@ -56,7 +56,7 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		if (model !== undefined) models.push(model);
 	}
 	const routes: RouteSpec[] = [];
-	// Checks routes only if the models have no mistakes, which would cause further ones in routes.
+	// Routes are checked only if the models have no mistakes, which would cause misleading mistakes in routes.
 	const isWhole = reader.problems().length === 0;
 	for (const field of (isWhole && reader.list(file?.get("routes"), ROUTES_MAX)) || []) {
 		const route = readRoute(reader, field, models, claimAt(field));
@@ -76,7 +76,7 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	});
 }
 
-/** The number of problems ("2 problems") and a line for each. */
+/** The number of problems ("2 problems"), then a line for each problem. */
 export function describeProblems(problems: readonly Problem[]): string {
 	const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
 	return `the catalogue has ${count}:\n${problemLines(problems).join("\n")}`;
@@ -86,7 +86,7 @@ function problemLines(problems: readonly Problem[]): string[] {
 	return problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
 }
 
-/** Claims a name. Ids, aliases and routes must differ, because requests use all three alike. */
+/** Claims a name. Ids, aliases and routes must differ, because a request's `model` may be any of them. */
 function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
 	const taken = names.get(name);
 	if (taken === undefined) names.set(name, at.line);
@@ -103,7 +103,7 @@ export type CatalogCheck =
 	  }
 	| { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Parses the file as a server would, but without a database. */
+/** Parses the file as a gateway would, but without a database. */
 export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	try {
 		const { models, routes, limits, warnings } = parseCatalogFile(text, env);
@@ -114,7 +114,7 @@ export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	}
 }
 
-/** Result of the check for a terminal, without the last line end. */
+/** The result of the check as text for a terminal, without a final line end. */
 export function formatCatalogCheck(check: CatalogCheck): string {
 	if (!check.ok) return describeProblems(check.problems);
 	const models = check.models.map(({ id, kind, replicas, rates, batch_rates, retires_on }) => {
@@ -137,7 +137,7 @@ function pricesOf(rates: Partial<WrittenRates>): string {
 	return prices.length === 0 ? "free" : prices.join(", ");
 }
 
-/** A model for `catalog check` and `catalog show`: rates in the file's units, without rates of 0. */
+/** A model for `catalog check` and `catalog show`: rates in the units of `tollgate.yaml`, without zero rates. */
 function summariseModel(model: ModelSpec) {
 	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates, batch, retiresOn } = model;
 	return {

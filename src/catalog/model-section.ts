@@ -21,7 +21,6 @@ export const MODEL_FIELDS = [
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
 const MODES: readonly (ChatMode | "batch")[] = ["chat", "completions", "batch"];
-/** Kinds of models that managed batches support. */
 const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
 export const OUTPUT_MODALITIES: Readonly<Record<ModelKind, Modality>> = {
@@ -49,14 +48,14 @@ const ACCOUNT_OR_TAG = new RegExp(`^acc_[0-9a-f]{32}$|${TAG.source}`);
 const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
-/** Default length for other kinds than chat, where it only bounds a small cost. Chat models must state theirs. */
+/** Default context length for kinds other than chat, where it only bounds a small cost. Chat models must state it. */
 const DEFAULT_CONTEXT_LENGTH = 8192;
 const GENERATING_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "transcription"]);
 
-/** Claims a name for a model or route; reports if another one has it. */
+/** Claims a name for a model or route; reports a problem if the name is taken. */
 export type ClaimName = (name: string, line: number) => void;
 
-/** Reads one entry of `models:`. Undefined if it has a mistake. */
+/** Reads one entry of `models:`. Undefined if the entry has a mistake. */
 export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
 	const map = reader.map(field, MODEL_FIELDS);
 	if (map === undefined) return undefined;
@@ -124,7 +123,7 @@ export function readName(reader: YamlReader, field: YamlField | undefined): stri
 	return reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
 }
 
-/** Reads ids and tags of accounts, at least one. */
+/** Reads a list of at least one account id or tag. */
 function readVisibleTo(reader: YamlReader, field: YamlField | undefined): readonly string[] | undefined {
 	if (field === undefined) return undefined;
 	const names = readWords(reader, field, ACCOUNT_OR_TAG, VISIBLE_TO_MAX, () => {});
@@ -132,7 +131,7 @@ function readVisibleTo(reader: YamlReader, field: YamlField | undefined): readon
 	return Object.freeze(names);
 }
 
-/** Reads a date without a time, which must exist. */
+/** Reads an existing day, written without a time. */
 function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (day: string) => day.length === DAY_LENGTH && parseIsoMs(day) !== undefined;
 	return reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${quoteValue(day)}`);
@@ -159,7 +158,7 @@ function readModes(
 	return { modes: chosen === undefined ? new Set(["chat"]) : modes, batches };
 }
 
-/** Reads rates of batches; null if batches cost what other requests cost. */
+/** Reads the rates of batch lines; null if they equal the usual rates. */
 function readBatchRates(
 	reader: YamlReader,
 	field: YamlField | undefined,
@@ -207,7 +206,7 @@ function readUpstreams(reader: YamlReader, field: YamlField | undefined, kind: M
 		if (upstream === undefined) continue;
 		const key = JSON.stringify([upstream.url, upstream.model]);
 		const earlier = seen.get(key);
-		// A server that is listed twice would get twice its concurrency.
+		// The same server must not be listed twice, because it would get twice its `max_concurrency`.
 		if (earlier !== undefined) reader.report(item, `the same url and model as in line ${earlier}`);
 		else seen.set(key, item.line);
 		upstreams.push(upstream);
@@ -215,7 +214,7 @@ function readUpstreams(reader: YamlReader, field: YamlField | undefined, kind: M
 	return upstreams;
 }
 
-/** Removes listed parameters that a dialect of the model does not support: they must work on every server. */
+/** Removes parameters that a dialect of the model's servers does not support, because any server may get a request. */
 function leaveOutUnsupported(
 	reader: YamlReader,
 	kind: ModelKind,
@@ -252,7 +251,7 @@ function readWords(
 	return [...words];
 }
 
-/** Reads a list of distinct words out of `options`, at least one. */
+/** Reads a list of at least one word out of `options`, without duplicates. */
 function readChoices<T extends string>(
 	reader: YamlReader,
 	field: YamlField | undefined,

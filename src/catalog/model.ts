@@ -8,27 +8,27 @@ export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" 
 /** Whether a server counts reasoning tokens within its completion tokens, as OpenAI does, or separately. */
 export type ReasoningCount = "inside" | "beside";
 
-/** The field in which a model's servers read the reasoning of earlier answers; `omit`: they refuse it. */
+/** The field in which a model's servers read the reasoning of earlier answers. `omit`: they refuse reasoning. */
 export type ReasoningHistory = "reasoning_content" | "reasoning" | "omit";
 
 export type Modality = "text" | "image" | "audio" | "embeddings" | "rerank";
 
-/** What happens to image URLs in prompts: the upstream would fetch them. `data_only` accepts only `data:` URLs. */
+/** What happens to image URLs in prompts, which the model server would fetch. `data_only`: only `data:` URLs. */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 
 export interface Rates {
 	readonly input: PicoUsdPerUnit;
-	/** For a prompt token that the upstream read from its cache; by default `input`. */
+	/** Rate for a prompt token that the server read from its cache; by default the rate `input`. */
 	readonly cachedInput: PicoUsdPerUnit;
 	readonly output: PicoUsdPerUnit;
 	readonly request: PicoUsdPerUnit;
-	/** For a generated image; also for an image in a prompt if `input` does not cover it. */
+	/** Rate for a generated image; also for an image in a prompt if `input` does not cover it. */
 	readonly image: PicoUsdPerUnit;
 	readonly audioSecond: PicoUsdPerUnit;
 	readonly search: PicoUsdPerUnit;
 }
 
-/** A version of a model's prices. Immutable; each reservation stores the version that prices it. */
+/** A version of a model's prices. Immutable, because each reservation stores the id of the version that prices it. */
 export interface RateCard extends Rates {
 	/** `<model id>@<version>`; primary key in Postgres. */
 	readonly id: string;
@@ -43,71 +43,69 @@ export interface OperatorCost {
 }
 
 export interface BatchTerms {
-	/** Rates of batch lines; null: the usual rates. */
 	readonly rateCard: RateCard | null;
 }
 
-/** One model server, as `tollgate.yaml` describes it. */
+/** One model server, as described in `tollgate.yaml`. */
 export interface UpstreamSpec {
 	/** Base URL with its path, without a final slash: `http://127.0.0.1:8000/v1`. */
 	readonly url: string;
 	readonly apiKey: string | null;
-	/** The model's name on this server. */
 	readonly model: string;
 	readonly dialect: DialectName;
 	readonly maxConcurrency: number;
-	/** False for servers that close idle connections early: each request then opens a connection. */
+	/** False for servers that close idle connections early: each request then opens a new connection. */
 	readonly keepAlive: boolean;
-	/** Default `inside`. */
+	/** Default: `inside`. */
 	readonly reasoningTokens?: ReasoningCount;
 }
 
 export type TextNormalization = "nfkc" | "none";
 
-/** A model that customers can name, with its servers. Immutable. */
+/** A model that customers can request, with its servers. Immutable. */
 export interface Model {
 	readonly id: string;
-	/** Other names in requests. A key's allowed models are compared with `id`, so that an alias bypasses nothing. */
+	/** Other names in requests. A key's list of allowed models is compared with `id`, so an alias does not bypass it. */
 	readonly aliases: readonly string[];
 	readonly name: string;
 	readonly kind: ModelKind;
-	/** Endpoints of a model of `kind: chat`; empty for other kinds. */
+	/** Endpoints of a chat model; empty for other kinds. */
 	readonly modes: ReadonlySet<ChatMode>;
-	/** Terms of managed batches; absent without batches. */
+	/** Terms of managed batches; undefined if the model supports none. */
 	readonly batch?: BatchTerms;
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
 	readonly imageUrls: ImageUrlPolicy;
 	readonly contextLength: number;
-	/** Limit of generated tokens; 0 for kinds that generate none. */
+	/** Most output tokens per choice; 0 for kinds of models that generate no text. */
 	readonly maxOutputTokens: number;
-	/** Tokens that the chat template may add, for the upper bound of the cost. */
+	/** Tokens that the chat template may add; included in the upper bound of the cost. */
 	readonly templateOverheadTokens: number;
-	/** Unicode form into which the tokenizer converts text; that may lengthen it. `none`: no conversion. */
+	/** Unicode form to which the tokenizer converts text, which may lengthen it. `none`: no conversion. */
 	readonly textNormalization: TextNormalization;
-	/** True: no account's prompts are served from what another account's prompts left in a server's cache. */
+	/** True: an account's prompts never use a cache entry that another account's prompt left in a server. */
 	readonly isolatePrefixes?: true;
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
-	/** Role that servers get for `developer`. Absent: `keep` if all of them are of dialect `openai`. */
+	/** Role that servers get for `developer`. Default: `keep` if all of them have the dialect `openai`. */
 	readonly developerRole?: "keep" | "system";
-	/** Absent: the field that the dialect of its servers reads. */
+	/** Default: the field that the dialect of its servers reads. */
 	readonly reasoningHistory?: ReasoningHistory;
-	/** `2027-01-31`: from that day (UTC) on the model is not served. Absent: no day is set. */
+	/** First day (UTC) on which the model is not served, `2027-01-31`. Undefined: no day is set. */
 	readonly retiresOn?: string;
-	/** Ids and tags of the accounts for which the model exists. Absent: for all. */
+	/** Ids and tags of the accounts that can see the model. Undefined: all accounts. */
 	readonly visibleTo?: readonly string[];
-	/** Tokens per minute that each account may use of this model. Absent: no limit. */
+	/** Tokens per minute of this model that each account may use. Undefined: no limit. */
 	readonly tokensPerMinute?: number;
 	readonly rateCard: RateCard;
-	/** Absent if `tollgate.yaml` has none. */
+	/** Undefined if `tollgate.yaml` states no cost. */
 	readonly cost?: OperatorCost;
 	readonly upstreams: readonly UpstreamSpec[];
-	/** Unix seconds at which this id first was in the catalogue. */
+	/** Unix seconds at which this id was first in the catalogue. */
 	readonly createdS: number;
 }
 
-/** A model of a file, a discovery or the demo, before its rates are stored as a version. */
+/** A model of a file, a discovery or the demo, before its rates are stored as a rate card. */
 export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"> {
 	readonly rates: Rates;
 	readonly batch?: { readonly rates: Rates | null };
@@ -118,37 +116,37 @@ export type RouteOrder = "listed" | "price" | "speed";
 export interface RouteSpec {
 	readonly id: string;
 	readonly name: string;
-	/** Ids of distinct models of the same kind, in the file's order. */
+	/** Ids of distinct models of the same kind, in the order of the file. */
 	readonly modelIds: readonly string[];
 	readonly by: RouteOrder;
 }
 
-/** A name for several models, which are tried in order. The first that answers is charged at its rates. */
+/** A name for several models, which are tried in order. The model that answers is charged at its own rates. */
 export interface Route {
 	readonly id: string;
 	readonly name: string;
-	/** At least one model. By price the cheapest is first; by speed each request decides the order. */
+	/** At least one model. `by` price: the cheapest is first; `by` speed: ordered at each request. */
 	readonly models: readonly [Model, ...Model[]];
 	readonly by: RouteOrder;
 }
 
-/** A name that is no longer served. */
+/** A model or route that is no longer served. */
 export interface Retired {
 	/** First day (UTC) without the model. */
 	readonly on: string;
 	readonly kind: ModelKind;
 }
 
-/** The whole catalogue at one moment. Replaced as a whole, never changed. */
+/** The whole catalogue at one moment. Never changed, only replaced by a new snapshot. */
 export interface CatalogSnapshot {
 	/** Number that increases with each snapshot. */
 	readonly revision: number;
-	/** Models by id, in the file's order. */
+	/** Models by id, in the order of the file. */
 	readonly models: ReadonlyMap<string, Model>;
 	/** Model id by alias. `findModel` accepts both. */
 	readonly aliases: ReadonlyMap<string, string>;
 	readonly routes: ReadonlyMap<string, Route>;
-	/** Models and routes of the file that are not served any more, by name. */
+	/** Models and routes of the file that are no longer served, by name. */
 	readonly retired: ReadonlyMap<string, Retired>;
 }
 

@@ -3,7 +3,7 @@ import { bigint, check, integer, pgTable, text, timestamp, unique } from "drizzl
 
 const rate = (name: string) => bigint(name, { mode: "number" }).notNull();
 
-/** All versions of all models' prices, in pico-dollars per unit. Rows are only inserted. */
+/** All versions of all models' prices, in pico-dollars per unit. Rows are inserted and never changed. */
 export const rateCardTable = pgTable(
 	"rate_card",
 	{

@@ -4,12 +4,12 @@ import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard, Rates } from "./model.ts";
 import { buildRates, RATE_NAMES, type RateName, readRate } from "./written-rates.ts";
 
-/** A stored version of a model's prices, with the time (Unix seconds) at which the model was first stored. */
+/** A stored version of a model's prices. `createdS`: Unix seconds at which the model's first version was stored. */
 export interface PinnedRateCard extends RateCard {
 	readonly createdS: number;
 }
 
-/** Attempts to store a version. A failed one means that another instance stored one at the same time. */
+/** Most attempts to store a version. An attempt fails if another instance stores a version at the same time. */
 const PIN_ROUNDS_MAX = 20;
 const HISTORY_ROWS_MAX = 1000;
 
@@ -19,7 +19,7 @@ interface NewCard extends Rates {
 	readonly version: number;
 }
 
-/** Price columns of `rate_card`. The driver returns bigints as texts, so that they stay exact. */
+/** Price columns of `rate_card`. The database driver returns bigints as strings, so that they stay exact. */
 export interface RateCardColumns extends Record<RateName, string> {
 	id: string;
 	version: number;
@@ -31,8 +31,8 @@ interface Row extends RateCardColumns {
 }
 
 /**
- * Returns a stored version of each model's prices: the newest if its rates are equal, else a new one. Of two instances
- * that insert together, one reads the version of the other.
+ * Returns a stored version of each model's prices: the newest if its rates are equal, otherwise a new one. If two
+ * instances insert at the same time, one reads the version of the other.
  */
 export async function pinRateCards(
 	statements: Statements,
@@ -52,7 +52,7 @@ export async function pinRateCards(
 				missing.push({ id: `${id}@${version}`, model: id, version, ...buildRates((name) => readRate(rates, name)) });
 			}
 		}
-		// Uses the version that it inserted, even if another instance has stored a newer one since.
+		// Uses the version that it inserted, even if another instance has stored a newer version since.
 		for (const card of missing.length === 0 ? [] : await insert(statements, missing))
 			pinned.set(card.model, {
 				...parseRateCard(card),
@@ -63,7 +63,7 @@ export async function pinRateCards(
 	return pinned;
 }
 
-/** All versions of a model's prices with the times (Unix seconds) at which they were stored, newest first. */
+/** All versions of a model's prices, newest first, with the Unix seconds at which they were stored. */
 export async function rateCardHistory(statements: Statements, modelId: string) {
 	const rows = await statements<Row>`
 		select * from rate_card where model = ${modelId} order by version desc limit ${HISTORY_ROWS_MAX}`;
@@ -74,7 +74,7 @@ export function haveEqualRates(a: Rates, b: Rates): boolean {
 	return RATE_NAMES.every((name) => readRate(a, name) === readRate(b, name));
 }
 
-/** The newest version of each model, with `createdS` of its first version. */
+/** The newest version of each model, with `createdS` of the model's first version. */
 async function readNewest(statements: Statements, specs: readonly { readonly id: string }[]) {
 	const ids = JSON.stringify(specs.map(({ id }) => id));
 	const rows = await statements<Row & { first_created_at: Date }>`
@@ -87,7 +87,7 @@ async function readNewest(statements: Statements, specs: readonly { readonly id:
 	);
 }
 
-/** Returns the inserted rows. All instances insert in the order of ids, to avoid deadlocks. */
+/** Returns the inserted rows. All instances insert in the order of model ids, to avoid deadlocks. */
 function insert(statements: Statements, cards: readonly NewCard[]): Promise<readonly Row[]> {
 	return statements<Row>`
 		insert into rate_card (id, model, version, input, cached_input, output, request, image, audio_second, search)

@@ -5,14 +5,14 @@ import type { YamlReader } from "./yaml-reader.ts";
 import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
-/** Lowest rate in USD per million tokens. A lower one is probably a rate per token, so it is refused. */
+/** Lowest rate in USD per million tokens. A lower one is probably meant per token, so it is refused. */
 const RATE_USD_MIN = 0.001;
 const DECIMALS_MAX = 12;
-/** Digits of a rate in a hint. The last digits of a float product may be wrong. */
+/** Digits of a rate in an error's hint: the last digits of a floating-point product may be wrong. */
 const DIGITS_KEPT = 12;
 const ZERO_RATE = 0 as PicoUsdPerUnit;
 
-/** Rates that each kind of model can charge. Others would never be charged, so they are refused. */
+/** Rates that each kind of model can charge. Other rates would never be charged, so they are refused. */
 const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	chat: ["input", "cached_input", "output", "request", "image"],
 	embedding: ["input", "cached_input", "request"],
@@ -21,7 +21,7 @@ const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	rerank: ["search", "input", "cached_input", "request"],
 };
 
-/** Rates that each kind needs: one alternative must be complete, or output would be free by mistake. */
+/** Rates that each kind of model must have, as alternatives: without them output would be free by mistake. */
 const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = {
 	chat: [["input", "output"]],
 	embedding: [["input"]],
@@ -31,8 +31,8 @@ const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = 
 };
 
 /**
- * Reads a model's `rates:`: decimal strings, "0" to "1000000" USD per million tokens; `request`, `image`,
- * `audio_second` and `search` "0" to "9000" USD each. Missing rates are 0, but `cached_input` defaults to `input`.
+ * Reads a model's `rates:`, decimal strings: "0" to "1000000" USD per million tokens; `request`, `image`,
+ * `audio_second` and `search` "0" to "9000" USD each. Missing rates are 0; `cached_input` defaults to `input`.
  */
 export function readRates(
 	reader: YamlReader,
@@ -59,7 +59,6 @@ export function readRates(
 	);
 }
 
-/** Reads a decimal string; undefined if it has a mistake. */
 export function readRateField(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
 	const read = reader.scalar(field);
 	if (read === undefined) return undefined;
@@ -83,7 +82,7 @@ export function readRateField(reader: YamlReader, field: YamlField, perMillion: 
 	return undefined;
 }
 
-/** Hint for a rate that is nearly 0 per million: other price lists give rates per token. */
+/** Hint for a rate that is nearly 0 per million tokens: other price lists give rates per token. */
 function hintOfToken(usd: number): string {
 	const million = plainDecimal(Number((usd * TOKENS_PER_RATE).toPrecision(DIGITS_KEPT)));
 	return usd === 0 || usd >= RATE_USD_MIN || million === undefined

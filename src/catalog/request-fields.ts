@@ -1,6 +1,6 @@
 /**
- * What happens to each request field: the gateway writes it, never sends it, or copies it to the model server. Request
- * parsers, dialects and the catalogue's checks share these tables.
+ * What happens to each request field: the gateway sets it, drops it, or copies it to the model server. Request parsers,
+ * dialects and the catalogue's checks share these tables.
  */
 import type { DialectName, ModelKind } from "./model.ts";
 
@@ -12,7 +12,7 @@ type Reasons = Readonly<Record<string, string>>;
 const OUTPUT_LIMIT = "the output limit is `max_tokens` here";
 const NOT_RESERVED = "output that is generated but not delivered cannot be reserved for";
 
-/** Fields that the gateway reads. It sends values that follow from the reservation. */
+/** Fields that the gateway reads itself. What it sends for them follows from the reservation. */
 export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	chat: new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]),
 	completions: new Set([
@@ -31,7 +31,7 @@ export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	rerank: new Set(["model", "query", "documents", "top_n", "return_documents"]),
 };
 
-/** Fields that are never sent: other names of fields that the gateway writes, and fields whose cost is not reserved. */
+/** Fields that are never sent: other names of fields that the gateway sets, and fields whose cost is not reserved. */
 const NEVER_SENT: Partial<Record<ModelKind, Reasons>> = {
 	chat: { best_of: NOT_RESERVED, n_predict: OUTPUT_LIMIT, max_new_tokens: OUTPUT_LIMIT, num_predict: OUTPUT_LIMIT },
 	image: { partial_images: "images are delivered whole" },
@@ -47,14 +47,14 @@ const IGNORED = "its servers ignore it";
 const NO_LENGTH: Reasons = { min_tokens: IGNORED, ignore_eos: IGNORED };
 const NO_PREFIX: Reasons = { continue_final_message: IGNORED, add_generation_prompt: IGNORED };
 
-/** Fields of chats and completions that a dialect's servers ignore, refuse or misread; never sent to them. */
+/** Fields of chats and completions that servers of a dialect ignore, refuse or misread; never sent to them. */
 const UNKNOWN_TO: Partial<Record<DialectName, Reasons>> = {
 	"llama.cpp": { ...NO_ECHO, suffix: "its servers refuse it", min_tokens: IGNORED },
 	ollama: { ...ONE_CHOICE, ...NO_ECHO, ...NO_LENGTH, ...NO_PREFIX, tool_choice: IGNORED },
 	tgi: { ...ONE_CHOICE, ...NO_ECHO, ...NO_LENGTH, ...NO_PREFIX, suffix: "its servers refuse it" },
 };
 
-/** Fields without which an answer means something else, and the values that change nothing. */
+/** Fields that change the meaning of an answer, with the values that have no effect. */
 const ESSENTIAL: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
 	["add_generation_prompt", [true]],
 	["best_of", [1]],
@@ -71,17 +71,17 @@ const ESSENTIAL: ReadonlyMap<string, readonly unknown[]> = new Map<string, reado
 ]);
 const OF_TEXT: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 
-/** True if an answer that ignores this field would be wrong, not only tuned differently. */
+/** True if an answer that ignores this field would be wrong, and not only differently tuned. */
 export function isEssentialField(kind: ModelKind, field: string, value: unknown): boolean {
 	const neutral = OF_TEXT.has(kind) ? ESSENTIAL.get(field) : undefined;
 	if (neutral === undefined) return false;
 	return !neutral.includes(field === "response_format" ? (value as { type?: unknown }).type : value);
 }
 
-/** Options of TEI's rerank endpoint, which the gateway applies itself. */
+/** Options of TEI's rerank endpoint that the gateway applies itself. */
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);
 
-/** Why servers of a dialect do not support a parameter that the catalogue lists; undefined if they do. */
+/** Why servers of a dialect do not support a parameter in the catalogue; undefined if they do. */
 export function whyUnsupported(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
 	const never = NEVER_SENT[kind];
 	if (never !== undefined && Object.hasOwn(never, parameter)) return never[parameter];
@@ -102,7 +102,7 @@ const NOT_COPIED = {
 	completions: new Map<DialectName, ReadonlySet<string>>(),
 };
 
-/** Clients' fields that are not copied into requests to servers of this dialect. */
+/** Fields of clients that are not copied into requests to servers of this dialect. */
 export function fieldsNotCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
 	let names = NOT_COPIED[kind].get(dialect);
 	if (names === undefined) {

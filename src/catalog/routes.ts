@@ -6,10 +6,10 @@ import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
 export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
-/** Most models of a route, since a request may try all of them. */
+/** Most models of a route. A request may try all of them. */
 const ROUTE_MODELS_MAX = 8;
 
-/** Reads an entry of `routes:`, whose models must be in the same file. Undefined if it has a mistake. */
+/** Reads an entry of `routes:`, whose models must be in the same file. Undefined if the entry has a mistake. */
 export function readRoute(
 	reader: YamlReader,
 	field: YamlField,
@@ -65,7 +65,7 @@ function byPrice(a: Model, b: Model): number {
 	return priceA < priceB ? -1 : priceA > priceB ? 1 : 0;
 }
 
-/** Price of 3,000 prompt and 1,000 output tokens, or of one unit for other kinds. Serves only to compare models. */
+/** Price of 3,000 prompt and 1,000 output tokens, or of one unit for other kinds. Only used to compare models. */
 function typicalPrice({ kind, rateCard }: Model): bigint {
 	const { input, output, request, audioSecond, image, search } = rateCard;
 	const units = { chat: 0, embedding: 0, transcription: audioSecond, image, rerank: search }[kind];

@@ -4,8 +4,8 @@ import { type AccountLimits, readAccountLimits } from "./account-limits.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 /**
- * A row per field of `limits:` in `tollgate.yaml`: name, the limit that it sets, default, lower and upper bound in the
- * file's unit (`_s` seconds, `_mb` mebibytes), meaning. README.md has the same list with more detail.
+ * A row for each field of `limits:` in `tollgate.yaml`: name, the limit that it sets, default, lower and upper bound in
+ * the file's unit (`_s` seconds, `_mb` mebibytes), meaning. The room's README has the same list with more detail.
  */
 const FIELDS = [
 	["status_hold_s", "holdStatusMs", 10, 0, 300, "longest wait for a first event before the response status is sent"],
@@ -44,7 +44,7 @@ const FIELDS = [
 /** Limits that the file can set, in milliseconds and bytes. */
 export type SetLimits = Readonly<Record<(typeof FIELDS)[number][1], number>>;
 
-/** A field of `limits:`. Its value in the file, multiplied by `scale`, is the value in SetLimits. */
+/** A field of `limits:`. The value in the file times `scale` is the value in SetLimits. */
 export interface LimitField {
 	readonly name: string;
 	readonly limit: keyof SetLimits;
@@ -57,29 +57,29 @@ export interface LimitField {
 
 export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , min, max, meaning]) => {
 	const scale = name.endsWith("_s") ? 1000 : name.endsWith("_mb") ? 1024 * 1024 : 1;
-	// Seconds and fractions may have decimals.
+	// Fields in seconds and shares may have decimals; other fields are whole numbers.
 	return Object.freeze({ name, limit, scale, min, max, integer: scale !== 1000 && max > 1, meaning });
 });
 
 export interface ServiceLimits extends SetLimits {
-	/** Limits of accounts by tag, in the file's order. */
+	/** Limits of accounts by tag, in the order of the file. */
 	readonly accounts: readonly AccountLimits[];
-	/** One account's share of the memory for request bodies. */
+	/** Share of the memory for request bodies that one account may use. */
 	readonly bodyMemoryAccountBytesMax: number;
-	/** Memory for long answers that clients have not read yet, of all accounts and of one. */
+	/** Memory for long answers that clients have not read yet: of all accounts, and of one account. */
 	readonly answerMemoryBytesMax: number;
 	readonly answerMemoryAccountBytesMax: number;
 	readonly filesBytesMax: number;
-	/** Time between health checks of an idle server. */
+	/** Time between two health checks of an idle server. */
 	readonly healthIntervalMs: number;
 }
 
-/** An account's share of the bodies' memory: more than equal, because most bodies are small. The largest body fits. */
+/** An account's share of the memory for bodies: more than an equal share, because most bodies are small. */
 const BODY_ACCOUNT_SHARE = 3 / 8;
-/** Unread answers may use a quarter of the bodies' memory: an answer is bytes, a body also text and values. */
+/** Unread answers may use a quarter of the bodies' memory: an answer is only bytes, a body also text and values. */
 const ANSWERS_PER_BODIES = 4;
 const ANSWER_ACCOUNT_SHARE = 1 / 4;
-/** Space of all files, as a number of accounts that use their whole space. */
+/** Space of all files: this many accounts may use their whole space. */
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
@@ -102,7 +102,7 @@ export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits(
 	) as SetLimits,
 );
 
-/** Reads `limits:`. Missing fields keep their default. */
+/** Reads `limits:`. Missing fields get their default. */
 export function readLimits(reader: YamlReader, field: YamlField | undefined): ServiceLimits {
 	const map = reader.map(field, [...LIMIT_FIELDS.map(({ name }) => name), "accounts"]);
 	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
@@ -111,7 +111,7 @@ export function readLimits(reader: YamlReader, field: YamlField | undefined): Se
 		const value = reader.number(map.get(known.name), known);
 		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
 	}
-	/** If the file sets one of two related limits, the other's default follows. Two set values may contradict. */
+	/** If the file sets one of two related limits, the other's default is adapted. Two set limits may contradict. */
 	const keepOrder = (lower: string, upper: string) => {
 		const [low, high] = [limitField(lower).limit, limitField(upper).limit];
 		if (limits[low] <= limits[high]) return;
@@ -136,12 +136,12 @@ function limitField(name: string): LimitField {
 
 const MB = 1024 * 1024;
 /**
- * Memory per byte of request bodies: 5 to 14 times was measured (bytes, text, values and bytes again, freed late).
- * Unread answers then use at most a quarter of the memory.
+ * Memory per byte of a request body. 5 to 14 bytes were measured (bytes, text, values and bytes again, freed late), so
+ * unread answers then use at most a quarter of the memory.
  */
 const MEMORY_OF_BODIES = 16;
 
-/** Lowers memory limits to what this process may use: above it the kernel would kill the process with its streams. */
+/** Lowers memory limits to what this process may use: if they exceeded it, the kernel would kill the process. */
 export function withMemoryLimits<Whole extends { limits(): ServiceLimits }>(
 	whole: Whole,
 	deps: { log: Log; memoryBytes: number },
@@ -168,7 +168,7 @@ export function withMemoryLimits<Whole extends { limits(): ServiceLimits }>(
 	return { ...whole, limits };
 }
 
-/** Returns `limits` itself if none exceeds the memory. */
+/** Returns `limits` itself if the limits fit into the memory. */
 export function lowerToMemory(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
 	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
 	if (bodies >= limits.bodyMemoryBytesMax) return limits;

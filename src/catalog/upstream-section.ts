@@ -11,7 +11,7 @@ export const UPSTREAM_FIELDS = [
 	"reasoning_tokens",
 ] as const;
 
-/** Kinds of models that servers of each dialect support. `openai` is any server with that interface. */
+/** Kinds of models that servers of each dialect support. `openai`: any server with OpenAI's interface. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
 	openai: ["chat", "embedding", "transcription", "image", "rerank"],
 	vllm: ["chat", "embedding", "transcription", "image", "rerank"],
@@ -29,7 +29,6 @@ const URL_LENGTH_MAX = 2048;
 const API_KEY_LENGTH_MAX = 8192;
 const MODEL_NAME_LENGTH_MAX = 512;
 
-/** Reads one entry of `upstreams:`. */
 export function readUpstream(
 	reader: YamlReader,
 	field: YamlField,
@@ -52,7 +51,7 @@ export function readUpstream(
 	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive, reasoningTokens });
 }
 
-/** Errors never repeat the URL, which may contain a password. */
+/** Error messages never repeat the URL, which may contain a password. */
 function readUrl(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const text = reader.text(field);
 	if (field === undefined || text === undefined) return undefined;
@@ -71,7 +70,7 @@ function readUrl(reader: YamlReader, field: YamlField | undefined): string | und
 	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Null without a value: an empty variable means a server without a key. */
+/** Null without a value, because an empty variable means a server without a key. */
 function readApiKey(reader: YamlReader, field: YamlField | undefined): string | null {
 	const rule = `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`;
 	const text = reader.text(field, (key) => key.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]*$/.test(key), rule);

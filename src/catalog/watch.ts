@@ -1,6 +1,6 @@
 /**
- * Watches the catalogue's file by polling, whether it is written in place, renamed or switched by a symbolic link.
- * File-system events are not used: network and overlay mounts lose them.
+ * Polls the catalogue's file for changes: written in place, renamed, or switched by a symbolic link. File-system events
+ * are not used, because network and overlay mounts lose them.
  */
 import { realpath, stat } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
@@ -13,18 +13,18 @@ export interface CatalogWatch {
 
 const POLL_MS = 1_000;
 
-/** Calls `reload` after each change and when `isStale`. After a temporary failure repeats it at each poll. */
+/** Calls `reload` after each change and when `isStale`. After a temporary failure repeats the call at each poll. */
 export function watchCatalog(
 	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult>; isStale?: () => boolean },
 	/** `path` is absolute. */
 	{ path, pollMs = POLL_MS }: { path: string; pollMs?: number },
 ): CatalogWatch {
 	const { clock, log } = deps;
-	/** Identity of the file at the last reload that succeeded, or failed so that only a change helps. */
+	/** Identity of the file at the last reload that succeeded, or that failed for a reason in the file itself. */
 	let loaded: string | undefined;
-	/** Identity at the last poll. The file is loaded when two polls agree, so that no half-written file is. */
+	/** Identity at the last poll. The file is loaded once two polls agree, so that no half-written file is loaded. */
 	let seen: string | undefined;
-	/** Error code of the last poll, if the file may exist but could not be read. */
+	/** Error code of the last poll, if the file exists but could not be read. */
 	let hindered: string | undefined;
 	let isStopped = false;
 	let cancel = () => {};
@@ -41,11 +41,11 @@ export function watchCatalog(
 		if (identity !== undefined && identity !== loaded) {
 			if (isSettled && (await reload())) loaded = identity;
 		}
-		// The file is unchanged, but a model's retirement day has begun.
+		// The file is unchanged, but the retirement day of a model has begun.
 		else if (identity !== undefined && deps.isStale?.()) await reload();
 	}
 
-	/** Reloads; true if trying again with the same file cannot help. */
+	/** Reloads. Returns true if repeating it with the same file cannot help. */
 	async function reload(): Promise<boolean> {
 		if (isStopped) return true;
 		const result = await deps.reload();
@@ -58,7 +58,7 @@ export function watchCatalog(
 			if (!isStopped) pollIn(pollMs);
 		});
 	}
-	// The first poll is at once: the file may have changed since the start loaded it.
+	// The first poll is immediate, because the file may have changed since the process loaded it at its start.
 	pollIn(0);
 
 	return {
@@ -69,7 +69,7 @@ export function watchCatalog(
 	};
 }
 
-/** Identity that changes with any write, rename or switched link; or `hindrance`, such as EACCES. */
+/** Identity of the file, which any write, rename or switched link changes; or `hindrance`, such as EACCES. */
 async function lookAt(path: string): Promise<{ readonly identity?: string; readonly hindrance?: string }> {
 	try {
 		const target = await realpath(path);

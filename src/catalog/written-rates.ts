@@ -5,7 +5,7 @@ export const RATE_NAMES = ["input", "cached_input", "output", "request", "image"
 
 export type RateName = (typeof RATE_NAMES)[number];
 
-/** Rates that are written per million tokens; others are written per unit. */
+/** Rates that are written per million tokens; all others are written per unit. */
 export const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
 
 /** Rates with the names and units of `tollgate.yaml`. */
@@ -13,7 +13,7 @@ export type WrittenRates = Readonly<Record<RateName, string>>;
 
 export const WRITTEN_UNITS = "input, cached_input and output in USD per million tokens, others USD each";
 
-/** Builds rates by calling `rate` for each name in the file and in the table `rate_card`. */
+/** Builds rates by calling `rate` with each name as used in `tollgate.yaml` and in the table `rate_card`. */
 export function buildRates(rate: (name: RateName) => PicoUsdPerUnit): Rates {
 	return {
 		input: rate("input"),
@@ -41,7 +41,7 @@ export function chargedRates(rates: Rates): Partial<WrittenRates> {
 	return Object.fromEntries(Object.entries(writtenRates(rates)).filter(([, rate]) => rate !== "0"));
 }
 
-/** The highest of these rates, as OpenRouter's price list writes them: decimal US dollars per single unit. */
+/** The highest of these rates in the format of OpenRouter's price list: decimal US dollars per single unit. */
 export function openRouterPricing(cards: readonly RateCard[]): Record<string, string> {
 	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
 		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);

@@ -1,39 +1,39 @@
 /**
  * Reads a YAML document field by field and collects every mistake with its line. `${NAME}` in scalars is replaced after
- * parsing, so that a variable's value stays one value and cannot add fields.
+ * parsing, so that the value of a variable cannot add fields.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
 import { isOneEditAway, normalizeWord } from "../base/near-word.ts";
 
 export interface Problem {
-	/** Line from 1; 0 if the problem has none. */
+	/** Line number from 1; 0 if the problem concerns no line. */
 	readonly line: number;
 	readonly message: string;
 }
 
-/** A mapping whose field names are checked. */
+/** A mapping whose field names were checked. */
 export interface YamlMap {
 	readonly path: string;
 	readonly line: number;
 	/** Undefined if the field is absent or left empty. */
 	get(name: string): YamlField | undefined;
-	/** Like `get`, but reports an absent field, with the line of the mapping. */
+	/** Like `get`, but reports a missing field with the line of the mapping. */
 	require(name: string): YamlField | undefined;
 }
 
-/** Reads fields. Functions return undefined for an absent field and for one with a mistake. */
+/** Reads fields. The functions return undefined for a missing field and for a field with a mistake. */
 export interface YamlReader extends ScalarReader {
-	/** Undefined if the text is empty or no YAML; then the mistake was reported. */
+	/** Undefined if the text is empty or not valid YAML; the mistake was then reported. */
 	readonly root: YamlField | undefined;
 	report(at: { readonly line: number; readonly path: string }, message: string): void;
-	/** Reports something doubtful that does not prevent serving. */
+	/** Reports a doubtful setting with which the service can still run. */
 	warn(at: { readonly line: number; readonly path: string }, message: string): void;
 	problems(): Problem[];
 	warnings(): Problem[];
-	/** Reads a mapping. Reports field names that are not in `known`, unless `extra` accepts them. */
+	/** Reads a mapping. Reports field names that are neither in `known` nor accepted by `extra`. */
 	map(field: YamlField | undefined, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
-	/** Reads a list. Reports if it has more than `itemsMax` items. */
+	/** Reads a list. Reports a list with more than `itemsMax` items. */
 	list(field: YamlField | undefined, itemsMax: number): YamlField[] | undefined;
 }
 
@@ -54,7 +54,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 
 	noteSyntax(text, document, counter, note);
 
-	/** A node as a field, with aliases resolved; its line is the alias's. Undefined for an empty value. */
+	/** A node as a field, with YAML aliases resolved; its line is that of the alias. Undefined for an empty value. */
 	function fieldOf(raw: unknown, path: string, otherwise: number): YamlField | undefined {
 		const node = raw as Node | null;
 		if (node === null) return undefined;
@@ -115,7 +115,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return items;
 	}
 
-	// With duplicate names the document can be read; with other errors its tree is unreliable.
+	// With duplicate names the document is still usable; after any other error its tree is unreliable.
 	const usable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
 	const root = usable ? fieldOf(document.contents, "file", 1) : undefined;
 	if (usable && root === undefined) note(1, "the file is empty");
@@ -151,7 +151,7 @@ function mapOf(
 	};
 }
 
-/** Reports YAML's syntax errors, at most one per line, since one mistake causes several. */
+/** Reports YAML syntax errors, at most one per line, because one mistake can cause several. */
 function noteSyntax(
 	text: string,
 	document: Document,
@@ -165,7 +165,7 @@ function noteSyntax(
 		lines.add(line);
 		const unquoted = /[{[,].*\$\{/.test(text.split("\n", line)[line - 1] ?? "");
 		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
-		// A text for operators instead of the library's, which is for programmers.
+		// Replaces the library's message, which is written for programmers.
 		const problem =
 			error.code === "MULTIPLE_DOCS" ? "a line of --- starts a second document; remove it" : error.message;
 		note(line, `not valid YAML: ${problem}${advice}`);
@@ -187,21 +187,21 @@ export interface YamlField {
 }
 
 export interface Scalar {
-	/** Text as in the file; may be shown. */
+	/** The text as in the file, which may be shown in messages. */
 	readonly written: string;
-	/** Value with variables replaced. It may be a secret. */
+	/** The value with variables replaced. It may be a secret. */
 	readonly value: unknown;
 	readonly substituted: boolean;
 }
 
 /**
- * Reads single values. Functions return undefined for an absent field, a mistake, or a variable without a value. The
- * caller may then use a default, because a file with a mistake is refused as a whole.
+ * Reads single values. The functions return undefined for a missing field, a mistake, or a variable without a value.
+ * The caller may then use a default, because a file with a mistake is refused as a whole.
  */
 export type ScalarReader = ReturnType<typeof createScalarReader>;
 
 const SHOWN_LENGTH_MAX = 60;
-/** `${NAME}`; `$${NAME}` stands for the text `${NAME}`. */
+/** `${NAME}` is a variable; `$${NAME}` is the literal text `${NAME}`. */
 const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -234,7 +234,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		return complete ? { written, value, substituted } : undefined;
 	}
 
-	/** Reads a text; reports `rule` if `fits` refuses it. */
+	/** Reads a string; reports `rule` if `fits` refuses it. */
 	function text(
 		field: YamlField | undefined,
 		fits: RegExp | ((text: string) => boolean) = () => true,
@@ -255,7 +255,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	): number | undefined {
 		const read = field && scalar(field);
 		if (field === undefined || read === undefined) return undefined;
-		// Variables are texts, so digits in one count as a number.
+		// Variables are strings, so a variable with digits counts as a number.
 		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
 		const value = digits ? Number(read.value) : read.value;
 		const what = bounds.integer ? "a whole number" : "a number";
@@ -289,13 +289,13 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	return { scalar, text, number, flag, choice };
 }
 
-/** Names the found value. Says "text" for quoted digits, true and false, which look like the right type. */
+/** Describes the found value. Says "text" for quoted digits, true and false, which look correct. */
 function gotOf({ written, value, substituted }: Scalar): string {
 	const isQuoted = typeof value === "string" && !substituted && /^(-?\d+(\.\d+)?|true|false)$/.test(value.trim());
 	return isQuoted ? `text: write ${value.trim()} without quotes` : quoteValue(written);
 }
 
-/** A text of the file for a message: quoted, shortened, without line ends. */
+/** A text of the file for messages: quoted, shortened, without line ends. */
 export function quoteValue(text: string): string {
 	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
 }

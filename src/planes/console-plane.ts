@@ -23,9 +23,9 @@ import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
 import { createOpenPages } from "./open-pages.ts";
 
-/** Seconds for bundling the pages of a service from source, at the first request. */
+/** Timeout in seconds for the first page of a service run from source, which bundles the pages at that request. */
 const BUNDLE_S = 90;
-/** Processor time assumed for an ordinary request. */
+/** Assumed CPU time of an ordinary request in ms; clients take turns by it. */
 const REQUEST_MS = 1;
 
 export interface ConsolePlaneDeps {
@@ -42,7 +42,7 @@ export interface ConsolePlaneDeps {
 
 export type ConsolePlane = ReturnType<typeof createConsolePlane>;
 
-/** The console plane: pages, sign-in, payments, mail, sums, jobs. It admits no requests. */
+/** The console plane: pages, sign-in, payments, mail, sums, jobs. It admits no inference requests. */
 export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { log, brand } = deps;
 	const clock = deps.clock ?? systemClock;
@@ -52,7 +52,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { retention } = config;
 	const notices = { ...parts, sendWebhook: createWebhookSender(config), serviceName: brand.serviceName };
 	const jobs = startJobs({ ...parts, clients: { ...parts, sums }, retention, notices }, deps.jobs);
-	// Stopped together, because a job may wait for the first sums.
+	// Stopped at the same time, because a job may wait for the first sums.
 	cleanup.add(() => Promise.all([jobs.stop(), sums.end()]));
 	const management = createManagement(parts, { mailOwners: createKeyMail(parts) });
 	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
@@ -98,14 +98,14 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 				});
 			}
 		},
-		/** For `/readyz`: a problem if the database does not answer, a warning if no gateway is live. */
+		/** For `/readyz`: a reason if Postgres does not answer, a warning if no gateway is live. */
 		health: () => people.health(),
 		metrics: {
 			readings: parts.figures.readings(),
 			histograms: parts.figures.histograms(),
 			lagName: "tollgate_console_event_loop_lag_seconds",
 		},
-		/** Ends live connections, which could otherwise stay open for minutes. */
+		/** Ends live-update connections, which could otherwise stay open for minutes. */
 		shutDown: () => parts.live.stop(),
 		stop() {
 			stopping ??= cleanup.run();

@@ -12,10 +12,10 @@ import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import awayPage from "./console-away.html" with { type: "text" };
 import { createOpenPages } from "./open-pages.ts";
 
-/** Page while the console does not run. It reloads itself. */
+/** Page that a gateway shows while no console runs. The page reloads itself. */
 const AWAY_PAGE = String(awayPage);
 
-/** Passes requests of a gateway that are no API calls to the console. */
+/** Forwards a gateway's page requests to the console process. */
 export interface ConsoleProxy {
 	handle(connection: Connection): Promise<Response>;
 	/** Why the last request to the console failed; undefined if it succeeded. */
@@ -23,7 +23,7 @@ export interface ConsoleProxy {
 }
 
 const AWAY_RETRY_S = 2;
-/** Style of the page, which the content security policy allows by its hash. */
+/** Style of this page, which its content security policy allows by hash. */
 const AWAY_STYLE = /<style>(.*)<\/style>/s.exec(AWAY_PAGE)?.[1] ?? "";
 const AWAY_POLICY = [
 	"default-src 'none'",
@@ -33,27 +33,27 @@ const AWAY_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** Processor time assumed for passing on a request. */
+/** Assumed CPU time for forwarding a request, in ms. */
 const PASS_MS = 0.25;
 const TRIES_MAX = 6;
 const TRY_AGAIN_MS = 20;
-/** Interval of warnings. */
+/** At most one warning is logged per interval. */
 const QUIET_MS = 1_000;
-/** Largest body. Playground chats with pictures and batch files may be larger. */
+/** Largest body; playground chats with pictures and batch files have the larger limit. */
 const BODY_BYTES_MAX = 1024 * 1024;
 const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT_PATH = "/api/console/playground/chat";
 const BATCH_PATH = "/api/console/batch-start";
-/** Longer than any page takes; a check of the books takes longest. */
+/** Longer than any page takes; the check of the books takes longest. */
 const SILENCE_S = 90;
-/** Hop-by-hop headers, and headers by which a client could fake its address. */
+/** Hop-by-hop headers, and headers with which a client could fake its address. */
 const NOT_PASSED_ON =
 	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-tollgate-.*)$/;
 const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
 
 /**
- * Passes requests to the console through a Unix socket. Sets `x-forwarded-for`, which the console trusts only there.
- * Each request has a new connection: an old one could lead to a console that is stopping.
+ * Forwards requests to the console through a Unix socket. Sets `x-forwarded-for`, which the console trusts only on this
+ * socket. Each request opens a new connection, because a reused one could lead to a console that is stopping.
  */
 export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
 	const open = createOpenPages();
@@ -67,7 +67,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 			unix: options.socket,
 			method: request.method,
 			headers: headersFor(connection),
-			// Keeps the declared length, so that the console can refuse a body before reading it.
+			// Keeps the declared length, so that the console can refuse a body before it is read.
 			...(request.body === null ? {} : { body: request.body, duplex: "half" }),
 			signal: leave.signal,
 			redirect: "manual",
@@ -78,7 +78,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		} as BunFetchRequestInit);
 	}
 
-	/** Repeats a request without a body while the console's queue of connections is full. */
+	/** Repeats a request without a body while the console's accept queue is full. */
 	async function askAgain(connection: Connection, leave: AbortController): Promise<Response> {
 		for (let tries = 1; ; tries += 1) {
 			try {
@@ -101,7 +101,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		const free = open.enter(connection, (why) => leave.abort(why));
 		if (request.signal.aborted) leave.abort();
 		else request.signal.addEventListener("abort", onAbort, { once: true });
-		// No idle timeout for a chat: a model may take long to its first token.
+		// No idle timeout for a chat: a model may take long until its first token.
 		connection.setIdleTimeout(isChat(request) ? 0 : SILENCE_S);
 		let ended = false;
 		const end = () => {
@@ -148,7 +148,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 	};
 }
 
-/** For a gateway without a console, whose pages are served elsewhere. */
+/** Proxy of a gateway whose console runs elsewhere: answers pages with an error. */
 export const noConsole: ConsoleProxy = {
 	handle: async ({ request }) => {
 		const { pathname } = new URL(request.url);
@@ -173,7 +173,7 @@ function headersFor({ request, address }: Connection): Headers {
 	return headers;
 }
 
-/** Refuses bodies that the console would refuse. */
+/** Refuses bodies that are larger than the console accepts. */
 function checkBody(request: Request): void {
 	if (request.body === null) return;
 	const length = request.headers.get("content-length");

@@ -8,10 +8,10 @@ import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { drainListener } from "./drain-listener.ts";
 
-/** Time for the last settlements after the drain. */
+/** Time in which the last settlements may be written after the drain. */
 export const FORCED_STOP_MS = 2_000;
 
-/** Time for the last errors to reach clients. Slow readers are not awaited. */
+/** Time in which the last errors may reach clients; slow readers are not awaited longer. */
 const LAST_ANSWERS_MS_MAX = 500;
 const LOOK_MS = 5;
 
@@ -19,7 +19,7 @@ interface Stops {
 	stop(now?: boolean): Promise<unknown>;
 }
 
-/** Drains a gateway: serves running requests until the deadline, then returns all credit. */
+/** Drains a gateway: serves running requests until the deadline, then returns all credit to Postgres. */
 export async function drainGateway(
 	plane: {
 		clock: Clock;
@@ -39,22 +39,22 @@ export async function drainGateway(
 	const leftMs = () => Math.max(0, drainEndMs - clock.monotonicMs());
 	void plane.batches.stop();
 	await drainListener(server);
-	// Returns credit only after the last request, because a body that was arriving is served normally. The internal
-	// server stops after the public one: consoles send it requests of clients that wait.
+	// Credit is returned after the last request, because a body that is still arriving is served. The internal server
+	// stops after the public one, because consoles forward requests of waiting clients to it.
 	const closed = server.stop().then(() => plane.internalServer?.stop());
 	await Promise.race([closed, Bun.sleep(leftMs())]);
 	const drained = instanceLease.stop(leftMs() + FORCED_STOP_MS);
 	await Promise.race([drained, Bun.sleep(leftMs())]);
-	// The remaining clients get an error with the usage so far.
+	// At the deadline, the remaining clients get an error with the usage so far.
 	plane.openStreams.shutDown();
 	plane.upstreams.letGo();
 	plane.bodyReads.letGo();
-	// Their last writes are sent in the next turn of the event loop.
+	// In the next event-loop turn the runtime sends the clients' last bytes.
 	await nextTurn();
 	for (const deadline = performance.now() + LAST_ANSWERS_MS_MAX; server.pendingRequests > 0; await Bun.sleep(LOOK_MS))
 		if (performance.now() >= deadline) break;
 	await server.stop(true);
-	// The journal has everything, but an operator who deletes the volume must know.
+	// The journal has all settlements, but an operator who deletes the volume would lose them.
 	if (!(await drained))
 		log.warn("some settlements are not in the database: the journal keeps them for the next start on this DATA_DIR");
 	await plane.cleanup.run();

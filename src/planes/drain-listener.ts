@@ -2,12 +2,12 @@ import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
 import { nextTurn } from "../base/time-slice.ts";
 
-/** Time for handshakes that are in progress when the listener closes: a round trip between continents. */
+/** TCP handshakes in progress when the listener closes may finish within this time (an intercontinental round trip). */
 const HANDSHAKE_MS = 300;
-/** Longest wait. Without a free descriptor a connection is accepted only when another ends. */
+/** Longest wait. Without a free descriptor, a connection is accepted only when another one ends. */
 const WAIT_MS_MAX = 1_500;
 const LOOK_MS = 2;
-/** Descriptor numbers that are tried. The listener's is low, because it is opened at the start. */
+/** Descriptor numbers that are tried. The listener has a low one, because it is opened at the start. */
 const DESCRIPTORS = 4_096;
 
 const AF_INET = 2;
@@ -18,10 +18,9 @@ const SO_ACCEPTCONN = 30;
 const SO_BINDTOIFINDEX = 62;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** Offset in a listener's TCP_INFO of the number of connections that wait to be accepted. */
+/** Offset in a listener's TCP_INFO of the length of its accept queue. */
 const WAITING_AT = 24;
 const TCP_INFO_BYTES = 104;
-/** Index that no network interface has. */
 const NO_INTERFACE = new Int32Array([2_147_483_647]);
 
 interface Place {
@@ -30,12 +29,12 @@ interface Place {
 }
 
 /**
- * Call it before stopping `server`: the kernel resets connections that a closing listener has not accepted. Binds the
- * listener to a network interface that does not exist: new connections then go to a successor or are refused, and
- * waiting ones are accepted.
+ * Call it before stopping `server`, because the kernel resets connections that a closing listener has not accepted.
+ * Binds the listener to a network interface that does not exist: new connections then reach a successor or are refused,
+ * while queued connections are accepted.
  */
 export async function drainListener(server: object): Promise<void> {
-	// Path of a Unix socket, or address and port; missing in the runtime's types.
+	// Path of a Unix socket, or address and port. The runtime's types lack this property.
 	const { address: place } = server as { readonly address?: Place | string | null };
 	const listener = typeof place === "object" && place !== null ? listenerAt(place) : undefined;
 	if (listener !== undefined && bindToNoInterface(listener)) {
@@ -43,24 +42,24 @@ export async function drainListener(server: object): Promise<void> {
 		for (const deadline = performance.now() + WAIT_MS_MAX; wait(listener) && performance.now() < deadline; )
 			await Bun.sleep(LOOK_MS);
 	}
-	// Accepts connections that wait at a Unix socket, and others after the deadline.
+	// Accepts the connections that are still queued, also at a Unix socket.
 	await nextTurn();
 	await nextTurn();
 }
 
-/** The listener's descriptor, which the runtime does not expose. Undefined outside Linux or without libc. */
+/** The listener's file descriptor, which the runtime does not expose. Undefined outside Linux or without libc. */
 function listenerAt(place: Place): number | undefined {
 	if (process.platform !== "linux") return undefined;
 	try {
-		// Tries numbers, because reading /proc/self/fd needs a descriptor, and perhaps none is free.
+		// Tries numbers, because listing /proc/self/fd needs a descriptor and there may be none left.
 		for (let fd = 0; fd < DESCRIPTORS; fd++) if (listensAt(fd, place)) return fd;
 	} catch {
-		// Without libc there is no descriptor to find.
+		// Without libc the descriptor cannot be determined.
 	}
 	return undefined;
 }
 
-/** Compares the address, because the process may have inherited another service's listener. */
+/** Compares the address, because the process may have inherited a listener of another service. */
 function listensAt(fd: number, { address, port }: Place): boolean {
 	const size = new Uint32Array([4]);
 	const listens = new Uint32Array(1);
@@ -85,7 +84,7 @@ function bindToNoInterface(listener: number): boolean {
 	return libc().setsockopt(listener, SOL_SOCKET, SO_BINDTOIFINDEX, ptr(NO_INTERFACE), NO_INTERFACE.byteLength) === 0;
 }
 
-/** True if connections wait in the listener's queue. */
+/** True if connections wait in the listener's accept queue. */
 function wait(listener: number): boolean {
 	const info = new DataView(new ArrayBuffer(TCP_INFO_BYTES));
 	const size = new Uint32Array([TCP_INFO_BYTES]);
@@ -93,7 +92,7 @@ function wait(listener: number): boolean {
 	return told && info.getUint32(WAITING_AT, true) > 0;
 }
 
-/** Marks the response so that the runtime closes the connection; the client then reconnects elsewhere. */
+/** Adds `connection: close`, so that the client reconnects, to another process. */
 export async function withConnectionClose(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");

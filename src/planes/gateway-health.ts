@@ -18,16 +18,16 @@ import type { ConsoleProxy } from "./console-proxy.ts";
 /** Result of the latest check of the books. */
 export interface BooksCheck {
 	readonly ok: boolean;
-	/** Age of the result: by the database's clock when it was read, by this process's clock since. */
+	/** Age of the result: by Postgres's clock when it was read, by this process's clock since then. */
 	ageMs(): number;
 }
 
 const FIRST_COUNT_MS = 1_000;
 const FIRST_LOOK_AT_BOOKS_MS = 5_000;
-/** The start has checked them. */
+/** No immediate check, because the start has already checked the sessions. */
 const FIRST_LOOK_AT_SESSIONS_MS = 60_000;
 
-/** Reads values from the database periodically, for a gateway's metrics and health. */
+/** Reads values from Postgres periodically, for a gateway's metrics and health. */
 export function startGatewayWatches(deps: {
 	statements: Statements;
 	url: string;
@@ -43,7 +43,7 @@ export function startGatewayWatches(deps: {
 		cleanup.add(() => watching.stop());
 		return watching;
 	}
-	// Only a console checks the books; a gateway reads the result.
+	// Only a console checks the books; a gateway reads the result from Postgres.
 	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksCheck | undefined> => {
 		const check = await lastBooksCheck(statements);
 		if (check === undefined) return undefined;
@@ -57,12 +57,12 @@ export function startGatewayWatches(deps: {
 	return { books, durability, payments, refused, lostActs, pooled };
 }
 
-/** Age of unsent settlements from which Postgres counts as refusing them; they are sent every 0.1 s. */
+/** Settlements are sent every 0.1 s. If one has this age, Postgres counts as refusing it. */
 const UNFLUSHED_WARNING_MS = 5_000;
-/** Age of the last check from which no console counts as running; one checks every 15 minutes. */
+/** A console checks the books every 15 minutes. If the last check has this age, no console counts as running. */
 const BOOKS_OLD_MS = 60 * 60_000;
 
-/** A gateway is ready if it may admit requests. A missing console is only a warning. */
+/** A gateway is ready if it may admit requests. A missing console causes only a warning. */
 export function createGatewayHealth(deps: {
 	stopping(): boolean;
 	instanceLease: InstanceLease;

@@ -12,7 +12,6 @@ import { type ServiceFigures, serviceReadings } from "../ops/service-readings.ts
 import { type BooksCheck, ledgerTotals } from "./gateway-health.ts";
 import { createProcessMetrics } from "./process-metrics.ts";
 
-/** Metrics of a gateway's process. */
 export function createGatewayMetrics(
 	deps: Omit<ServiceFigures, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
 		readonly stats: RequestStats;
@@ -49,7 +48,7 @@ export function createGatewayMetrics(
 	);
 }
 
-/** Log fields of a settlement, for investigating a customer's problem. Without prompt and answer. */
+/** Log fields of a settlement, to investigate a customer's problem. They contain neither prompt nor answer. */
 export function settledFields(event: SettledEvent): LogFields {
 	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
 	return {

@@ -30,7 +30,6 @@ import { createKeyLimits, type KeyLimits } from "../limits/key-limits.ts";
 import type { Secrets } from "../secrets.ts";
 import { FORCED_STOP_MS } from "./drain-gateway.ts";
 
-/** Dependencies that a gateway's parts share. */
 interface GatewayDeps {
 	readonly db: Database;
 	readonly clock: Clock;
@@ -40,10 +39,10 @@ interface GatewayDeps {
 	readonly secrets: Pick<Secrets, "keyPepper">;
 }
 
-/** Most failed key look-ups. Each costs Postgres an index read; 500 a second take a few percent of a core. */
+/** Limit of failed key look-ups. Each costs Postgres an index read; 500 per second take a few percent of a core. */
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
-/** Opens the keyring and the authentication of requests. */
+/** Creates the keyring and the authentication of requests. */
 export function openKeys(config: Pick<Config, "serviceName">, deps: GatewayDeps) {
 	const { db, clock, log, catalog } = deps;
 	const keyring = createKeyring({ load: keyLoader(db.ledger, db.history), log });
@@ -71,7 +70,7 @@ interface LeaseDeps extends Opened {
 	onDiskFailed(error: unknown): void;
 }
 
-/** Opens the instance's lease: its right to admit, and its part of the credit. */
+/** Opens the instance's lease, which contains its right to admit and its part of the credit. */
 export async function openLease(
 	config: Pick<Config, "dataDir" | "journal" | "journalKeepMs" | "leaseTtlMs">,
 	deps: LeaseDeps,
@@ -101,7 +100,7 @@ export async function openLease(
 	return instanceLease;
 }
 
-/** Opens this instance's share of each key's limits. */
+/** Opens this instance's share of each key's request limits. */
 export async function openKeyLimits(deps: Opened & { instanceLease: InstanceLease }): Promise<KeyLimits> {
 	const { db, instanceLease, clock, log } = deps;
 	const store = createPgShareStore({ statements: db.statements, instanceLease });
@@ -115,17 +114,17 @@ export async function openKeyLimits(deps: Opened & { instanceLease: InstanceLeas
 	return keyLimits;
 }
 
-/** Longer than usual, because these statements transfer 256 KB each. */
+/** Longer than for other statements, because each transfers 256 KB. */
 const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
-/** Opens the file store. Existing files are read from the store that has them. */
+/** Opens the file store for new files. An existing file is read from the store that contains it. */
 export function openFiles(
 	config: Pick<Config, "dataDir" | "fileS3" | "fileStore">,
 	deps: GatewayDeps & { room: DiskRoom },
 ): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
-	// Connects only when it is first used.
+	// A client of Postgres that connects at its first use.
 	const statements = createStatements(
 		{ clock, log },
 		{
@@ -160,10 +159,10 @@ export function openFiles(
 	return files;
 }
 
-/** Time after the last line for storing outcomes and releasing the queue. */
+/** After the last line has ended, outcomes must be stored and the queue released within this time. */
 const STOP_MS_MAX = 15_000;
 
-/** Opens batches, and this instance's share of running them. The runner starts with the first model for batches. */
+/** Opens batches and runs this instance's share of them, once a model supports batches. */
 export function openBatches(
 	options: { readonly drainMs: number },
 	deps: GatewayDeps & { files: Files; carrier: LineSender },
@@ -190,9 +189,9 @@ export function openBatches(
 	deps.cleanup.add(stop, graceMs + STOP_MS_MAX);
 	return {
 		...batches,
-		/** Number of batches that wait because the database refuses their outcomes. */
+		/** Number of batches that wait because Postgres refuses their outcomes. */
 		refused: () => refused.size,
-		/** Sends no further lines. Running ones may continue for half the drain. */
+		/** Stops sending lines. Lines in flight may continue for half of the drain time. */
 		stop,
 	};
 }

@@ -45,23 +45,22 @@ export interface GatewayPlaneDeps {
 	readonly clock?: Clock;
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "instanceId">;
-	/** Handles requests that are no API calls. */
 	readonly console: ConsoleProxy;
-	/** Metrics of the service's other processes. */
+	/** Metrics of this service's other processes. */
 	readonly otherMetrics: () => Promise<readonly ProcessMetrics[]>;
-	/** Secret with which the console signs requests in the name of a key. */
+	/** Secret with which the console signs requests that it sends for a key. */
 	readonly internalSecret: string;
 	onDiskFailed(error: unknown): void;
 }
 
-/** Statement deadline of the heartbeat: on a half-open connection it must fail and be retried before the lease ends. */
+/** Deadline for the heartbeat's statement: on a half-open connection it must fail early enough to be retried. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
 
 export type GatewayPlane = Awaited<ReturnType<typeof build>>;
 
 /**
  * The gateway plane answers inference: it knows keys and holds credit, runs no jobs and has no secret of the console.
- * Builds every part once, in order; `stop` ends them in reverse.
+ * Builds every part once, in order; `stop` ends the parts in reverse order.
  */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
@@ -151,7 +150,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
 	const internal = createInternalApi({ serve, keyring, files, batches }, { secret: deps.internalSecret });
-	// Before serving, so that the console shows the models from the first request on.
+	// Written before serving, so that the console shows the models from the first request on.
 	await reports.write();
 
 	const metrics = createGatewayMetrics(
@@ -212,29 +211,29 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 
 	let stopping: Promise<void> | undefined;
 	return {
-		/** URL at which it listens: `http://host:port`. */
+		/** URL at which the gateway listens: `http://host:port`. */
 		url: listeningUrl(config.host, server.port),
 		db,
 		catalog,
-		/** Catalogue of the first run, which is no file. */
+		/** Catalogue of the first start without a configuration; it has no file. */
 		fixedCatalog,
 		instanceLease,
-		/** Handles the console's requests in the name of a key. */
+		/** Handles requests that the console sends for a key. */
 		internal,
-		/** Reads the catalogue's file again, then reports it to the console. */
+		/** Reads the catalogue's file again and reports the result to the console. */
 		async reload() {
 			await catalog.reload();
 			await reports.write();
 		},
 		/**
-		 * From now on each connection closes after its response, so that clients reconnect elsewhere. Idle ones stay, since
-		 * a request may be arriving. Without a successor `/readyz` fails and the drain starts.
+		 * From now on each connection closes after its response, so that clients reconnect elsewhere. Idle connections
+		 * stay: a request may be arriving. Without a successor `/readyz` fails and the drain starts.
 		 */
 		sendAway({ successor }: { successor: boolean }) {
 			if (successor) sendsAway = true;
 			else beginDrain();
 		},
-		/** Stops admission, drains for `config.drainMs` and returns all credit. May be called again. */
+		/** Stops admission, drains for `config.drainMs` and returns all credit. Repeated calls return the same promise. */
 		stop() {
 			stopping ??= drainGateway(
 				{
@@ -268,7 +267,7 @@ function openUpstreams(
 	return upstreams;
 }
 
-/** Server on the socket for the service's other processes; undefined without a supervisor. */
+/** Server on a Unix socket for the service's other processes; undefined without a supervisor. */
 function openInternalServer(
 	{ runDir, workerIndex }: Pick<Config, "runDir" | "workerIndex">,
 	{ cleanup, ...parts }: Parameters<typeof startInternalServer>[1] & { cleanup: Cleanup },

@@ -25,32 +25,31 @@ export interface ServerDeps {
 	cors(): Cors;
 	health(): HealthReport;
 	metrics: Metrics;
-	/** Handles requests that are no API calls. */
 	console: ConsoleProxy;
-	/** Handles the console's requests in the name of a key. */
+	/** Handles requests that the console sends for a key. */
 	internal: (connection: Connection) => Promise<Response>;
-	/** True: accepts these on the public port too, for a console on another machine. */
+	/** True: accepts requests of the console on the public port too, because it runs on another machine. */
 	internalOnPort: boolean;
 	/** True while every response must close its connection. */
 	endsConnections(): boolean;
 }
 
-/** Above the largest `body_mb`: the gateway's 413 must come before Bun's, which has no body. */
+/** Above the largest possible `body_mb`, so that the gateway answers 413 before Bun does, whose 413 has no body. */
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
-/** True if a program with a key calls a path of the console's pages: its base URL is wrong. */
+/** True if a program with a key requests a path of the console's pages, because its base URL lacks `/v1`. */
 function missesPrefix({ headers, url }: Request): boolean {
 	const isBearer = headers.get("authorization")?.slice(0, 7).toLowerCase() === "bearer ";
 	return isBearer && !new URL(url).pathname.startsWith("/api/");
 }
 
-/** Serves everything on one port. Calls Bun.serve itself, because Elysia shares the port and sets other timeouts. */
+/** Serves all paths on one port. Calls Bun.serve directly, because Elysia shares the port and sets other timeouts. */
 export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
 		config.trustedProxies,
 		warnOfUnknownProxy(deps.endpoints.serve.telemetry.log),
 	);
-	/** A class, because one is created per request. */
+	/** A class, because it allocates less than closures and every request creates one. */
 	class ClientConnection implements Connection {
 		readonly request: Request;
 
@@ -92,7 +91,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		port: config.port,
 		reusePort: config.runDir !== null,
 		idleTimeout: IDLE_TIMEOUT_S,
-		// Otherwise the runtime prints errors of streams to the terminal instead of the log.
+		// In development mode the runtime prints errors of streams to the terminal instead of the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) => (deps.endsConnections() ? withConnectionClose(answer(request)) : answer(request)),
@@ -101,7 +100,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	return server;
 }
 
-/** Server for the console, on a Unix socket that only this user's processes can open. */
+/** Server for the console, on a Unix socket that only processes of this user can open. */
 export function startInternalServer(
 	path: string,
 	deps: { internal: (connection: Connection) => Promise<Response>; metrics: Metrics },

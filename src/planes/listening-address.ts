@@ -2,17 +2,16 @@ import { isIP } from "node:net";
 import { dns } from "bun";
 import { ConfigError } from "../config.ts";
 
-/** A listening address as a URL: `http://host:port`. */
 export function listeningUrl(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Address for connections from this machine: wildcards become loopback. */
+/** URL for connections from this machine; wildcard addresses become loopback. */
 export function reachableUrl(host: string, port: number): string {
 	return listeningUrl({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
 }
 
-/** Checks that the host's name resolves, as `listen` resolves it; `listen`'s own error would mislead. */
+/** Checks that the host name resolves, because the error of `listen` for an unknown name would be misleading. */
 export async function checkHost(host: string): Promise<void> {
 	if (isIP(host) !== 0 || (await isKnown(host))) return;
 	throw new ConfigError([`HOST must be an address of this machine, or a name of one, without a port; got "${host}"`]);
@@ -25,7 +24,7 @@ async function isKnown(name: string): Promise<boolean> {
 	);
 }
 
-/** Checks that the port is free: with SO_REUSEPORT, another program could share it. Port 0 picks a free one. */
+/** Checks that the port is free: with SO_REUSEPORT, another program could share it. Port 0 picks a free port. */
 export function claimPort(hostname: string, port: number): number {
 	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
 	const claimed = probe.port;

@@ -34,13 +34,13 @@ export async function openCatalog(
 	return { catalog: withMemoryLimits(catalog, { log, memoryBytes }), fixedCatalog: undefined };
 }
 
-/** Memory of the machine or container that one gateway may use. */
+/** Memory of the machine or container, divided by the number of gateways. */
 export function memoryPerWorker(workers: number): number {
 	// A container without a limit reports 0, or more memory than the machine has.
 	return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / workers;
 }
 
-/** Checks the file before a database is started. Fault if it has mistakes. */
+/** Checks the file before a database is started. Fault if the file has mistakes. */
 export async function checkConfiguredFile({ configPath, env }: Pick<Config, "configPath" | "env">): Promise<void> {
 	if (configPath === null) return;
 	const check = checkCatalog(await readFile(configPath, "utf8"), env);

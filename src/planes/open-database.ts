@@ -9,21 +9,21 @@ import { hasFunctionSet } from "../db/function-set.ts";
 import { migrate } from "../db/migrate.ts";
 
 export interface OpenDatabase {
-	/** URL of a database with a complete schema and this version's functions. */
+	/** URL of a database with the complete schema and this version's SQL functions. */
 	readonly url: string;
-	/** Call it when everything else has stopped: stops an embedded database. False if that failed. */
+	/** Stops an embedded database; call it when all users have stopped. False if that failed. */
 	release(): Promise<boolean>;
 }
 
 /**
  * Opens the configured database or an embedded one, and completes its schema. Rejects once `leaving` aborts, because
- * another process's migration may take minutes; then nothing is left running.
+ * another process's migration may take minutes; a started database is then stopped.
  */
 export async function openDatabase(
 	deps: { log: Log; leaving?: AbortSignal | undefined },
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 ): Promise<OpenDatabase> {
-	// After an upgrade of the program its children are newer than the supervisor that prepared the URL.
+	// After an upgrade the child processes may be newer than the supervisor that prepared the URL, so they check it.
 	if (config.databaseUrl !== null && config.runDir !== null && hasFunctionSet(config.databaseUrl))
 		return { url: config.databaseUrl, release: async () => true };
 	const embedded =
@@ -39,7 +39,7 @@ export async function openDatabase(
 	}
 }
 
-/** Starts a plane on an open database. `end`, and a start that fails, release everything. */
+/** Opens the database and starts a plane on it. `end`, and a failed start, release everything. */
 export async function startOnDatabase<Served>(
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 	deps: { log: Log; leaving?: AbortSignal | undefined },
@@ -59,7 +59,7 @@ export async function startOnDatabase<Served>(
 	}
 }
 
-/** Throws if the server still runs, so that such a stop does not look clean. */
+/** Throws if the database still runs, so that such a stop does not look clean. */
 export async function releaseOrThrow(release: OpenDatabase["release"]): Promise<void> {
 	if (!(await release())) throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 }

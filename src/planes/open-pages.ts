@@ -3,10 +3,10 @@ import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 
-/** Most open requests to the console. Live pages hold a place for minutes. */
+/** Most concurrent requests to the console. A page with live updates keeps its request open for minutes. */
 const REQUESTS_MAX = 4_096;
 
-/** Places for open requests, divided among networks. The network that has most loses its oldest one to another. */
+/** Limits concurrent requests. If all places are occupied, the network with most requests loses its oldest one. */
 export function createOpenPages() {
 	const places = createFairPool({
 		size: () => REQUESTS_MAX,
@@ -16,7 +16,7 @@ export function createOpenPages() {
 		full: tooMany,
 	});
 	return {
-		/** Takes a place. `end` is called if another network needs it. The returned function frees it. */
+		/** Occupies a place. `end` is called if another network needs it. Returns the function that frees it. */
 		enter({ address }: Pick<Connection, "address">, end: (why: Fault) => void): () => void {
 			const sinceMs = performance.now();
 			return places.enter(addressNetwork(address), { pace: () => sinceMs, giveUp: end });

@@ -7,14 +7,14 @@ import { createMetrics, type MetricHistogram, type Metrics, type Reading } from 
 import { countCollections, lagReadings, processReadings, startLoopLag } from "../ops/process-readings.ts";
 import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
 
-/** Metrics text of another process; undefined if it did not answer in time. */
+/** Metrics text of another process; `text` is undefined if the process did not answer before the deadline. */
 export interface ProcessMetrics {
 	/** Value of the label `worker`. */
 	readonly worker: string;
 	readonly text: string | undefined;
 }
 
-/** Metrics of a plane and its process. `lagName` differs per plane, so that autoscaling of gateways needs no filter. */
+/** Metrics of a plane and its process. `lagName` differs between planes, so that autoscaling needs no filter. */
 export function createProcessMetrics(
 	{ cleanup }: { cleanup: Cleanup },
 	of: { readings: readonly Reading[]; histograms: readonly MetricHistogram[]; lagName: string },
@@ -30,7 +30,6 @@ export function createProcessMetrics(
 const ANSWER_MS_MAX = 1_000;
 const CONSOLE = "console";
 
-/** Value of the label `worker` for a process's own series; empty without a supervisor. */
 export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "role">): Record<string, string> {
 	if (config.runDir === null) return {};
 	return { worker: config.role === CONSOLE ? CONSOLE : gatewayName(config.workerIndex ?? 1) };
@@ -65,7 +64,7 @@ async function ask(socket: string): Promise<string | undefined> {
 	}
 }
 
-/** True if a request at a process's socket is for metrics. */
+/** True if a request on a process's socket is a request for its metrics. */
 export function isMetricsRequest(request: Request): boolean {
 	return request.headers.has(METRICS_HEADER) && new URL(request.url).pathname === METRICS_PATH;
 }
@@ -76,7 +75,7 @@ export async function metricsResponse(metrics: Metrics): Promise<Response> {
 	});
 }
 
-/** Merges the metrics of all processes, so that scraping any one process is complete. */
+/** Merges the metrics of all processes, so that scraping any one process is enough. */
 export function metricsOfAll(
 	own: Metrics,
 	others: () => Promise<readonly ProcessMetrics[]>,
@@ -104,7 +103,7 @@ function upText(up: readonly { readonly worker: string; readonly value: number }
 	return `# HELP ${name} 1 if the process answered this scrape.\n# TYPE ${name} gauge\n${samples.join("\n")}\n`;
 }
 
-/** Puts all series of a metric below one header: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/** Puts all series of a metric below one header (https://prometheus.io/docs/instrumenting/exposition_formats/). */
 function mergeExpositions(texts: readonly string[]): string {
 	const families = new Map<string, { readonly head: string; samples: string }>();
 	for (const text of texts) {
@@ -117,7 +116,7 @@ function mergeExpositions(texts: readonly string[]): string {
 	return [...families.values()].map(({ head, samples }) => head + samples).join("\n");
 }
 
-/** A header of two lines, and the samples up to the next header. */
+/** Matches a header of two lines, and the samples up to the next header. */
 const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#\n][^\n]*(?:\n|$))*)/g;
 
 const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);
@@ -133,7 +132,7 @@ export function mayReadMetrics({ metricsToken }: MetricsAccess, { request, addre
 	return isSameSecret(headers.get("authorization") ?? "", `Bearer ${metricsToken}`);
 }
 
-/** Compares two texts in a time that reveals neither a common start nor their lengths. */
+/** Compares two texts in constant time, which reveals neither a common start nor their lengths. */
 function isSameSecret(given: string, expected: string): boolean {
 	return timingSafeEqual(sha256(given), sha256(expected));
 }

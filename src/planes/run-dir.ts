@@ -5,17 +5,17 @@ import { join } from "node:path";
 import type { Server } from "bun";
 import { isProcessAlive } from "../base/process-alive.ts";
 
-/** Longest path of this folder. A socket's path has at most 107 bytes, of which the names in it take up to 47. */
+/** Longest path of this folder: a socket's path has at most 107 bytes, and names in the folder take up to 47. */
 const PLACE_BYTES_MAX = 60;
 
-/** Path for metrics between processes. Clients cannot use it: the proxy drops the header that it needs. */
+/** Path for metrics between processes. Clients cannot use it, because the proxy drops the header that it requires. */
 export const METRICS_PATH = "/process-metrics";
 export const METRICS_HEADER = "x-tollgate-process-metrics";
 
 export const consoleSocket = (runDir: string): string => join(runDir, "console.sock");
 export const gatewaySocket = (runDir: string, slot: number): string => join(runDir, `gateway-${slot}.sock`);
 
-/** Sockets of all gateways, even of dead ones. */
+/** Sockets of all gateways, including those of dead processes. */
 export function gatewaySockets(runDir: string): string[] {
 	try {
 		return fs
@@ -27,7 +27,7 @@ export function gatewaySockets(runDir: string): string[] {
 	}
 }
 
-/** Creates the folder: in DATA_DIR if the path is short enough, else in the temporary directory. */
+/** Creates the folder: in DATA_DIR if its path is short enough, otherwise in the temporary directory. */
 export function makeRunDir(dataDir: string): string {
 	const own = join(dataDir, "run");
 	const places = [own, tmpdir(), "/tmp"].filter((path) => Buffer.byteLength(path) <= PLACE_BYTES_MAX);
@@ -35,7 +35,7 @@ export function makeRunDir(dataDir: string): string {
 	for (const place of places) {
 		try {
 			fs.mkdirSync(place, { recursive: true });
-			// Only in DATA_DIR: in the temporary directory a folder may belong to another container.
+			// Only in DATA_DIR, because a folder in the temporary directory may belong to another container.
 			if (place === own) removeAbandoned(place);
 			return fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
 		} catch (error) {
@@ -60,8 +60,7 @@ export function listenAtSocket(
 ): Server<undefined> {
 	const own = `${path}.${process.pid}`;
 	fs.rmSync(own, { force: true });
-	// No timeouts: the client is a process of this service and has its own, and Bun cannot change that of a Unix socket
-	// later.
+	// No timeouts: the client is a process of this service and has its own, and Bun cannot change them for a Unix socket.
 	const unwatched = {
 		...options,
 		unix: own,
@@ -73,7 +72,7 @@ export function listenAtSocket(
 	return server;
 }
 
-/** Removes folders that killed processes left. */
+/** Removes folders of processes that were killed. */
 function removeAbandoned(place: string): void {
 	for (const name of fs.readdirSync(place)) {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);

@@ -25,7 +25,7 @@ import {
 } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets, listenAtSocket } from "./run-dir.ts";
 
-/** Runs the console plane in a process of its own. Rejects once `leaving` aborts while it opens the database. */
+/** Runs the console plane as this process. Rejects if `leaving` aborts while it opens the database. */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const brand = await readOwnBrand(config);
@@ -67,10 +67,9 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 		});
 		return {
 			url: runDir === null ? listeningUrl(config.host, server.port) : undefined,
-			// A console has no catalogue to reload.
 			reload: async () => {},
 			sendAway({ successor }: { successor: boolean }) {
-				// A successor already gets new requests. Without one the gateways send theirs here until they stop.
+				// A successor already gets new requests. Without one, the gateways send their requests here until they stop.
 				if (!successor) beginDrain();
 				return !successor;
 			},
@@ -81,7 +80,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			async stop() {
 				const drainOver = Bun.sleep(Math.max(0, beginDrain() - systemClock.monotonicMs()));
 				plane.shutDown();
-				// The gateways still send their last requests here, and no other process would answer them.
+				// Waits for the gateways, whose last requests no other process would answer.
 				if (gatewaysAre === "leaving") await Promise.race([gatewaysGone.promise, drainOver]);
 				await drainListener(server);
 				await Promise.race([server.stop(), drainOver]);
@@ -100,7 +99,7 @@ function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">)
 /** Large enough for any playground chat. Routes check their own, smaller limits first. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
 
-/** Listens at the socket that gateways use, or on a port of its own if the console runs alone. */
+/** Listens at the socket that gateways use, or on its own port if the console runs alone. */
 function startConsoleServer(
 	config: MetricsAccess & Pick<Config, "host" | "port" | "trustedProxies">,
 	deps: {

@@ -8,9 +8,9 @@ import { startOnDatabase } from "./open-database.ts";
 import { fetchOtherMetrics } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
-/** Runs the gateway plane in a process of its own. Rejects once `leaving` aborts while it opens the database. */
+/** Runs the gateway plane as this process. Rejects if `leaving` aborts while it opens the database. */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
-	// Before a database is started. A child's file was checked by its parent.
+	// Checked before a database is started. A child process's file was checked by its parent.
 	if (config.runDir === null) await checkConfiguredFile(config);
 	return startOnDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = await createGatewayPlane(config, {
@@ -42,7 +42,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 	});
 }
 
-/** Connects the demo's models: servers found on this machine, or a built-in one. */
+/** Connects the demo's models: servers found on this machine, or a built-in simulated server. */
 async function connectDemo(config: Pick<Config, "port">, plane: GatewayPlane, log: Log) {
 	const { connectDemoModels } = await import("../demo/demo-models.ts");
 	const demo = await connectDemoModels({ log, fixedCatalog: plane.fixedCatalog }, { ownPort: config.port });

@@ -101,7 +101,7 @@ describe("a real answer matches the OpenAPI document", () => {
 	});
 
 	test.each([{}, { response_format: "verbose_json" }, { response_format: "srt" }, { stream: "true" }])(
-		"POST /v1/audio/transcriptions %o",
+		"of POST /v1/audio/transcriptions %o",
 		async (fields) => {
 			const path = "/v1/audio/transcriptions";
 			const headers = { authorization: `Bearer ${secret}` };

@@ -10,18 +10,18 @@ export interface NewBatch
 	readonly endpoint: string;
 	readonly outputExpiresS: number | null;
 	readonly idempotencyKey: string | null;
-	/** Time limit of the batch, by the database's clock: gateways' clocks may differ by a day. */
+	/** Time limit of the batch, measured by Postgres's clock, because gateways' clocks may differ by a day. */
 	readonly windowMs: number;
 }
 
 export interface ClaimedLine {
 	readonly line: number;
 	readonly id: string;
-	/** UUID of the request for which this run claimed the line before; null: none. */
+	/** UUID of the request for which this run claimed the line earlier; null: none. */
 	readonly was?: string | null;
 }
 
-/** Outcome of a line. `part`: number of the part of the output or error file that has it; null for a freed line. */
+/** Outcome of a line. `part`: number of the output or error file's part that has it; null for a freed line. */
 export interface LineOutcome extends ClaimedLine, Omit<BatchUsage, "chargedNanoUsd"> {
 	readonly state: "output" | "error" | "free";
 	readonly part: number | null;
@@ -32,21 +32,21 @@ export interface LineRow extends Omit<LineOutcome, "state"> {
 	readonly state: "claimed" | "free" | "output" | "error";
 }
 
-/** Progress so far, which the run stores with each tick. */
+/** Progress of a run, which the run stores with each tick. */
 export interface BatchProgress extends BatchCounts, BatchUsage {
 	readonly paused: BatchPause | null;
 }
 
-/** Thrown if a newer run has taken over the batch: this run's outcomes that were not saved are dropped. */
+/** Thrown if a newer run has taken over the batch. Outcomes of this run that are not stored are dropped. */
 export class RunLost extends Error {
 	override readonly name = "RunLost" as const;
 }
 
-/** Batches in Postgres. Each method is one statement that may be repeated. */
+/** Batches in Postgres. Each method is one SQL statement, which may be repeated. */
 export type BatchBooks = ReturnType<typeof createBatchBooks>;
 
 const LINES_PAGE = 2_000;
-/** Rows that one statement deletes. */
+/** Most rows that one statement deletes. */
 const LINES_DROPPED = 5_000;
 
 export function createBatchBooks({ statements }: { statements: Statements }) {
@@ -55,7 +55,7 @@ export function createBatchBooks({ statements }: { statements: Statements }) {
 
 function asAsked(statements: Statements) {
 	return {
-		/** Creates a batch; called again, returns the same one. Undefined if the account has `openMax` open batches. */
+		/** Creates a batch; a repeated call returns the same batch. Undefined if the account has `openMax` open batches. */
 		async create(batch: NewBatch, openMax: number): Promise<BatchRecord | undefined> {
 			const [row] = await statements<{ batch: BatchRecord | null }>`
 				select batch_create(${batch.id}, ${batch.accountId}, ${batch.keyId}, ${batch.endpoint}, ${batch.inputFileId},
@@ -77,7 +77,7 @@ function asAsked(statements: Statements) {
 			);
 		},
 
-		/** Batches after the id `after`, newest first. */
+		/** The account's batches after the id `after`, newest first. */
 		async list(accountId: string, after: string | null, limit: number): Promise<BatchRecord[]> {
 			const rows = await statements<{ batch: BatchRecord }>`
 				select batch_fields(b) as batch from batch b
@@ -85,7 +85,7 @@ function asAsked(statements: Statements) {
 			return rows.map(({ batch }) => batch);
 		},
 
-		/** Requests that a batch end, and returns it; undefined if there is none. A batch that has ended stays as it is. */
+		/** Requests a batch's cancellation and returns it; undefined if there is none. An ended batch stays unchanged. */
 		async cancel(accountId: string, id: string): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -102,7 +102,7 @@ function asAsked(statements: Statements) {
 
 function asRun(statements: Statements) {
 	return {
-		/** A page of open batches by id, after the id `after`. */
+		/** A page of all accounts' open batches by id, after the id `after`. */
 		open(after: string, limit: number): Promise<{ id: string; accountId: string }[]> {
 			return statements<{ id: string; accountId: string }>`
 				select id, account_id as "accountId" from batch
@@ -110,8 +110,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Starts a run and invalidates the earlier one; undefined if the batch has ended. `isPast`: its time window is over
-		 * by the database's clock.
+		 * Starts a run and invalidates the earlier run; undefined if the batch has ended. `isPast`: the batch's time limit
+		 * has passed by Postgres's clock.
 		 */
 		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean } | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean }>`
@@ -133,7 +133,7 @@ function asRun(statements: Statements) {
 			);
 		},
 
-		/** Stores the ids of the output and error files. */
+		/** Stores the ids of the output and error files. False if a newer run has taken over. */
 		async writes(id: string, run: number, files: { output: string; error: string }): Promise<boolean> {
 			const rows = await statements`
 				update batch set output_file_id = ${files.output}, error_file_id = ${files.error} where id = ${id} and run = ${run} returning id`;
@@ -141,7 +141,7 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Stores progress and returns the batch, with requested changes and `isPast` as in `take`. Undefined if a newer run
+		 * Stores progress. Returns the batch with requested changes, and `isPast` as in `take`; undefined if a newer run
 		 * has taken over.
 		 */
 		async tick(id: string, run: number, now: BatchProgress): Promise<(BatchRecord & { isPast: boolean }) | undefined> {
@@ -155,7 +155,7 @@ function asRun(statements: Statements) {
 			return row && { ...row.batch, isPast: row.isPast };
 		},
 
-		/** Records how the batch ends; no further line is sent. False if a newer run has taken over. */
+		/** Records how the batch ends, after which no line is sent. False if a newer run has taken over. */
 		async finalize(
 			id: string,
 			run: number,
@@ -172,8 +172,8 @@ function asRun(statements: Statements) {
 
 		/**
 		 * Ends the batch with its finished files; null for an empty file. Creates its notices. The files' lifetime starts
-		 * now, because they were not readable before. Refunds requests whose claim a failover lost; a repetition refunds none,
-		 * because claims of an ended batch are deleted.
+		 * now, because they were not readable before. Refunds requests whose claim a failover lost. A repeated call refunds
+		 * nothing, because the claims of an ended batch are deleted.
 		 */
 		async end(
 			id: string,
@@ -212,14 +212,14 @@ function asRun(statements: Statements) {
 
 function linesOfRuns(statements: Statements) {
 	return {
-		/** Claims lines. Returns those that this run may send, see `batch_claim`. */
+		/** Claims lines. Returns those that this run may send (see `batch_claim`). */
 		async claim(id: string, run: number, lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>> {
 			const rows = await statements<{ line: number }>`
 				select line from batch_claim(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as line`;
 			return new Set(rows.map(({ line }) => line));
 		},
 
-		/** Stores outcomes. False if a newer run has taken over, see `batch_outcomes`. */
+		/** Stores outcomes. False if a newer run has taken over (see `batch_outcomes`). */
 		async outcomes(id: string, run: number, lines: readonly LineOutcome[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
 				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
@@ -227,8 +227,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Deletes some lines of ended batches; true if there may be more. By ctid, because by key PostgreSQL reads the rows
-		 * of all open batches.
+		 * Deletes some lines of ended batches; true if there may be more. Selects them by ctid, because selecting by key
+		 * makes Postgres read the rows of all open batches.
 		 */
 		async dropLines(): Promise<boolean> {
 			const [row] = await statements<{ lines: number }>`
@@ -250,7 +250,7 @@ function linesOfRuns(statements: Statements) {
 
 		/**
 		 * Frees lines whose request was interrupted with an earlier run, so that they are sent again; `refundLostRequests`
-		 * refunds that request. False if a newer run has taken over, see `batch_reopen`.
+		 * refunds the interrupted request. False if a newer run has taken over (see `batch_reopen`).
 		 */
 		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
@@ -258,7 +258,7 @@ function linesOfRuns(statements: Statements) {
 			return onlyRow(rows).ok;
 		},
 
-		/** A page of claimed lines in order, after the line `after`. */
+		/** A page of the batch's claimed lines in order, after the line `after`. */
 		async lines(id: string, after: number): Promise<LineRow[]> {
 			const rows = await statements<Omit<LineRow, "charged"> & { charged: string }>`
 				select line, request_id as id, state, part, prompt_tokens as "promptTokens", cached_tokens as "cachedTokens",
@@ -269,7 +269,7 @@ function linesOfRuns(statements: Statements) {
 	};
 }
 
-/** Removes characters that Postgres cannot store: messages quote the input. */
+/** Replaces characters that Postgres cannot store, because messages quote the input. */
 const jsonOf = (problems: readonly BatchProblem[]) =>
 	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? replaceUnstorable(value) : value));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

@@ -4,34 +4,34 @@ import { nextTurn } from "../base/time-slice.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type BatchProblem, toProblem } from "./batch-record.ts";
 
-/** Longest line in bytes. The text of a longer one is not kept. */
+/** Longest line in bytes. The text of a longer line is not kept. */
 export const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** A line of an input file. Empty lines count, but are not returned. */
+/** A line of an input file. Empty lines are counted, but not yielded. */
 interface InputLine {
 	/** Line number, from 1. */
 	readonly line: number;
-	/** The line without its end; undefined if it is too long. */
+	/** The line without its line end; undefined if it is too long. */
 	readonly text: string | undefined;
-	/** Offset of the line in the file. */
+	/** Offset of the line in the file, in bytes. */
 	readonly bytes: number;
 }
 
 const LINE_END = 0x0a;
 const RETURN = 0x0d;
-/** Bytes after which the reader lets other work run; a number of lines limits it too. */
+/** After this many bytes, or this many lines, the reader lets other tasks run. */
 const SLICE_BYTES = 256 * 1024;
 const SLICE_LINES = 200;
 const BYTE_ORDER_MARK = "\uFEFF";
 
 /**
- * Yields the lines of a file as it arrives. Memory holds at most one chunk and one line; the rest of a line that is too
- * long is skipped.
+ * Yields the lines of a file as it arrives. At most one chunk and one line are in memory; the rest of a line that is
+ * too long is skipped.
  */
 export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<InputLine, void> {
 	const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 	let line = 0;
-	/** Pieces of the present line from earlier chunks, and their length. */
+	/** Pieces of the current line from earlier chunks, and their total length. */
 	let pieces: Uint8Array[] = [];
 	let lineBytes = 0;
 	let sliceBytes = 0;
@@ -64,7 +64,7 @@ export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGener
 		}
 		const rest = chunk.subarray(from);
 		lineBytes += rest.length;
-		// A copy, because a short piece would keep its whole chunk in memory.
+		// Copied, because a short piece would keep its whole chunk in memory.
 		if (lineBytes <= LINE_BYTES_MAX) pieces.push(rest.slice());
 		else pieces = [];
 	}
@@ -78,19 +78,19 @@ export interface OpenLine {
 	readonly text: string;
 }
 
-/** Thrown if the input cannot be read now, or never again because its bytes are lost. */
+/** Thrown if the input cannot be read now, or can never be read because its bytes are lost. */
 export class InputUnreadable extends Error {
 	override readonly name = "InputUnreadable" as const;
 }
 
-/** Yields the input's lines except those in `done`. Throws InputUnreadable. */
+/** Yields the input's lines except those whose numbers are in `done`. Throws InputUnreadable. */
 export async function* openLines(
 	bytes: ReadableStream<Uint8Array>,
 	done: ReadonlySet<number>,
 ): AsyncGenerator<OpenLine, void> {
 	try {
 		for await (const { line, text } of inputLines(bytes)) {
-			// No text means a line that is too long, which validation has refused.
+			// An undefined text means a line that is too long, which the validation has reported.
 			if (text === undefined || done.has(line)) continue;
 			yield { line, text };
 		}
@@ -101,9 +101,8 @@ export async function* openLines(
 
 export interface BatchLine {
 	readonly customId: string;
-	/** The request as it is written in the file. */
+	/** The request's JSON as written in the file. */
 	readonly body: string;
-	/** Inputs of an embeddings request. */
 	readonly inputs: number;
 	readonly model: string;
 }
@@ -111,10 +110,10 @@ export interface BatchLine {
 export type LineProblem = Omit<BatchProblem, "line">;
 
 const CUSTOM_ID_CHARS_MAX = 512;
-/** Lines of this length are parsed in a turn of the event loop of their own. */
+/** Each line of at least this length is parsed in its own event-loop turn. */
 const LONG_CHARS = 256 * 1024;
 
-/** Parses and checks a line for `endpoint`. Returns the request, or the first problem. */
+/** Parses and checks a line for `endpoint`. Returns the request, or the line's first problem. */
 export async function readLine(text: string, endpoint: string): Promise<BatchLine | LineProblem> {
 	const parsed = await parse(text);
 	if ("code" in parsed) return parsed;
@@ -138,13 +137,13 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	return { customId, body: raw ?? JSON.stringify(body), inputs: inputsOf(fields.input), model: fields.model };
 }
 
-/** Number of inputs: token numbers are one prompt; a list of texts or prompts has its length. */
+/** Number of inputs: a list of token ids is one prompt; a list of texts or prompts counts by its length. */
 function inputsOf(input: unknown): number {
 	if (!Array.isArray(input)) return 1;
 	return typeof input[0] === "number" ? 1 : input.length;
 }
 
-/** `raw`: the body as written, if it can be found. */
+/** `raw`: the body as written in the file, if it can be located. */
 async function parse(text: string): Promise<{ value: Record<string, unknown>; raw: string | undefined } | LineProblem> {
 	try {
 		const checked = checkStructure(text, "body");
@@ -160,7 +159,7 @@ async function parse(text: string): Promise<{ value: Record<string, unknown>; ra
 	}
 }
 
-/** The `custom_id` of a line that was validated. */
+/** The `custom_id` of a line that has been validated. */
 export function readCustomId(text: string): string {
 	return String((JSON.parse(text) as { custom_id?: unknown }).custom_id);
 }

@@ -10,7 +10,7 @@ export type BatchEnding = NonNullable<Row["ending"]>;
 export const BATCH_ENDPOINTS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"] as const;
 export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
 
-/** A mistake in the input, or why a batch was stopped. */
+/** A mistake in the input, or the reason why a batch was stopped. */
 export interface BatchProblem {
 	/** Error code as in OpenAI's interface: `invalid_json_line`, `duplicate_custom_id`, … */
 	readonly code: string;
@@ -22,7 +22,7 @@ export interface BatchProblem {
 	readonly line: number | null;
 }
 
-/** A problem; the caller adds the line. `id` is the text's key for translations (`translate.ts`). */
+/** Creates a problem; the caller adds the line number. `id`: the text's key for translations (`translate.ts`). */
 export function toProblem(
 	code: string,
 	param: string | null,
@@ -34,7 +34,7 @@ export function toProblem(
 }
 
 export interface BatchPause {
-	/** Error code of the fault because of which the batch waits. */
+	/** Code of the fault that makes the batch wait. */
 	readonly code: string;
 	readonly message: string;
 	readonly sinceMs: number;
@@ -48,7 +48,7 @@ export type BatchUsage = Pick<
 
 export type BatchCounts = Pick<Row, "total" | "completed" | "failed">;
 
-/** A batch. Times are Unix milliseconds; null until the event happened. */
+/** A batch. Times are Unix milliseconds; null until the event has happened. */
 export interface BatchRecord extends Omit<Row, "endpoint" | "metadata" | "paused" | "errors" | "idempotencyKey"> {
 	readonly endpoint: BatchEndpoint;
 	readonly metadata: Readonly<Record<string, string>> | null;

@@ -6,16 +6,16 @@ import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
 const SCHEMA = "batch_jobs";
-/** Concurrent batches: per instance, and per account on one instance. */
+/** Most concurrent batches: per instance, and per account on one instance. */
 const RUNS_MAX = 4;
 const RUNS_ACCOUNT_MAX = 2;
-/** Seconds without a heartbeat after which another instance runs the batch. A shorter database outage ends no run. */
+/** After this many seconds without a heartbeat another instance runs the batch. Shorter database outages end no run. */
 const HEARTBEAT_S = 30;
 const POLL_S = 2;
 /** Seconds between searches for batches that no instance runs. */
 const SUPERVISE_S = 5;
 const RETRY_S = 2;
-/** More than any batch needs: no batch runs that long. */
+/** More retries than any batch needs within its time limit. */
 const RETRIES_MAX = 1_000_000;
 const EXPIRE_S = 24 * 3600;
 const SWEEP_MS = 60_000;
@@ -25,8 +25,8 @@ const STOP_MS = 8_000;
 const STATEMENT_MS_MAX = 20_000;
 
 /**
- * Runs this instance's share of the open batches. The queue (pg-boss on the same Postgres, loaded at the first start)
- * has a job per batch, and gives it to another instance when heartbeats stop. It only chooses the instance;
+ * Runs this instance's share of the open batches. The queue (pg-boss in the same Postgres, loaded at the first start)
+ * has a job per batch, and gives the job to another instance when heartbeats stop. The queue only chooses the instance;
  * `batch_claim` decides which lines are sent.
  */
 export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: Pick<Database, "url" | "history">) {
@@ -55,7 +55,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 				},
 			);
 		} catch (error) {
-			// The next attempt opens another queue.
+			// The next attempt opens a new queue.
 			await close();
 			throw error;
 		}
@@ -65,7 +65,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
-		// A batch whose rows the database refuses does not yield to others that wait.
+		// A batch whose rows Postgres refuses does not yield to waiting batches.
 		const othersWait = async () => !deps.refused.has(id) && (await waiting()) > 0;
 		const mine = runBatch({ ...deps, othersWait }, id, signal);
 		running.add(mine);
@@ -79,7 +79,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 		}
 	}
 
-	/** Number of waiting jobs; cached for some seconds. */
+	/** Number of waiting jobs, which the queue caches for some seconds. */
 	async function waiting(): Promise<number> {
 		const counted = await boss?.getQueueStats(QUEUE);
 		return counted?.at(-1)?.readyCount ?? 0;
@@ -87,11 +87,11 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 
 	/** Queues every open batch without a job: creating it failed, the batch yielded, or the job ended by mistake. */
 	async function sweep(): Promise<void> {
-		// A start that was running when the instance stopped comes here too.
+		// A start that was in progress when the instance stopped also reaches this line.
 		if (stopping.signal.aborted) return;
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
-			// Reads all pages, because long-running batches can fill the first one.
+			// Reads all pages, because the first page may contain only long-running batches.
 			for (let after: string | undefined = ""; after !== undefined; ) {
 				const open: { id: string; accountId: string }[] = await books.open(after, SWEPT_MAX);
 				for (const batch of open) await send(batch);
@@ -103,12 +103,12 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 		}
 	}
 
-	/** Queues a batch. Does nothing if it is queued or running. */
+	/** Queues a batch. Does nothing if the batch is already queued or running. */
 	async function send({ id, accountId }: { id: string; accountId: string }): Promise<void> {
 		await boss?.send(QUEUE, { id }, { singletonKey: id, group: { id: accountId } });
 	}
 
-	/** Starts to run batches; resolves once it does. May be called again. */
+	/** Starts running batches; resolves once it has started. May be called repeatedly. */
 	function start(): Promise<void> {
 		if (stopping.signal.aborted) return starting ?? Promise.resolve();
 		starting ??= begin().catch((error) => {
@@ -121,7 +121,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 
 	return {
 		start,
-		/** Queues a batch, for any instance. */
+		/** Queues a batch, which any instance may then run. */
 		async wake(batch: { readonly id: string; readonly accountId: string }): Promise<void> {
 			await start();
 			try {
@@ -131,7 +131,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 				log.info("a batch could not be queued; the next sweep queues it", { batch: batch.id, error });
 			}
 		},
-		/** Starts no further batches, and gives back running ones within `RunDeps.graceMs`. */
+		/** Starts no further batches. Returns running batches to the queue within `RunDeps.graceMs`. */
 		async stop(): Promise<void> {
 			cancelSweep();
 			stopping.abort();
@@ -143,10 +143,10 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 	};
 }
 
-/** The queue uses this service's database client, which supports several hosts, poolers and deadlines. */
+/** The queue uses this service's Postgres client, which supports several hosts, poolers and deadlines. */
 async function openQueue(deps: { clock: Clock; log: Log }, { url, history }: Pick<Database, "url" | "history">) {
 	const { log } = deps;
-	// Loaded here, because a gateway without batches needs neither.
+	// Imported here, because a gateway without batches needs none of these packages.
 	const [{ PgBoss: Boss, fromDrizzle }, { sql }, { createTransactional }] = await Promise.all([
 		import("pg-boss"),
 		import("drizzle-orm"),
@@ -164,7 +164,7 @@ async function openQueue(deps: { clock: Clock; log: Log }, { url, history }: Pic
 		monitorIntervalSeconds: SUPERVISE_S,
 		reindex: false,
 	});
-	/** Stops timers and connections, even of a queue whose start failed halfway. */
+	/** Stops timers and connections, also those of a queue whose start failed halfway. */
 	async function close(): Promise<void> {
 		await made.stop({ graceful: false, timeout: STOP_MS }).catch(() => {});
 		await end();

@@ -1,12 +1,12 @@
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BatchProblem, type BatchRecord, hasBatchEnded } from "./batch-record.ts";
 
-/** A problem without the fields that only the console reads. */
+/** A problem without the field `text`, which only the console reads. */
 const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
 
 export type BatchView = ReturnType<typeof batchView>;
 
-/** A batch in OpenAI's format, with two additional fields: `paused` and `cost_usd`. Times are Unix seconds. */
+/** A batch in OpenAI's format with two additional fields, `paused` and `cost_usd`. Times are Unix seconds. */
 export function batchView(batch: BatchRecord) {
 	const over = hasBatchEnded(batch.state);
 	return {

@@ -5,7 +5,7 @@ const count = (name: string) => integer(name).notNull().default(0);
 const sum = (name: string) => bigint(name, { mode: "number" }).notNull().default(0);
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/** Batches of accounts. Prompts and answers are in the encrypted files only. */
+/** Batches of accounts. Prompts and answers are only in the encrypted files. */
 export const batch = pgTable(
 	"batch",
 	{
@@ -18,7 +18,7 @@ export const batch = pgTable(
 		inputFileId: text("input_file_id").notNull(),
 		completionWindow: text("completion_window").notNull(),
 		metadata: jsonb(),
-		/** Seconds for which output files are kept; null: the default. */
+		/** Seconds for which the output files are kept; null: the default. */
 		outputExpiresS: integer("output_expires_s"),
 		idempotencyKey: text("idempotency_key"),
 		state: text({
@@ -26,13 +26,13 @@ export const batch = pgTable(
 		}).notNull(),
 		/** How the batch will end; null until that is decided. */
 		ending: text({ enum: ["completed", "expired", "cancelled", "failed"] }),
-		/** Number of the present run; statements of earlier runs have no effect. */
+		/** Number of the current run. Statements of earlier runs have no effect. */
 		run: integer().notNull().default(0),
-		/** Null until the input was read. */
+		/** Model of all lines; null until the input was read. */
 		model: text(),
-		/** Why the batch is paused: `{code, message, sinceMs}`. */
+		/** Reason why the batch is paused: `{code, message, sinceMs}`. */
 		paused: jsonb(),
-		/** Mistakes in the input, or why the batch was stopped: `[{code, message, param, line}]`. */
+		/** Mistakes in the input, or the reason why the batch was stopped: `[{code, message, param, line}]`. */
 		errors: jsonb(),
 		total: count("total"),
 		completed: count("completed"),
@@ -42,7 +42,7 @@ export const batch = pgTable(
 		completionTokens: sum("completion_tokens"),
 		reasoningTokens: sum("reasoning_tokens"),
 		chargedNanoUsd: sum("charged_nano_usd"),
-		/** Ids of the result files; shown after the batch has ended. */
+		/** Ids of the result files, which customers see after the batch has ended. */
 		outputFileId: text("output_file_id"),
 		errorFileId: text("error_file_id"),
 		createdAt: moment("created_at").notNull(),
@@ -64,7 +64,7 @@ export const batch = pgTable(
 	],
 );
 
-/** Requests whose run ended before it stored their outcome: the line is sent again, the charge is refunded. */
+/** Requests whose run ended before it stored their outcome. Their lines are sent again, and their charges refunded. */
 export const batchLostRequest = pgTable("batch_lost_request", {
 	requestId: uuid("request_id").primaryKey(),
 	batchId: text("batch_id").notNull(),
@@ -73,8 +73,8 @@ export const batchLostRequest = pgTable("batch_lost_request", {
 });
 
 /**
- * Lines of open batches. A row is written before its line is sent, then names the part of the file with the outcome,
- * and is deleted after the batch.
+ * Lines of open batches. A row is written before its line is sent, later names the part of the file with the outcome,
+ * and is deleted after the batch has ended.
  */
 export const batchLine = pgTable(
 	"batch_line",
@@ -83,9 +83,9 @@ export const batchLine = pgTable(
 		/** Line number in the input, from 1. */
 		line: integer().notNull(),
 		requestId: uuid("request_id").notNull(),
-		/** `free`: no request was charged, may be sent again. `output`, `error`: the file that has the outcome. */
+		/** `free`: no request was charged, so the line may be sent again. `output`, `error`: the file with the outcome. */
 		state: text({ enum: ["claimed", "free", "output", "error"] }).notNull(),
-		/** Number of the file's part with the outcome. It counts once that part is stored. */
+		/** Number of the file's part with the outcome. The outcome counts once that part is stored. */
 		part: integer(),
 		promptTokens: count("prompt_tokens"),
 		cachedTokens: count("cached_tokens"),

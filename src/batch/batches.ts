@@ -6,19 +6,19 @@ import type { BatchBooks } from "./batch-books.ts";
 import { type BatchRecord, hasBatchEnded } from "./batch-record.ts";
 
 export interface BatchRequest extends Pick<BatchRecord, "inputFileId" | "endpoint" | "metadata" | "outputExpiresS"> {
-	/** Called again with the same API key and idempotency key, returns the existing batch. */
+	/** A repeated call with the same API key and idempotency key returns the existing batch. */
 	readonly idempotencyKey: string | null;
 }
 
 export type Batches = ReturnType<typeof createBatches>;
 
 const WINDOW_MS = 24 * 3600_000;
-/** Limit of open batches per account. */
+/** Most open batches of an account. */
 const OPEN_MAX = 50;
-/** Largest input; files for other purposes may be larger. */
+/** Largest input in bytes; files for other purposes may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;
 
-/** Fault idempotency_mismatch if the idempotency key belongs to another earlier request. */
+/** Fault idempotency_mismatch if the idempotency key belongs to an earlier, different request. */
 function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 	const isIt =
 		batch.endpoint === request.endpoint &&
@@ -32,7 +32,7 @@ export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
 	snapshot(): CatalogSnapshot;
-	/** Called when a batch is created, or when its end is requested. */
+	/** Called when a batch is created, or when its cancellation is requested. */
 	wake(batch: BatchRecord): void;
 }) {
 	const { books } = deps;
@@ -55,7 +55,7 @@ export function createBatches(deps: {
 		async create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord> {
 			if (!areOffered()) throw batchesUnavailable();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
-			// Without its input only a repetition can succeed: it returns the existing batch.
+			// If the input is deleted, only a repeated call can succeed: it returns the existing batch.
 			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
 			if (made !== undefined) return made;
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
@@ -75,7 +75,6 @@ export function createBatches(deps: {
 			deps.wake(batch);
 			return batch;
 		},
-		/** Finds a batch. Fault not_found. */
 		async find(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.find(accountId, id);
 			if (batch === undefined) throw unknown();
@@ -83,7 +82,7 @@ export function createBatches(deps: {
 		},
 		list: (accountId: string, { after, limit }: { after: string | null; limit: number }) =>
 			books.list(accountId, after, limit),
-		/** Requests the batch's end. Faults: not_found; conflict if it has ended. */
+		/** Requests cancellation. Fault not_found; conflict if the batch has ended. */
 		async cancel(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();

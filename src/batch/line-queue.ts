@@ -3,20 +3,20 @@ import { type BatchLine, type OpenLine, readCustomId, readLine } from "./batch-l
 import type { BatchRecord } from "./batch-record.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Most characters of lines that wait or are being sent, with outcomes that are not stored. */
+/** Most characters of lines that are queued, in flight, or have outcomes that are not stored yet. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
-/** A line that waits or is being sent. */
+/** A line that is queued or in flight. */
 export interface QueuedLine extends OpenLine {
 	readonly read: BatchLine;
-	/** The last request that sent the line; null if none did, or if Postgres freed it. */
+	/** UUID of the last request that sent the line; null if there was none, or if Postgres freed the line. */
 	was: string | null;
-	/** Request id of a claim whose result is unknown; else null. */
+	/** UUID of a claim whose result is unknown; otherwise null. */
 	claimed: string | null;
 	failures: number;
 }
 
-/** Queue of a batch's lines: first those to be sent again, then lines of the file while memory allows. */
+/** Queue of a batch's lines: first lines to be sent again, then lines of the file while memory allows. */
 export function createLineQueue(
 	{ outcomes }: { outcomes: Outcomes },
 	batch: BatchRecord,
@@ -47,7 +47,7 @@ export function createLineQueue(
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
 		async take(count: number, isStopped: () => boolean): Promise<QueuedLine[]> {
 			const taken: QueuedLine[] = [];
-			// Lines to be sent again are in memory already, so no limit applies: otherwise sending could stop for ever.
+			// Lines to be sent again are in memory already, so the limit does not apply; otherwise sending could stop.
 			while (taken.length < count && (again.length > 0 || chars < TEXT_CHARS_MAX)) {
 				const work = await next(isStopped).catch((error: unknown) => {
 					again.push(...taken);
@@ -58,11 +58,11 @@ export function createLineQueue(
 			}
 			return taken;
 		},
-		/** Removes a line that has its outcome. */
+		/** Call it when a line has its outcome, to free the line's memory. */
 		ended(work: QueuedLine): void {
 			chars -= work.text.length;
 		},
-		/** Frees waiting lines in Postgres; otherwise the next run would treat them as interrupted. */
+		/** Frees waiting lines in Postgres, because the next run would otherwise treat them as interrupted. */
 		giveBack(): void {
 			for (const work of again) {
 				for (const id of [work.was, work.claimed]) if (id !== null) outcomes.release(work.line, id);

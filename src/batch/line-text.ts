@@ -3,13 +3,13 @@ import { newUuid } from "../base/id.ts";
 type LineRetryDecision =
 	/** The line has its final outcome. */
 	| "final"
-	/** Not sent, because credit is lacking; sent again later. */
+	/** Not sent because credit is lacking; sent again later. */
 	| "credit"
 	/** A temporary failure without a charge; sent again. */
 	| "later"
 	/** The model server failed, without a charge; sent again a few times. */
 	| "failed"
-	/** Not sent: the key is revoked or expired. */
+	/** Not sent, because the key is revoked or expired. */
 	| "key";
 
 const DECISIONS: Readonly<Record<string, LineRetryDecision>> = {
@@ -36,7 +36,7 @@ interface AnswerError {
 	readonly message: string;
 }
 
-/** Parses an error body of this service's interface. */
+/** Parses an error body that the gateway wrote. */
 export function parseErrorBody(text: string): AnswerError {
 	const { error } = JSON.parse(text) as { error: AnswerError };
 	return { code: error.code, message: error.message };
@@ -50,7 +50,7 @@ export function lineRetryDecision(status: number, code: string): LineRetryDecisi
 export interface LineError {
 	readonly code: string;
 	readonly message: string;
-	/** `req_…` of the line's last request. */
+	/** `req_…`: id of the line's last request. */
 	readonly request_id?: string;
 }
 
@@ -67,7 +67,7 @@ function requestIdOf(uuid: string): string {
 	return `req_${uuid.replaceAll("-", "")}`;
 }
 
-/** Error of a line whose request was interrupted by the service. */
+/** Error of a line whose request the service itself interrupted. */
 export function interruptedError(uuid: string): LineError {
 	return {
 		code: "batch_line_interrupted",
@@ -77,13 +77,13 @@ export function interruptedError(uuid: string): LineError {
 	};
 }
 
-/** Line for the output file; for the error file if the status is not 2xx. `body` is the JSON answer. */
+/** Line for the output file, or for the error file if the status is not 2xx. `body`: the answer's JSON. */
 export function answeredLine(customId: string, uuid: string, status: number, body: string): string {
 	const response = `{"status_code":${status},"request_id":"${requestIdOf(uuid)}","body":${body}}`;
 	return `{"id":"${lineIdOf(uuid)}","custom_id":${JSON.stringify(customId)},"response":${response},"error":null}\n`;
 }
 
-/** Line for the error file, for a request without an answer. */
+/** Line for the error file, for a request that got no answer. */
 export function unansweredLine(customId: string, error: LineError, uuid = newUuid()): string {
 	return `${JSON.stringify({ id: lineIdOf(uuid), custom_id: customId, response: null, error })}\n`;
 }

@@ -17,7 +17,7 @@ const IN_FLIGHT_MAX = 32;
 const HOLD_MS_MIN = 250;
 const HOLD_MS_MAX = 15_000;
 
-/** Adapts the number of concurrent lines: fewer, and after pauses, while credit or capacity is short. */
+/** Adapts the number of concurrent lines: lowers it and adds pauses while credit or capacity is short. */
 function createLinePace({ clock }: { clock: Clock }) {
 	let window = IN_FLIGHT_MAX;
 	let holdMs = HOLD_MS_MIN;
@@ -31,13 +31,13 @@ function createLinePace({ clock }: { clock: Clock }) {
 
 	return {
 		window: () => window,
-		/** Milliseconds until the next line may be sent; 0 or less: now. */
+		/** Milliseconds until the next line may be sent; 0 or less: immediately. */
 		heldMs: () => holdUntilMs - clock.monotonicMs(),
 		hold,
 		holdFor(ms: number): void {
 			holdUntilMs = clock.monotonicMs() + ms;
 		},
-		/** Call it when a line was answered: ends a pause. */
+		/** Call it when a line was answered, to end a pause. */
 		went(): void {
 			pause = null;
 			holdMs = HOLD_MS_MIN;
@@ -60,16 +60,15 @@ export interface LineRequest {
 	readonly model: string;
 	readonly endpoint: string;
 	readonly keyDigest: KeyDigest;
-	/** JSON body of the request. */
 	readonly body: string;
 	readonly signal: AbortSignal;
 }
 
-/** Sends lines through the gateway, which implements it. */
+/** Sends lines; the gateway implements it. */
 export interface LineSender {
-	/** Serves the line like any request. Never rejects. */
+	/** Serves the line like any client's request. Never rejects. */
 	answer(line: LineRequest): Promise<Response>;
-	/** A request's usage, once, after its answer; undefined if this instance did not settle it. */
+	/** Usage of a request, available once after its answer; undefined if this instance did not settle the request. */
 	usageOf(requestUuid: string): BatchUsage | undefined;
 	/**
 	 * Waits for free capacity. Returns how many lines may be sent to the model, at least 1. Rejects when `signal` aborts.
@@ -78,16 +77,16 @@ export interface LineSender {
 	room(model: string, signal: AbortSignal): Promise<number>;
 }
 
-/** Why sending stopped. `aside`: no line can be sent now, and other batches wait for this one's place. */
+/** Why sending stopped. `aside`: no line can be sent now, and another batch waits to run on this instance. */
 export type LineStopReason = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
-/** Attempts per line if model servers fail. The last failure is then the outcome. */
+/** Most attempts per line if model servers fail. The last failure then becomes the outcome. */
 const FAILURES_MAX = 3;
 const CLAIM_RETRY_MS = 500;
-/** Interval of checks whether Postgres accepts outcomes again. */
+/** Interval at which Postgres is checked for accepting outcomes again. */
 const REFUSED_LOOK_MS = 1_000;
 
-/** Sends the lines of a batch, as many at once as capacity and credit allow. */
+/** Sends the lines of a batch, concurrently as far as capacity and credit allow. */
 export function createLineWork(
 	deps: {
 		books: BatchBooks;
@@ -111,7 +110,7 @@ export function createLineWork(
 	let failure: Error | undefined;
 	let unread: unknown;
 	const changes = createChanges(clock);
-	/** Ends the wait for capacity when another event must be handled. */
+	/** Aborts the wait for capacity when another event must be handled. */
 	let waiting = new AbortController();
 
 	function changed(): void {
@@ -119,7 +118,7 @@ export function createLineWork(
 		waiting.abort();
 	}
 
-	/** Claims the lines in one statement, then sends them; other work runs after each. */
+	/** Claims the lines in one statement, then sends them. Other tasks run between two lines. */
 	async function send(taken: readonly QueuedLine[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
 		let granted: ReadonlySet<number>;
@@ -129,7 +128,7 @@ export function createLineWork(
 			const isAway = isDatabaseDown(error);
 			if (isAway) log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
 			else log.error("the database refuses claims of a batch's lines; trying again", { batch: batch.id, error });
-			// The claim may have committed; retrying with the same id is safe.
+			// The claim may have committed; retrying it with the same id is safe.
 			for (const [at, work] of taken.entries()) again.push({ ...work, claimed: claims[at]?.id ?? null });
 			if (isAway) pace.holdFor(CLAIM_RETRY_MS);
 			else {
@@ -145,13 +144,13 @@ export function createLineWork(
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
 			if (isGranted && stop === undefined) begin(work, id);
-			// The batch is ending or has a newer run. The next tick finds out which.
+			// Postgres refused the claim, because the batch is ending or has a newer run. The next tick shows which.
 			else tryAgain(work, isGranted ? id : work.was);
 		}
 		if (granted.size === 0) pace.hold();
 	}
 
-	/** Queues the line again. Its last request was not charged. */
+	/** Queues a line again. Its last request was not charged. */
 	function tryAgain(work: QueuedLine, was: string | null): void {
 		again.push({ ...work, was, claimed: null });
 	}
@@ -183,7 +182,7 @@ export function createLineWork(
 		const { line, read } = work;
 		const error = status === 200 ? undefined : parseErrorBody(text);
 		const decision = lineRetryDecision(status, error?.code ?? "");
-		// Read in any case: the carrier keeps usage until it is read.
+		// Always read, because the carrier keeps usage until it is read.
 		const usage = carrier.usageOf(id);
 		const failures = work.failures + (decision === "failed" ? 1 : 0);
 		const isFinal = decision === "final" || error === undefined;
@@ -210,14 +209,14 @@ export function createLineWork(
 		changed();
 	}
 
-	/** Number of lines to send now, before the limit of free capacity. */
+	/** Number of lines to send now, as far as free capacity allows. */
 	function wanted(): number {
 		if (queue.isFull() && inFlight.size > 0) return 0;
 		return pace.window() - inFlight.size;
 	}
 
 	/**
-	 * Handles a failed wait for capacity. Without a Fault or an abort the model has left the catalogue: pauses, so that
+	 * Handles a failed wait for capacity. Without a Fault or an abort, the model has left the catalogue: pauses, so that
 	 * the sender does not loop.
 	 */
 	function noRoom(error: unknown): number {
@@ -226,7 +225,7 @@ export function createLineWork(
 		return 0;
 	}
 
-	/** Stops reading the input. Lines that are being sent finish, so that their outcomes are kept. */
+	/** Stops reading the input. Lines in flight finish, so that their outcomes are kept. */
 	function unreadable(error: unknown): QueuedLine[] {
 		log.warn("the input of a batch cannot be read further; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
@@ -235,7 +234,7 @@ export function createLineWork(
 	}
 
 	return {
-		/** Resolves when no line is being sent: with the reason, or undefined if every line has its outcome. */
+		/** Resolves when no line is in flight: with the reason for stopping, or undefined if every line has its outcome. */
 		async run(): Promise<LineStopReason | undefined> {
 			while (stop === undefined) {
 				if (queue.isEmpty()) {
@@ -271,7 +270,7 @@ export function createLineWork(
 			failure ??= error;
 			stopWith("lost");
 		},
-		/** Aborts the lines that are being sent. They are not charged. */
+		/** Aborts the lines in flight, which are then not charged. */
 		cutOff: () => cutOff.abort(),
 		giveBack: queue.giveBack,
 		rest: queue.rest,
@@ -285,7 +284,7 @@ const UNCLAIMED = {
 	message: "The service cannot record lines at the moment and sends none. The batch continues automatically.",
 } as const;
 
-/** Lets the sender wait until something changes. */
+/** Lets the sender sleep until the next event. */
 function createChanges(clock: Clock) {
 	let wake: () => void = () => {};
 	return {

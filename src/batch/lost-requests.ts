@@ -4,17 +4,17 @@ import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
-/** Requests that one statement handles. */
+/** Most requests that one statement refunds. */
 const CREDITED_MAX = 500;
-/** SQLSTATE of `ledger_book`: the credit would exceed the largest amount. */
+/** SQLSTATE of `ledger_book`: the account's credit would exceed the largest amount. */
 const NO_ROOM = "TG004";
-/** Days after which a request without usage record counts as never sent: a lost journal is replayed sooner. */
+/** After this many days, a request without a usage record counts as never sent: a lost journal is replayed sooner. */
 const KEPT_DAYS = 90;
 
 /**
- * Refunds requests of batch lines that were interrupted with their run, because the line's next request is charged too.
- * Each is refunded once, when its usage record exists. If the credit would exceed the largest amount, the next call
- * tries again. A console's job. Returns the sum.
+ * Refunds interrupted requests of batch lines, because the line's next request is charged too. Each is refunded once,
+ * when its usage record exists. If the account's credit would exceed the largest amount, the next call tries again. A
+ * job of the console. Returns the sum.
  */
 export async function refundLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
 	let sum = ZERO_USD;
@@ -39,7 +39,7 @@ export async function refundLostRequests(statements: Statements, log: Log): Prom
 	}
 }
 
-/** Deletes interrupted requests that were never settled; a console's job. */
+/** Deletes interrupted requests that were never settled; a job of the console. */
 export async function deleteLostRequests(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

@@ -12,16 +12,16 @@ export interface Outcome {
 	readonly line: number;
 	readonly id: string;
 	readonly file: "output" | "error";
-	/** The file's line, with its line end. */
+	/** The line for the file, with its line end. */
 	readonly text: string;
-	/** Usage of the line's request; undefined if it was not charged. */
+	/** Usage of the line's request; undefined if the request was not charged. */
 	readonly usage: BatchUsage | undefined;
 }
 
 export type Outcomes = ReturnType<typeof createOutcomes>;
 
 const RETRY_MS = 500;
-/** Refusals by Postgres, outages apart, after which the batch pauses: an operator must repair the database. */
+/** After this many refusals by Postgres (not outages) the batch pauses: an operator must repair the database. */
 const REFUSALS_MAX = 3;
 const REFUSED_RETRY_MS = 15_000;
 const REFUSED = {
@@ -36,7 +36,7 @@ const NOTHING = {
 	charged: ZERO_USD,
 } as const;
 
-/** Outcomes of a run. They are collected in memory and count once they are stored in their files. */
+/** Outcomes of a run. They are collected in memory, and count only once they are stored in their files. */
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
@@ -93,7 +93,7 @@ export function createOutcomes(
 		waitingBytes = 0;
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
-		// Before the part is stored, so that each stored part has the rows of its lines.
+		// Rows are stored before the part, so that each stored part has the rows of all its lines.
 		for (const once of inStatements(rows)) await lineRows.keep(once, signal);
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
@@ -126,7 +126,7 @@ export function createOutcomes(
 		flush(signal: AbortSignal): Promise<void> {
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
-			// An earlier flush may be the one that runs, so this call's abort is watched separately.
+			// An earlier flush may be running with another signal, so this call's signal is watched separately.
 			return unlessAborted(signal, mine);
 		},
 		/** Counts a line whose outcome an earlier run has stored. */
@@ -134,14 +134,14 @@ export function createOutcomes(
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: (): { completed: number; failed: number } & BatchUsage => ({ ...sum }),
-		/** Why the batch is paused, if Postgres refuses its outcomes. */
+		/** Why the batch is paused; set while Postgres refuses its outcomes. */
 		pause: lineRows.pause,
-		/** Drops outcomes that are not stored. The next run sends their lines again. */
+		/** Drops outcomes that are not stored yet. The next run sends their lines again. */
 		stop: lineRows.stop,
 	};
 }
 
-/** Writes rows to Postgres, repeatedly until it accepts them. `pause` is set while it refuses them. */
+/** Writes rows to Postgres, repeatedly until Postgres accepts them. `pause` is set while it refuses them. */
 function createLineRows(
 	{ books, clock, log, refused }: Parameters<typeof createOutcomes>[0],
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
@@ -156,7 +156,7 @@ function createLineRows(
 				if (!(await books.outcomes(batchId, run, rows))) throw new RunLost();
 				return stop();
 			} catch (failure) {
-				// The run may have ended during the statement.
+				// The run may have ended while the statement was running.
 				signal.throwIfAborted();
 				if (failure instanceof RunLost) throw failure;
 				const isAway = isDatabaseDown(failure);
@@ -188,8 +188,8 @@ function createLineRows(
 }
 
 /**
- * Splits rows so that no statement has a line twice. After a claim whose result was lost, both requests that it may
- * have claimed are freed, and the line may be answered before that is stored; the order does not matter.
+ * Splits rows so that no statement contains a line twice. After a claim whose result was lost, both requests that it
+ * may have claimed are freed, and the line may be answered before that is stored; the order does not matter.
  */
 function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 	const statements: LineOutcome[][] = [];

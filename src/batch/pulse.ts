@@ -8,20 +8,20 @@ import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 const TICK_MS = 1_000;
-/** Least time between two seals; it grows with the number of parts. A crash loses outcomes since the last seal. */
+/** Shortest time between two seals; it grows with the number of parts. A crash loses outcomes since the last seal. */
 const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
-/** A batch that could not send a line for so long gives its place to one that waits. */
+/** A batch that could not send a line for this long gives its place on the instance to a waiting batch. */
 const STUCK_MS = 60_000;
-/** Grace for lines that are being sent when the batch ends: one that yielded its place could wait for ever. */
+/** Grace for lines in flight when the batch ends, because a line that yielded its place could wait forever. */
 const END_GRACE_MS = 10 * 60_000;
 
-/** Runs next to the sender: stores progress, reads requested changes, seals outcomes. */
+/** Runs in parallel to the sender of lines: stores progress, reads requested changes, seals outcomes. */
 export function startBatchTick(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
-	/** `isPast`: the batch's time window is over by the database's clock. */
+	/** `isPast`: the batch's time limit has passed by Postgres's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },
 	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
 	/** `graceMs` and `othersWait` as in `RunDeps`. */
@@ -48,7 +48,7 @@ export function startBatchTick(
 		cancelCutOff = clock.after(options.graceMs, work.cutOff);
 	};
 	if (batch.state === "cancelling") work.stop("cancelled");
-	// Before the first tick, so that a batch whose window is over sends nothing.
+	// Checked before the first tick, so that a batch whose time limit has passed sends nothing.
 	else if (isOver(batch)) work.stop("expired");
 	if (signal.aborted) onStop();
 	else signal.addEventListener("abort", onStop, { once: true });
@@ -73,14 +73,12 @@ export function startBatchTick(
 		else if (isStuck() && (await options.othersWait())) work.stop("aside");
 	}
 
-	/** Over by both clocks, because an end cannot be undone. */
+	/** Checks both clocks, because a batch that has ended cannot be resumed. */
 	function isOver({ isPast, expiresAtMs }: { isPast: boolean; expiresAtMs: number }): boolean {
 		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
-	/**
-	 * True if the batch has sent nothing for STUCK_MS, for example because credit is lacking. Refused rows do not count.
-	 */
+	/** True if the batch has sent nothing for STUCK_MS, for example for lack of credit. Refused rows are another case. */
 	function isStuck(): boolean {
 		const pause = work.pause();
 		if (pause === null || outcomes.pause() !== null || work.inFlight() > 0) return false;
@@ -107,10 +105,10 @@ export function startBatchTick(
 	}
 
 	return {
-		/** Stores the progress a last time. Rejects with RunLost. */
+		/** Stores the progress for the last time. Rejects with RunLost. */
 		async last() {
 			cancelTimer();
-			// An earlier write must not end after this last one.
+			// An earlier write must not finish after this last one.
 			await telling.running();
 			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
 		},

@@ -17,7 +17,7 @@ import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { startBatchTick } from "./pulse.ts";
 import { validateInput } from "./validate.ts";
 
-/** Number of a file's stored parts, and the numbers of the empty ones among them. */
+/** Number of a file's stored parts, and the numbers of those that are empty. */
 interface StoredParts {
 	readonly parts: number;
 	readonly empty: ReadonlySet<number>;
@@ -58,26 +58,26 @@ export interface RunDeps {
 	readonly carrier: LineSender;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** The part of the catalogue that is for an account. */
+	/** The catalogue as the account sees it. */
 	snapshot(accountId: string): Promise<CatalogSnapshot>;
 	readonly refused: Set<string>;
-	/** Time in which lines that are being sent may finish when the process stops. */
+	/** Time in which lines in flight may finish when the process stops. */
 	readonly graceMs: number;
-	/** True if other batches wait for a place on this instance. */
+	/** True if other batches wait to run on this instance. */
 	othersWait(): Promise<boolean>;
 }
 
-/** Lines without a request whose outcomes are stored in one step. */
+/** Number of lines that were never sent whose outcomes are stored in one step. */
 const REST_LINES = 1_000;
-/** Time for sealing outcomes when the process stops. */
+/** Time in which outcomes must be sealed when the process stops. */
 const SHUTDOWN_FLUSH_MS = 5_000;
 
-/** `isPast`: the batch's window was over, by the database's clock, when this run took the batch. */
+/** `isPast`: the batch's time limit had passed by Postgres's clock when this run took the batch. */
 type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boolean };
 
 /**
  * Runs a batch from where an earlier run stopped to its end, or until `signal` aborts, a newer run takes over, or the
- * batch yields its place. Rejects if it should be tried again later.
+ * batch yields to another. Rejects if the batch should be tried again later.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
@@ -110,7 +110,7 @@ async function runTaken(deps: RunDeps, taken: Taken, signal: AbortSignal): Promi
 	}
 }
 
-/** True if another run would fail too: the bytes are lost, or unavailable for longer than the batch may last. */
+/** True if another run would fail too: bytes are lost, or were unavailable for longer than the batch may last. */
 function isLost(error: unknown, isLate: boolean): boolean {
 	const isUnread = error instanceof InputUnreadable;
 	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate);
@@ -134,7 +134,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 		return undefined;
 	}
 	const ids = { output: batch.outputFileId ?? newId("file"), error: batch.errorFileId ?? newId("file") };
-	// The files' ids are stored before the files are created, so that a crash leaves no unknown file.
+	// The ids are stored before the files are created, so that a crash leaves no file without a batch.
 	if (!(await books.writes(batch.id, batch.run, ids))) throw new RunLost();
 	const owner = { accountId: batch.accountId, keyId: batch.keyId };
 	for (const [what, id] of Object.entries(ids))
@@ -144,7 +144,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	return begun;
 }
 
-/** Time after the window for which an unavailable store is awaited, to list the lines that were not sent. */
+/** How long after the batch's time limit to wait for an unavailable store, to list the lines that were not sent. */
 const AWAY_MS_MAX = 3600_000;
 const INPUT_LOST: BatchProblem = {
 	code: "input_file_lost",
@@ -168,7 +168,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
 	let stop: LineStopReason | undefined;
 	try {
-		// Even for a deleted input: lines with an answer are stored and counted before the batch fails.
+		// Also for a deleted input: answered lines are stored and counted before the batch fails.
 		const bytes = input === undefined ? noBytes() : deps.files.read(input);
 		stop = await everyLine(deps, { ...batch, model }, { bytes, output, error }, signal);
 	} catch (failure) {
@@ -184,16 +184,16 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	await finish(deps, batch, ending);
 }
 
-/** Fails the batch because its output is lost. Requests without an outcome in a file will be refunded. */
+/** Fails a batch whose output is lost. Requests whose outcome is in no file will be refunded. */
 async function outputLost(
 	deps: RunDeps,
 	batch: BatchRecord,
 	files: { output: FileWriter | undefined; error: FileWriter | undefined },
 	message = OUTPUT_GONE.message,
 ): Promise<void> {
-	// A newer run has taken over: fencing its files here would stop its writing.
+	// Stops if a newer run has taken over, because fencing its files would stop its writing.
 	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
-	// An earlier run fenced the files after its own check passed, or a failover lost parts: the next run decides.
+	// An earlier run has fenced the files since, or a failover lost parts: the next run decides.
 	for (const file of [files.output, files.error])
 		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) !== file.parts()) throw new Error(FENCED);
 	const stored = { output: await storedPartsOf(files.output), error: await storedPartsOf(files.error) };
@@ -202,7 +202,7 @@ async function outputLost(
 	await fail(deps, batch, [{ ...OUTPUT_GONE, message }]);
 }
 
-/** The stored parts of a file. A deleted file counts as having all outcomes that its rows name. */
+/** The stored parts of a file. A deleted file counts as containing all outcomes that its rows name. */
 async function storedPartsOf(file: FileWriter | undefined): Promise<StoredParts> {
 	try {
 		if (file !== undefined) return { empty: await file.fence(), parts: file.parts() };
@@ -234,7 +234,7 @@ const KEY_GONE: BatchProblem = {
 };
 
 /**
- * Resolves once every line has its outcome, or with the reason if not. Rejects as `runBatch` and `Outcomes.flush` do.
+ * Resolves once every line has its outcome, otherwise with the reason. Rejects like `runBatch` and `Outcomes.flush`.
  */
 async function everyLine(
 	deps: RunDeps,
@@ -278,7 +278,7 @@ async function everyLine(
 const FENCED = "the files have other parts than this run wrote; another run goes on with the batch";
 const STOPS = "the instance stops; another run goes on with the batch";
 
-/** Writes remaining lines with the reason to the error file. Returns the error if the input was not readable. */
+/** Writes the remaining lines to the error file, with the reason. Returns the error if the input was not readable. */
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
 	outcomes: Outcomes,
@@ -299,7 +299,7 @@ async function endRest(
 	return undefined;
 }
 
-/** Publishes the files and deletes an empty one. Repeatable after a crash. */
+/** Publishes the files and deletes empty ones. Can be repeated after a crash. */
 async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): Promise<void> {
 	const output = await finishedFile(deps, batch, batch.outputFileId);
 	const error = await finishedFile(deps, batch, batch.errorFileId);
@@ -318,7 +318,7 @@ async function finishedFile({ files }: RunDeps, batch: BatchRecord, id: string |
 	return (await writer.finish()).id;
 }
 
-/** Fails the batch but keeps its outcomes. Postgres is updated first, so that no other run writes the files. */
+/** Fails the batch but keeps its outcomes. Updates Postgres first, so that no other run writes the files. */
 async function fail(deps: RunDeps, batch: BatchRecord, problems: readonly BatchProblem[]): Promise<void> {
 	if (!(await deps.books.finalize(batch.id, batch.run, "failed", problems))) throw new RunLost();
 	await finish(deps, batch, "failed");

@@ -2,18 +2,16 @@ import { type CatalogSnapshot, findModel, type Model, notFoundText } from "../ca
 import { inputLines, LINE_BYTES_MAX, type LineProblem, readLine } from "./batch-line.ts";
 import { type BatchEndpoint, type BatchProblem, toProblem } from "./batch-record.ts";
 
-/** Limit of lines per batch. */
 export const LINES_MAX = 50_000;
-/** Limit of inputs in all lines of an embeddings batch. */
 const EMBEDDING_INPUTS_MAX = 50_000;
-/** Most problems that are reported; reading stops then. */
+/** Most problems that are reported; then the validation ends. */
 export const PROBLEMS_MAX = 100;
 
 export type ValidatedInput =
 	| { readonly ok: true; readonly model: string; readonly total: number }
 	| { readonly ok: false; readonly problems: readonly BatchProblem[] };
 
-/** The model for this endpoint, or why it accepts no lines. */
+/** The model for this endpoint, or the problem why it accepts no lines. */
 function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchEndpoint): Model | LineProblem {
 	const model = findModel(snapshot, name);
 	const param = "body.model";
@@ -32,7 +30,7 @@ function serves(model: Model, endpoint: BatchEndpoint): boolean {
 	return model.modes.has(endpoint === "/v1/chat/completions" ? "chat" : "completions");
 }
 
-/** Validates a whole input in slices, with bounded memory. Rejects if it cannot be read or `signal` aborts. */
+/** Validates a whole input in time slices, with bounded memory. Rejects if it cannot be read or `signal` aborts. */
 export async function validateInput(
 	bytes: ReadableStream<Uint8Array>,
 	endpoint: BatchEndpoint,
@@ -92,7 +90,7 @@ const DUPLICATE: LineProblem = {
 	param: "custom_id",
 };
 
-/** Digest of a `custom_id`: ids may be long and numerous. All lone surrogates are equal, as in UTF-8. */
+/** Digest of a `custom_id`, because ids may be long and numerous. All lone surrogates are equal, as in UTF-8. */
 function nameDigest(customId: string): string {
 	return new Bun.CryptoHasher("sha256").update(customId, "utf16le").digest("base64").slice(0, 24);
 }

@@ -1,6 +1,6 @@
 import type { ChatMode, Model, ModelKind, OperatorCost, RateCard } from "../catalog/model.ts";
 
-/** A model as a gateway reports it to the console: JSON, without its servers' addresses and keys. */
+/** A model as a gateway reports it to the console: JSON, without addresses and keys of its servers. */
 export interface DeployedModel {
 	readonly id: string;
 	readonly aliases: readonly string[];
@@ -13,11 +13,11 @@ export interface DeployedModel {
 	readonly maxOutputTokens: number;
 	readonly parameters: readonly string[];
 	readonly rateCard: RateCard;
-	/** For operators only. */
+	/** Shown to operators only. */
 	readonly cost?: OperatorCost;
-	/** First day (UTC) without the model, `2027-01-31`. Absent: none is set, or the gateway has the previous version. */
+	/** First day (UTC) without the model, `2027-01-31`. Undefined: none is set, or the gateway has an older version. */
 	readonly retiresOn?: string;
-	/** As in the catalogue. */
+	/** Ids and tags of the accounts that can see the model, as in the catalogue. */
 	readonly visibleTo?: readonly string[];
 }
 

@@ -3,27 +3,26 @@ import type { Statements } from "../db/statements.ts";
 import { type ReplicaView, takesCalls } from "../upstream/replicas/replica.ts";
 import type { DeployedModel } from "./deployed-model.ts";
 
-/** The models that gateways serve, by the gateways' reports. */
+/** The models that gateways serve, according to the gateways' reports. */
 export interface DeploymentsView {
-	/** Number of live gateways. Without one the models are those of the last gateway, all disconnected. */
+	/** Number of live gateways. If it is 0, the models are those of the last gateway, all disconnected. */
 	readonly gateways: number;
-	/** Models in catalogue order. */
 	readonly models: readonly DeployedModel[];
-	/** Each server once: the sum of its load on all gateways, and the worst state that one reports. */
+	/** Each server once, with the sum of its load on all gateways and the worst state that a gateway reports. */
 	readonly replicas: readonly ReplicaView[];
-	/** True if some gateway has a usable server for this model. */
+	/** True if at least one gateway has a usable server for this model. */
 	connected(modelId: string): boolean;
 	/** Finds a model by id or alias. */
 	find(name: string): DeployedModel | undefined;
 }
 
 export interface Deployments {
-	/** Reads from Postgres. Calls within half a second share a result. */
+	/** Reads from Postgres. Calls within half a second share one result. */
 	current(): Promise<DeploymentsView>;
 }
 
 const KEPT_MS = 500;
-/** Most gateways that are read; no installation has more live ones. */
+/** Most reports that are read; more than any installation has live gateways. */
 const REPORTS_MAX = 200;
 
 interface Row {
@@ -61,7 +60,7 @@ export function createDeployments({ statements, clock }: { statements: Statement
 	};
 }
 
-/** Deletes reports of gateways that left long ago, but not the newest report. */
+/** Deletes reports of gateways that left long ago, except the newest report. */
 export async function deleteOldReports(statements: Statements): Promise<void> {
 	await statements`
 		delete from gateway_report r where r.at < clock_timestamp() - interval '1 day'
@@ -70,8 +69,8 @@ export async function deleteOldReports(statements: Statements): Promise<void> {
 }
 
 /**
- * Catalogues of the live gateways, newest report first. `digest` is the SHA-256 of models and rates, equal for gateways
- * that serve the same. `atMs`: time of the last report.
+ * Catalogues of the live gateways, newest report first. `digest`: SHA-256 of models and rates, equal for gateways with
+ * the same catalogue. `atMs`: time of the last report.
  */
 export async function listServedCatalogs(statements: Statements) {
 	const rows = await statements<{ instanceId: string; digest: string; models: number; at: Date }>`
@@ -101,7 +100,7 @@ function viewOf(rows: readonly Row[]): DeploymentsView {
 const HEALTHS = ["unknown", "up", "down"] as const;
 const BREAKERS = ["closed", "half_open", "open"] as const;
 
-/** Joins the gateways' views. Gateways with the same catalogue name a server alike. */
+/** Merges the replicas that gateways report. Gateways with the same catalogue use the same name for a server. */
 function together(views: readonly ReplicaView[]): ReplicaView[] {
 	const found = new Map<string, ReplicaView>();
 	for (const view of views) {

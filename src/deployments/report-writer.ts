@@ -11,9 +11,9 @@ export interface ReportWriter {
 	stop(): Promise<void>;
 }
 
-/** Interval between checks for changes. The console's view is at most so late. */
+/** Interval between checks for changes, and so the greatest delay of the console's view. */
 const LOOK_MS = 2_000;
-/** Interval at which an unchanged row is written again. An old row looks like a dead gateway's and is deleted. */
+/** Interval at which an unchanged row is rewritten, because an old row looks like a dead gateway's and is deleted. */
 const SAME_MS = 3_600_000;
 
 export function startReportWriter(
@@ -38,12 +38,12 @@ export function startReportWriter(
 		const nowMs = clock.monotonicMs();
 		if (models === written.models && replicas === written.replicas && nowMs - written.atMs < SAME_MS) return;
 		try {
-			// Leaves out unchanged models: they rarely change, the load often does.
+			// Does not write unchanged models: they rarely change, while the load often does.
 			if (models === written.models) {
 				const rows = await statements`
 					update gateway_report set replicas = ${replicas}::text::jsonb, at = clock_timestamp()
 					where instance_id = ${options.instanceId} returning 1`;
-				// The row was deleted as a dead gateway's, so the next write contains everything.
+				// The row was deleted as a dead gateway's, so the next write must contain everything.
 				if (rows.length === 0) {
 					written.models = "";
 					return writeNow();

@@ -4,7 +4,7 @@ import type { EnvironmentReader } from "../base/environment-reader.ts";
 
 /** An S3-compatible service and its access key. */
 export interface S3Account {
-	/** URL of the service; null: that of Amazon for the region. */
+	/** URL of the service; null: Amazon's URL for the region. */
 	readonly endpoint: string | null;
 	readonly region: string | null;
 	readonly accessKeyId: string;
@@ -24,7 +24,7 @@ const RENAMED: Readonly<Record<string, string>> = {
 	FILE_S3_BUCKET: "S3_BUCKET",
 };
 
-/** Reads the `S3_…` variables; null without an access key. `note` reports problems. */
+/** Reads the `S3_…` variables; null without an access key. `note` records problems. */
 export function readS3Account(read: EnvironmentReader, note: (problem: string) => void): S3Account | null {
 	for (const [former, name] of Object.entries(RENAMED)) if (read.isSet(former)) note(`${former} is called ${name} now`);
 	const endpoint = read.url("S3_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, "") ?? null;
@@ -35,7 +35,7 @@ export function readS3Account(read: EnvironmentReader, note: (problem: string) =
 	return { endpoint, region, accessKeyId, secretAccessKey };
 }
 
-/** Reads and writes objects of a bucket by key. Calls reject after `deadlineMs` and when `signal` aborts. */
+/** Reads and writes objects of a bucket by key. Calls reject after `deadlineMs`, and when `signal` aborts. */
 export function openBucket(
 	deps: { clock: Clock; signal?: AbortSignal | undefined },
 	{ endpoint, region, ...options }: S3Bucket,
@@ -59,23 +59,23 @@ export function openBucket(
 		}
 	}
 	return {
-		/** The object becomes visible only when all its bytes have arrived. */
+		/** The object becomes visible only after all its bytes have arrived. */
 		async put(key: string, data: Uint8Array | BunFile): Promise<void> {
 			await inTime(client.write(key, data as Uint8Array<ArrayBuffer> | BunFile));
 		},
-		/** Bytes from `start` to before `end`, perhaps fewer; undefined if there is no such object. */
+		/** Bytes from `start` to before `end`, or fewer at the object's end; undefined if there is no such object. */
 		read: (key: string, start: number, end: number): Promise<Uint8Array | undefined> =>
 			inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
 		async download(key: string, path: string): Promise<void> {
 			await inTime(Bun.write(path, client.file(key)));
 		},
 		exists: (key: string) => inTime(client.exists(key)),
-		/** True if the bucket's list has the object with at least `bytes`. A proxy may answer reads with a wrong 404. */
+		/** True if the bucket lists the object with at least `bytes`: a proxy may answer a read with a wrong 404. */
 		async isListed(key: string, bytes: number): Promise<boolean> {
 			const { contents = [] } = await inTime(client.list({ prefix: key, maxKeys: 1 }));
 			return contents.some((object) => object.key === key && (object.size ?? bytes) >= bytes);
 		},
-		/** All keys with the prefix. Rejects if the service lists other keys or repeats one, which might never end. */
+		/** All keys with the prefix. Rejects if the service lists other keys or repeats a key, which might never end. */
 		async keys(prefix: string): Promise<readonly string[]> {
 			const keys = new Set<string>();
 			for (let startAfter: string | undefined; ; ) {
@@ -95,7 +95,7 @@ export function openBucket(
 	};
 }
 
-/** Undefined for a missing key only: if the bucket is missing, the object may still exist. */
+/** Undefined only for a missing key. If the bucket is missing, the object may still exist. */
 function undefinedIfMissing(error: unknown): undefined {
 	if ((error as { code?: unknown }).code !== "NoSuchKey") throw error;
 }

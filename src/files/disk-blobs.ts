@@ -23,14 +23,14 @@ export function createDiskBlobs(options: { folder: string }): BlobStore {
 				await file.writeFile(bytes);
 				await file.sync();
 			});
-			// Syncs both folders, so that the new names survive a power loss.
+			// Syncs both folders to disk, so that the new names survive a power loss.
 			for (const changed of [folder, options.folder]) await withFile(changed, "r", (file) => file.sync());
 		},
 		async read(fileId, blob, start, end) {
 			try {
 				return await withFile(join(folderOf(fileId), blob), "r", (file) => bytesOf(file, start, end));
 			} catch (error) {
-				// A missing folder may be a disk that is not mounted, so its bytes do not count as lost.
+				// A missing folder may be a disk that is not mounted, so the bytes do not count as lost.
 				if ((error as { code?: unknown }).code !== "ENOENT" || !existsSync(options.folder)) throw error;
 				throw new BytesLost("a blob on the disk is gone", { cause: error });
 			}

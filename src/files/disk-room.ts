@@ -2,10 +2,10 @@ import { statfsSync } from "node:fs";
 import { Fault } from "../base/fault.ts";
 
 const GIB = 1024 ** 3;
-/** Space that the journal and an embedded Postgres need. Disks below 20 GiB keep RESERVE_SHARE instead. */
+/** Space that the journal and an embedded Postgres need. On disks below 20 GiB it is RESERVE_SHARE of the disk. */
 const RESERVE_BYTES = GIB;
 const RESERVE_SHARE = 1 / 20;
-/** Operators are warned when less free space is left than so many reserves. */
+/** Operators are warned if the free space is less than this many reserves. */
 const WARNING_RESERVES = 4;
 
 export type DiskRoom = ReturnType<typeof createDiskRoom>;

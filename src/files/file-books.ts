@@ -20,7 +20,7 @@ export interface FilePart {
 /** Selects a page of an account's files. */
 export interface FileQuery {
 	readonly purpose: FilePurpose | null;
-	/** Id after which the page starts. */
+	/** Id of the file after which the page starts. */
 	readonly after: string | null;
 	readonly newestFirst: boolean;
 	readonly limit: number;
@@ -30,7 +30,7 @@ export interface BegunFile extends FileOwner, Pick<FileRecord, "id" | "purpose" 
 	readonly lifetimeMs: number;
 }
 
-/** Records of files in Postgres. Each method is one statement that may be repeated. */
+/** Records of files in Postgres. Each method is one SQL statement, which may be repeated. */
 export type FileBooks = ReturnType<typeof createFileBooks>;
 
 /** A record and the number of its recorded parts. */
@@ -60,7 +60,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			if (!(await this.sealUnlessTaken(fileId, part))) throw notSealed(fileId, part.number, "taken");
 		},
 
-		/** Like `seal`, but false if another writer recorded this part first. */
+		/** Like `seal`, but returns false if another writer recorded this part first. */
 		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
 			const rows = await statements<{ outcome: string }>`
@@ -78,8 +78,8 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Publishes the file; undefined if it may not be written any more. `lifetimeMs` counts from the creation; undefined
-		 * keeps the lifetime that was set then.
+		 * Publishes the file; undefined if it may no longer be written. `lifetimeMs` counts from the file's creation;
+		 * undefined keeps the lifetime set at the creation.
 		 */
 		async finish(fileId: string, lifetimeMs: number | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
@@ -89,7 +89,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** Finds a file that has not expired by this clock or the database's: a clock that jumps ahead hides no files. */
+		/** Finds a file unless it has expired by this process's clock and by Postgres's: one wrong clock hides no files. */
 		async find(accountId: string, fileId: string, nowMs: number): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f
@@ -104,7 +104,6 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.length > 0;
 		},
 
-		/** Finds a file that is being written. */
 		async findOpen(fileId: string): Promise<FileRow | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f where id = ${fileId} and state = 'writing'`;
@@ -127,7 +126,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.map(({ file }) => file);
 		},
 
-		/** Parts with bytes between `start` and `end`; only the first ones if there are many. */
+		/** Parts with bytes between `start` and `end`; only the first page of them if there are many. */
 		parts(fileId: string, start: number, end: number): Promise<FilePart[]> {
 			return statements<FilePart>`
 				select number, start::float8 as start, bytes, blob from stored_file_part
@@ -144,7 +143,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 
 		/**
 		 * Marks expired files in these stores as removed and returns them. Both clocks must agree, because deleted bytes
-		 * cannot come back.
+		 * cannot be restored.
 		 */
 		ended(stores: readonly string[], nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
 			return statements<{ id: string; store: string }>`
@@ -155,7 +154,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 				returning id, store`;
 		},
 
-		/** Moves a file whose bytes could not be deleted to the end, so that others are deleted first. */
+		/** Moves a file whose bytes could not be deleted to the end, so that other files are deleted first. */
 		async putBehind(fileId: string, nowMs: number): Promise<void> {
 			await statements`
 				update stored_file set expires_at = least(to_timestamp(${nowMs}::double precision / 1000.0), now())

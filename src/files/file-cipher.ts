@@ -3,7 +3,7 @@ import { assert } from "../base/assert.ts";
 
 export type FileCipher = ReturnType<typeof createFileCipher>;
 
-/** Bytes that are encrypted together. A range of the file can be read without the rest. */
+/** Bytes that are encrypted together, so that a range of the file can be read without the remaining bytes. */
 export const CHUNK_BYTES = 64 * 1024;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -13,14 +13,13 @@ const KEY_BYTES = 32;
 
 /**
  * Encrypts with AES-256-GCM: a key per file (HKDF-SHA-256 of `secret` and the file's id), a random nonce per chunk.
- * Each chunk is bound to its file, part and position, so chunks cannot be exchanged.
+ * Each chunk is bound to its file, part and position, so that chunks cannot be exchanged.
  */
 export function createFileCipher(secret: string) {
 	const keyOf = (fileId: string) => new Uint8Array(hkdfSync("sha256", secret, fileId, "tollgate files", KEY_BYTES));
 	const placeOf = (fileId: string, part: number, chunk: number) => Buffer.from(`${fileId}/${part}/${chunk}`);
 
 	return {
-		/** Encrypts a whole part to a blob. */
 		seal(fileId: string, part: number, bytes: Uint8Array): Uint8Array {
 			const key = keyOf(fileId);
 			const chunks = Math.ceil(bytes.length / CHUNK_BYTES);

@@ -2,7 +2,6 @@ import { type BlobStore, BytesLost } from "./blob-store.ts";
 import type { FileBooks, FilePart } from "./file-books.ts";
 import { CHUNK_BYTES, type FileCipher, SEALED_CHUNK_BYTES } from "./file-cipher.ts";
 
-/** Bytes from `start` to before `end`. */
 export interface ByteRange {
 	readonly start: number;
 	readonly end: number;
@@ -19,7 +18,7 @@ export interface FileReaderDeps {
 
 /**
  * Streams a file's bytes with at most half a megabyte in memory. Fails if bytes are missing or changed, so that no
- * reader takes a part for the whole.
+ * reader mistakes a part for the whole file.
  */
 export function readFile(deps: FileReaderDeps, fileId: string, range: ByteRange): ReadableStream<Uint8Array> {
 	const windows = windowsOf(deps, fileId, range);
@@ -70,7 +69,7 @@ async function readWindow({ blobs, cipher }: FileReaderDeps, fileId: string, par
 	return text.subarray(start - skipped, range.end - part.start - skipped);
 }
 
-/** Encrypted size of a part with so many plain bytes. */
+/** Encrypted size of a part with this many plain bytes. */
 function sealedBytes(bytes: number): number {
 	return bytes + Math.ceil(bytes / CHUNK_BYTES) * (SEALED_CHUNK_BYTES - CHUNK_BYTES);
 }

@@ -1,7 +1,7 @@
 /** `batch`: uploaded by a customer; `batch_output`: written by the service. */
 export type FilePurpose = "batch" | "batch_output";
 
-/** Owner of a file: an account. All of its keys can use the file. */
+/** Owner of a file: an account. All of the account's keys can use the file. */
 export interface FileOwner {
 	readonly accountId: string;
 	readonly keyId: string;
@@ -15,7 +15,7 @@ export interface FileRecord extends FileOwner {
 	readonly filename: string;
 	readonly bytes: number;
 	readonly createdAtMs: number;
-	/** Expiry; the bytes are deleted soon after it. */
+	/** Time of expiry; the bytes are deleted soon after it. */
 	readonly expiresAtMs: number;
 	readonly store: string;
 }

@@ -7,21 +7,21 @@ import type { FileRecord } from "./file-record.ts";
 
 export type FileWriter = ReturnType<typeof createFileWriter>;
 
-/** Size of a part. Sealing one takes three times as much memory. */
+/** Size of a part. Sealing a part takes three times as much memory. */
 export const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {
 	readonly bytes: number;
 	readonly blob: string;
-	/** Encrypted only once: each encryption gives other bytes, and a blob of two attempts could not be decrypted. */
+	/** Encrypted only once: another encryption gives other bytes, and a blob mixed from both could not be decrypted. */
 	readonly sealedBytes: Uint8Array;
 	isStored: boolean;
 }
 
 /**
- * Writes a file. Collects bytes in memory until `seal` stores them as a part; a crash loses the rest. A file has one
- * writer: of two, the slower one fails.
+ * Writes a file. Collects bytes in memory until `seal` stores them as a part; a crash loses collected bytes. A file has
+ * one writer: of two writers, the slower one fails.
  */
 export function createFileWriter(
 	deps: { readonly books: FileBooks; readonly blobs: BlobStore; readonly cipher: FileCipher },
@@ -33,7 +33,7 @@ export function createFileWriter(
 	let sealedBytes = file.bytes;
 	const gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
-	/** Kept after a failure: the blob may have been stored, and the part even recorded. */
+	/** Kept after a failure, because the blob may have been stored, and the part even recorded. */
 	let pending: PendingPart | undefined;
 	let sealing: Promise<unknown> = Promise.resolve();
 
@@ -43,7 +43,7 @@ export function createFileWriter(
 		try {
 			await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
 		} catch (error) {
-			// The file was deleted during `put`. Only this writer knows the blob, so it deletes the blob.
+			// The file was deleted during `put`. Only this writer knows the blob, so it must delete the blob.
 			if (error instanceof Fault && !(await books.isKept(id))) await blobs.removeFile(id);
 			throw error;
 		}
@@ -77,10 +77,10 @@ export function createFileWriter(
 
 	return {
 		fileId: id,
-		/** Number of recorded parts, those from before a crash included; also the number of the next part. */
+		/** Number of recorded parts, including those from before a crash; also the number of the next part. */
 		parts: () => sealed,
 		bytes: () => sealedBytes,
-		/** Adds bytes without a copy. True once they suffice for a part: then call `seal` before writing more. */
+		/** Adds bytes without copying them. True once they suffice for a part: then call `seal` before writing more. */
 		write(bytes: string | Uint8Array): boolean {
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 			gathered.push(piece);
@@ -89,14 +89,14 @@ export function createFileWriter(
 		},
 		seal,
 		/**
-		 * Fences an earlier writer, which can then seal nothing more, by sealing an empty part. Resolves with the numbers
+		 * Fences an earlier writer, which can then seal no more parts, by sealing an empty part. Resolves with the numbers
 		 * of all empty parts. Call it before any write. Faults as in `seal`.
 		 */
 		async fence(): Promise<ReadonlySet<number>> {
 			for (;;) {
 				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
 				if (await books.sealUnlessTaken(id, part)) break;
-				// The earlier writer recorded one more part before the fence. That part counts.
+				// The earlier writer recorded one more part before the fence, so that part counts.
 				const now = await books.findOpen(id);
 				if (now === undefined || now.parts === sealed)
 					throw new Fault("conflict", "The file was deleted while it was being written.");
@@ -106,7 +106,7 @@ export function createFileWriter(
 			sealed += 1;
 			return new Set(await books.emptyParts(id));
 		},
-		/** Seals the rest and publishes the file; repeatable. `lifetimeMs` counts from creation. Faults as in `seal`. */
+		/** Seals remaining bytes and publishes the file; repeatable. `lifetimeMs`: from creation. Faults as in `seal`. */
 		async finish(lifetimeMs?: number): Promise<FileRecord> {
 			await seal();
 			const record = await books.finish(id, lifetimeMs);

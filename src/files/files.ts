@@ -12,14 +12,13 @@ import { type ByteRange, readFile } from "./file-reader.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 import { createFileWriter, type FileWriter, PART_BYTES } from "./file-writer.ts";
 
-/** Default lifetime of a file. */
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 
 /** Longer than the slowest upload that is accepted. */
 const UPLOAD_MS_MAX = 6 * 3600_000;
 
 export interface NewFile {
-	/** Id that an earlier attempt used: this call then creates no second file. */
+	/** Id that an earlier attempt used, so that this attempt creates no second file. */
 	readonly id?: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
@@ -32,10 +31,10 @@ export interface FilesDeps {
 	readonly statements: Statements;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** `main` gets new files; `others` may still have old ones. */
+	/** `main` gets new files; `others` may still contain older files. */
 	readonly stores: { readonly main: BlobStore; readonly others: readonly BlobStore[] };
 	limits(): FileLimits;
-	/** The disk that uploads could fill. */
+	/** The disk of DATA_DIR, which uploads could fill. */
 	readonly room: Pick<DiskRoom, "check">;
 }
 
@@ -43,7 +42,7 @@ const SWEPT_AT_ONCE = 200;
 const SWEEP_MS = 60_000;
 
 /**
- * Encrypted files of accounts, each with a lifetime. All file keys derive from `secret`, the same on every instance.
+ * Encrypted files of accounts, each with a lifetime. All encryption keys derive from `secret`, equal on all instances.
  */
 export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	const { clock, log, stores } = deps;
@@ -66,16 +65,16 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		await books.forget(fileId);
 	}
 
-	/** Deletes the bytes again: another call that deleted the file could not see a blob that was being stored. */
+	/** Deletes the bytes again: another call that deleted the file could not see a blob that was being stored then. */
 	async function leaveNothing({ accountId }: FileOwner, fileId: string): Promise<void> {
 		if (!(await files.remove(accountId, fileId))) await stores.main.removeFile(fileId);
 	}
 
 	const files = {
 		/**
-		 * Stores all bytes of a stream; nothing if the stream fails. `conclude` is called at its end and returns the
-		 * lifetime. Faults: payload_too_large, service_unavailable at the disk's reserve, those of a writer's `seal`,
-		 * conflict (too many files), and errors of `bytes` and `conclude`.
+		 * Stores all bytes of a stream, or nothing if the stream fails. `conclude` is called at the stream's end and
+		 * returns the lifetime. Faults: payload_too_large, service_unavailable at the disk's reserve, those of a writer's
+		 * `seal`, conflict (too many files), and errors of `bytes` and `conclude`.
 		 */
 		async create(
 			owner: FileOwner,
@@ -83,7 +82,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			bytes: AsyncIterable<Uint8Array>,
 			conclude: (bytes: number) => Promise<{ lifetimeMs?: number }> = async () => ({}),
 		): Promise<FileRecord> {
-			// A short lifetime during the upload, so that a crash soon frees the account's space.
+			// A short lifetime during the upload, so that after a crash the account's space is soon freed.
 			deps.room.check(0);
 			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
@@ -113,14 +112,14 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			await books.begin({ id, accountId, keyId, purpose, filename, store, lifetimeMs });
 			return writerOf({ id, store, parts: 0, bytes: 0 });
 		},
-		/** A writer that continues after the last recorded part; undefined if the file is finished or deleted. */
+		/** Returns a writer that continues after the last recorded part; undefined if the file is finished or deleted. */
 		async resume(fileId: string): Promise<FileWriter | undefined> {
 			const file = await books.findOpen(fileId);
 			return file && writerOf(file);
 		},
 		find: (accountId: string, fileId: string) => books.find(accountId, fileId, clock.wallMs()),
 		list: (accountId: string, query: FileQuery) => books.list(accountId, query, clock.wallMs()),
-		/** Streams a file; fails if it is deleted during that. Fault service_unavailable if its store is not connected. */
+		/** Streams a file; fails if it is deleted during the read. Fault service_unavailable without its store. */
 		read(record: FileRecord, range: ByteRange = { start: 0, end: record.bytes }): ReadableStream<Uint8Array> {
 			assert(range.start >= 0 && range.end <= record.bytes, "a range lies in its file");
 			return readFile({ books, cipher, blobs: storeOf(record.store) }, record.id, range);
@@ -129,7 +128,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		async remove(accountId: string, fileId: string): Promise<boolean> {
 			const store = await books.remove(accountId, fileId, clock.wallMs());
 			if (store === undefined) return false;
-			// The file is hidden already. If deleting its bytes fails, `sweep` repeats that.
+			// The file is already hidden. If its bytes cannot be deleted, `sweep` tries again.
 			await erase(fileId, store).catch((error) =>
 				log.warn("the bytes of a deleted file could not be removed yet; trying again", { error }),
 			);
@@ -137,7 +136,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		},
 		/** Deletes expired files, at most some hundred; resolves with their number. */
 		async sweep(): Promise<number> {
-			// Only connected stores, so that another one does not block them.
+			// Only connected stores, so that a store without a connection does not block the others.
 			const connected = [stores.main, ...stores.others].map(({ name }) => name);
 			let swept = 0;
 			for (const { id, store } of await books.ended(connected, clock.wallMs(), SWEPT_AT_ONCE)) {

@@ -1,12 +1,12 @@
 import type { Statements } from "../db/statements.ts";
 import { type BlobStore, BytesLost } from "./blob-store.ts";
 
-/** Bytes per row: a statement must be short even on a slow connection. */
+/** Bytes per row. A statement must be short even on a slow connection. */
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * Stores blobs in a table, for instances that share only the database. `statements` should be a client of its own, so
- * that no other query waits for megabytes.
+ * Stores blobs in a table, for instances that share only the database. `statements` should be a separate client, so
+ * that other queries need not wait for megabytes.
  */
 export function createPostgresBlobs(deps: { statements: Statements }): BlobStore {
 	const { statements } = deps;

@@ -2,7 +2,7 @@ import { bigint, customType, index, integer, pgTable, primaryKey, text, timestam
 
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
-/** Files of accounts. Their encrypted bytes are in a store. */
+/** Files of accounts. Their encrypted bytes are in a blob store. */
 export const storedFile = pgTable(
 	"stored_file",
 	{
@@ -12,17 +12,17 @@ export const storedFile = pgTable(
 		keyId: text("key_id").notNull(),
 		/** `batch` or `batch_output`. */
 		purpose: text().notNull(),
-		/** Name that the client gave, shortened. No other text in this table is from a client. */
+		/** Name that the client gave, shortened. No other text in this table comes from a client. */
 		filename: text().notNull(),
 		/** `writing` until the last part is recorded, then `ready`; `removed` while its bytes are being deleted. */
 		state: text().notNull(),
-		/** Store with its bytes: `disk`, `postgres` or `s3`. */
+		/** Blob store with the file's bytes: `disk`, `postgres` or `s3`. */
 		store: text().notNull(),
 		/** Sum of the bytes in recorded parts. */
 		bytes: bigint({ mode: "number" }).notNull().default(0),
 		parts: integer().notNull().default(0),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull(),
-		/** Expiry. While writing: when the writer counts as dead. Once removed: when it was removed. */
+		/** Time of expiry. While writing: when the writer counts as dead. For a removed file: when it was removed. */
 		expiresAt: timestamp("expires_at", { withTimezone: true }).notNull(),
 	},
 	(table) => [
@@ -31,7 +31,7 @@ export const storedFile = pgTable(
 	],
 );
 
-/** Recorded parts of a file, which never change. */
+/** Recorded parts of files, which never change. */
 export const storedFilePart = pgTable(
 	"stored_file_part",
 	{
@@ -46,14 +46,14 @@ export const storedFilePart = pgTable(
 	(table) => [primaryKey({ columns: [table.fileId, table.number] })],
 );
 
-/** Bytes of an account's files. The row with the empty id is the sum of all accounts. */
+/** Bytes of an account's files. The row with an empty account id is the sum of all accounts. */
 export const fileSpace = pgTable("file_space", {
 	accountId: text("account_id").primaryKey(),
 	files: integer().notNull().default(0),
 	bytes: bigint({ mode: "number" }).notNull().default(0),
 });
 
-/** Blobs stored in Postgres, split into pieces. */
+/** Blobs of the `postgres` store, split into pieces. */
 export const storedBlob = pgTable(
 	"stored_blob",
 	{ fileId: text("file_id").notNull(), name: text().notNull(), piece: integer().notNull(), bytes: bytea().notNull() },

@@ -1,4 +1,4 @@
-/** Names of actions in the audit log. Each has a text for people (`../web/operator/audit-words.ts`). */
+/** Names of actions in the audit log. Each has a text for the console (`../web/operator/audit-words.ts`). */
 export type AuditAction =
 	| `account.${"adjust" | "alert" | "billing_details" | "create" | "rename" | "suspend" | "terms" | "time_zone" | "unsuspend" | "view"}`
 	| `adjustment.${"ask" | "reject"}`

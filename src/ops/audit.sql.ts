@@ -1,8 +1,8 @@
 import { index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Audit log: a row per action of an operator, on a key, or by Stripe. Append-only, but an action's outcome is added
- * later.
+ * Audit log: a row per action of an operator, on a key, or by Stripe. Append-only, but an action's outcome is added to
+ * its row later.
  */
 export const auditEvent = pgTable(
 	"audit_event",
@@ -13,7 +13,7 @@ export const auditEvent = pgTable(
 		/** Id of the acting user, or `stripe`. */
 		actor: text().notNull(),
 		action: text().notNull(),
-		/** Id of the key, account, top-up or payment concerned. */
+		/** Id of the key, account, top-up or payment that the action concerns. */
 		subject: text().notNull(),
 		accountId: text("account_id"),
 		ip: text(),

@@ -14,7 +14,7 @@ export interface AuditAct {
 	readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** An action that the same statement performs and records (`audit_note`), so that no crash separates the two. */
+/** An action that one SQL statement performs and records (`audit_note`), so that no crash separates the two. */
 export interface AuditNote {
 	readonly id: string;
 	readonly actor: string;
@@ -29,7 +29,7 @@ export interface AuditEntry {
 	readonly atMs: number;
 	readonly actor: string;
 	readonly actorEmail: string | null;
-	/** An `AuditAction`, or an action of another version. */
+	/** An `AuditAction`, or an action that another version of the program recorded. */
 	readonly action: string;
 	readonly subject: string;
 	readonly accountId: string | null;
@@ -37,7 +37,7 @@ export interface AuditEntry {
 	readonly detail: Record<string, unknown>;
 }
 
-/** Records an action. Await it before the response: without a record the action counts as failed. */
+/** Records an action. Await it before the response, because an action without a record counts as failed. */
 export async function writeAudit(statements: Statements, act: AuditAct): Promise<void> {
 	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
@@ -49,7 +49,7 @@ export async function writeAudit(statements: Statements, act: AuditAct): Promise
 const DETAIL_CHARS_MAX = 4_000;
 const VALUE_CHARS_MAX = 200;
 
-/** An entry without subject and account, which the statement adds. */
+/** An entry without subject and account, which the SQL statement adds. */
 export const auditNote = ({ actor, action, ip, detail = {} }: Omit<AuditAct, "subject" | "accountId">): AuditNote => ({
 	...{ id: newId("aud"), actor, action, ip, detail: bounded(detail) },
 });
@@ -63,7 +63,7 @@ function bounded(detail: AuditNote["detail"]): AuditNote["detail"] {
 	return Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, cut(value)]));
 }
 
-/** Argument of `audit_note`; null if nothing is recorded, as on the command line. */
+/** Argument of `audit_note`; null if nothing is recorded, as for the command line. */
 export function auditNotesJson(...acts: readonly (AuditNote | undefined)[]): string | null {
 	const lines = acts.filter((act) => act !== undefined);
 	return lines.length === 0 ? null : JSON.stringify(lines);
@@ -81,12 +81,10 @@ export async function noteOutcome(
 
 export interface AuditFilter {
 	readonly subject?: string | undefined;
-	/** Id or e-mail address of the acting user. */
 	readonly actor?: string | undefined;
 	readonly action?: string | undefined;
 }
 
-/** Entries, newest first. */
 export async function listAudit(
 	statements: Statements,
 	filter: AuditFilter,
@@ -104,7 +102,7 @@ export async function listAudit(
 	return rows.map(({ at, ...row }) => ({ ...row, atMs: at.getTime() }));
 }
 
-/** Deletes entries older than `days`, from the oldest on, until one is younger. */
+/** Deletes entries older than `days`, starting with the oldest. */
 export async function deleteOldAudit(statements: Statements, days: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
@@ -117,16 +115,16 @@ export async function deleteOldAudit(statements: Statements, days: number): Prom
 	});
 }
 
-/** Most changes kept of an account without RETENTION_AUDIT_DAYS: years of work by hand. */
+/** Most changes that are kept per account without RETENTION_AUDIT_DAYS; years of manual work. */
 const ACCOUNT_ROWS_MAX = 20_000;
-/** Newest entries whose accounts are checked, and entries deleted per account and call. */
+/** Number of newest entries whose accounts are checked, and of entries deleted per account and call. */
 const LOOKED_AT = 10_000;
 const ACCOUNT_BATCH_ROWS = 100;
 
 /**
- * Deletes the oldest changes of keys, projects and settings of accounts that have too many. An account that goes on
+ * Deletes the oldest changes of keys, projects and settings of accounts that have too many. An account that keeps
  * writing is among the newest entries. Keeps entries about money, members, operators and management keys, and the
- * creation and rotation of active keys, by which a removed member's keys are found.
+ * creation and rotation of active keys, from which a removed member's keys can be found.
  */
 export async function deleteAuditBeyond(statements: Statements, most = ACCOUNT_ROWS_MAX): Promise<void> {
 	await statements`

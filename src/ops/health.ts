@@ -2,17 +2,17 @@
 export interface HealthReport {
 	readonly ready: boolean;
 	readonly reasons: readonly string[];
-	/** Problems that need attention, although the instance stays in service. */
+	/** Problems that an operator should fix, although the instance can serve. */
 	readonly warnings: readonly string[];
 }
 
-/** Reason while a process drains: it finishes its requests and should get no new ones. */
+/** Reason of a draining process, which finishes its requests and should get no new ones. */
 export const STOPPING = "the instance is stopping";
 
 /** Returns the problem; undefined if there is none. */
 export type HealthCheck = () => string | undefined;
 
-/** Builds the response of `/readyz`. Runs every check each time, so checks must be fast. */
+/** Builds the response of `/readyz`. Runs every check for each response, so checks must be fast. */
 export function createHealth(checks: {
 	ready: readonly HealthCheck[];
 	warn: readonly HealthCheck[];

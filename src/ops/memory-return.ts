@@ -13,22 +13,22 @@ export interface MemoryReturnDeps extends ProcessMemory {
 	open(): number;
 }
 
-/** Share of the memory from which collections are forced. A gateway in a small container is near it when idle. */
+/** From this share of the memory on, collections are forced. A gateway in a small container is near it when idle. */
 const NEAR_SHARE = 1 / 3;
 
 const TICK_MS = 1_000;
-/** Ticks without an open request after which the service is idle. */
+/** After this many ticks without an open request the service counts as idle. */
 const QUIET_TICKS = 2;
-/** Least growth since the last collection that makes another one worth its pause. */
+/** Least growth since the last collection that justifies the pause of another one. */
 const GROWN_BYTES_MIN = 32 * 1024 * 1024;
 
 /**
  * Forces garbage collections while no request is open. The runtime counts each stream of a model server as only 256 KB,
- * and would let memory grow by a gigabyte first. A full collection pauses the process for about 0.2 s.
+ * and would otherwise let memory grow by a gigabyte. A full collection pauses the process for about 0.2 s.
  */
 export function startMemoryReturn({ clock, open, resident, collect }: MemoryReturnDeps): { stop(): void } {
 	let quietTicks = 0;
-	/** Resident bytes after the last collection; at first those of the start. */
+	/** Resident bytes after the last collection; initially those at the start. */
 	let before = resident();
 	let cancel = clock.after(TICK_MS, tick);
 
@@ -46,7 +46,7 @@ export function startMemoryReturn({ clock, open, resident, collect }: MemoryRetu
 	return { stop: () => cancel() };
 }
 
-/** Returns a function that collects only if much of `memoryBytes` is used, since the pause delays streams by 20 ms. */
+/** Returns a function that collects only if much of `memoryBytes` is used: the pause delays streams by 20 ms. */
 export function collectWhenNear({ resident, collect }: ProcessMemory, memoryBytes: number): () => void {
 	return () => {
 		if ((resident() ?? memoryBytes) > memoryBytes * NEAR_SHARE) collect();

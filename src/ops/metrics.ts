@@ -3,10 +3,10 @@ import type { Histogram } from "../base/histogram.ts";
 
 /** A metric whose value is read when metrics are requested. */
 export interface Reading {
-	/** Names that end in `_total` are counters, which only grow during a process's life; others are gauges. */
+	/** Names that end in `_total` are counters, which only grow during a process's life; all others are gauges. */
 	readonly name: string;
 	readonly help: string;
-	/** Label names; none for a single number. */
+	/** Label names; undefined for a metric without labels. */
 	readonly labels?: readonly string[];
 	read(): ReadValue | Promise<ReadValue>;
 }
@@ -15,7 +15,7 @@ export type ReadValue =
 	| number
 	| readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
-/** A histogram of which the measuring code keeps the counts. */
+/** A histogram whose counts the measuring code keeps. */
 export interface MetricHistogram {
 	/** Ends in `_seconds` for times. */
 	readonly name: string;
@@ -28,7 +28,7 @@ export interface MetricHistogram {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Builds GET /metrics in the Prometheus format, with `labels` on each series. Reads each value from the code that has
+ * Builds GET /metrics in the Prometheus format, with `labels` on each series. Reads each value from the code that keeps
  * it.
  */
 export function createMetrics(
@@ -55,7 +55,7 @@ function register(registry: Registry, { name, help, labels, read }: Reading): vo
 		async collect() {
 			const now = await all();
 			metric.reset();
-			// Each series was reset, so one `inc` sets it to its value.
+			// `reset` was called before, so one `inc` sets the series to its value.
 			for (const { labels, value } of now) metric.inc(labels, value);
 		},
 	});

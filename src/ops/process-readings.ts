@@ -7,17 +7,17 @@ const QUANTILES = ["0.5", "0.99", "1"] as const;
 /** Delay of the event loop in seconds, by quantile; "1" is the maximum. */
 export type LoopLag = Readonly<Record<(typeof QUANTILES)[number], number>>;
 
-/** Interval of the runtime's timer whose delay is measured. Costs requests nothing. */
+/** Interval of the runtime's timer whose delay is measured; requests are not slowed down. */
 const EVERY_MS = 20;
 
 export function startLoopLag() {
 	const histogram = monitorEventLoopDelay({ resolution: EVERY_MS });
 	histogram.enable();
 	return {
-		/** Delay since the previous call. */
+		/** Delay since the previous call of `read`. */
 		read(): LoopLag {
-			// Two reads in one turn of the event loop return 0. Mean and minimum are left out: they are invalid without
-			// samples.
+			// Two reads in one event-loop turn return 0. Mean and minimum are omitted, because without samples they are
+			// invalid.
 			const lag = {
 				"0.5": histogram.percentile(50) / 1e9,
 				"0.99": histogram.percentile(99) / 1e9,
@@ -82,7 +82,7 @@ export function residentBytes(): number | undefined {
 	return unlessUnreadable(() => process.memoryUsage.rss());
 }
 
-/** The runtime reads a system file, which fails without a free file descriptor. */
+/** The runtime reads a system file, which fails if no file descriptor is free. */
 function unlessUnreadable(read: () => number): number | undefined {
 	try {
 		return read();
@@ -91,7 +91,7 @@ function unlessUnreadable(read: () => number): number | undefined {
 	}
 }
 
-/** Counts garbage collections: registers an unreachable object, and another each time one was collected. */
+/** Counts garbage collections: registers an unreachable object, and another one whenever the last was collected. */
 export function countCollections(): () => number {
 	let seen = 0;
 	const registry = new FinalizationRegistry<undefined>(() => {

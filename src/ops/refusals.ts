@@ -12,7 +12,7 @@ export interface Refusal {
 	readonly accountId: string;
 	readonly keyId: string;
 	readonly projectId: string | null;
-	/** Model named in the request; null if the request was refused before the model was read. */
+	/** Model named in the request; null if the request was refused before its model was read. */
 	readonly model: string | null;
 	/** Endpoint as in usage records: `chat`, `embeddings`, … */
 	readonly endpoint: string;
@@ -20,7 +20,7 @@ export interface Refusal {
 	readonly status: number;
 	readonly message: string;
 	readonly param: string | null;
-	/** Amounts of a 402 for insufficient credit. */
+	/** Amounts of a 402 for insufficient credit; null for other refusals. */
 	readonly shortage: CreditShortage | null;
 	readonly atMs: number;
 }
@@ -29,7 +29,7 @@ export interface Refusal {
 export const ROWS_PER_MINUTE_MAX = 10;
 /** Most rows that wait for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Most pairs of key and code that are tracked. Above it all are dropped, and their minutes start again. */
+/** Most pairs of key and code that are tracked. Above it all pairs are dropped, and their minutes start again. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
 /** Longest stored texts of clients. */
@@ -40,10 +40,10 @@ const MESSAGE_CHARS_MAX = 500;
 /** JSON of a row, as the insert statement reads it. */
 type RefusalRow = ReturnType<typeof rowOf>;
 
-/** Decides which refusal gets a row of its own and which another row counts. */
+/** Decides which refusal gets its own row, and which is counted in an earlier row. */
 function createRefusalRows({ clock }: { clock: Clock }) {
 	const minutes = new Map<string, { readonly sinceMs: number; readonly rows: number; readonly last: RefusalRow }>();
-	/** Rows to insert or update. The writer removes them when Postgres has them. */
+	/** Rows to insert or update. The writer removes them once Postgres has stored them. */
 	const waiting = new Map<string, RefusalRow>();
 
 	function put(row: RefusalRow): boolean {
@@ -52,7 +52,7 @@ function createRefusalRows({ clock }: { clock: Clock }) {
 		return true;
 	}
 
-	/** Adds a refusal. False if there is no room. */
+	/** Adds a refusal. Returns false if there is no room. */
 	function take(refusal: Refusal): boolean {
 		const nowMs = clock.monotonicMs();
 		const name = `${refusal.keyId} ${refusal.code}`;
@@ -119,8 +119,8 @@ const FLUSH_MS = 1_000;
 export type Refusals = ReturnType<typeof createRefusals>;
 
 /**
- * Writes refused requests to Postgres in the background, for people to read. No request waits for it. Refusals above a
- * limit are counted and dropped.
+ * Writes refused requests to Postgres in the background, so that no request waits. The log is only for people to read.
+ * Refusals above a limit are counted and dropped.
  */
 export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }) {
 	const { statements, clock, log } = deps;
@@ -144,7 +144,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 		});
 	}
 
-	/** Writes the rows that wait. Never rejects; rows that could not be written wait for the next flush. */
+	/** Writes the waiting rows. Never rejects; rows that could not be written wait for the next flush. */
 	async function flush(): Promise<void> {
 		sayDropped();
 		const all = [...waiting.values()];
@@ -159,7 +159,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 					away = true;
 					return;
 				}
-				// Dropped: Postgres would refuse these rows for ever, and they would block others.
+				// Dropped, because Postgres would refuse these rows forever, and they would block other rows.
 				log.error("the request log rejects refused requests", { rows: rows.length, error });
 				dropped += rows.length;
 				for (const row of rows) waiting.delete(row.id);
@@ -183,9 +183,9 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 			arm();
 		},
 		waiting: () => waiting.size,
-		/** Number of refusals that neither a row nor `repeats` counts. */
+		/** Number of refusals that are counted neither in a row nor in `repeats`. */
 		dropped: () => dropped,
-		/** Writes waiting rows once more, then stops. */
+		/** Tries once more to write the waiting rows, then stops. */
 		async stop() {
 			if (!states.is("stopped")) states.enter("stopped");
 			cancel();
@@ -210,7 +210,7 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 	];
 }
 
-/** Inserts rows by id, so that a retry is safe. Of an existing row only `repeats` changes. */
+/** Inserts rows by id, so that a retry is safe. In an existing row only `repeats` changes. */
 async function write(statements: Statements, rows: readonly RefusalRow[]): Promise<void> {
 	await statements`
 		insert into refused_request as known (request_id, account_id, key_id, project_id, model, endpoint, code, status, message, param,

@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { bigint, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /**
- * Requests with known keys that were refused before admission, so that nothing was reserved. For people to read; no
- * decision uses them. Kept for a month, without any part of a prompt.
+ * Requests with known keys that were refused before admission. For people to read; no decision depends on them. Kept
+ * for a month, without any part of a prompt.
  */
 export const refusedRequest = pgTable(
 	"refused_request",
@@ -13,7 +13,7 @@ export const refusedRequest = pgTable(
 		keyId: text("key_id").notNull(),
 		/** Project of the key at that time; null: none. */
 		projectId: text("project_id"),
-		/** Model named in the request, shortened; null if the request was refused before the model was read. */
+		/** Model named in the request, shortened; null if the request was refused before its model was read. */
 		model: text(),
 		/** Endpoint, as in `usage_event`. */
 		endpoint: text().notNull(),
@@ -22,16 +22,16 @@ export const refusedRequest = pgTable(
 		status: integer().notNull(),
 		message: text().notNull(),
 		param: text(),
-		/** Available and needed amounts if credit or a cap did not suffice; else null. */
+		/** Available, held and required amounts if credit or a cap was too low; otherwise null. */
 		availableNanoUsd: bigint("available_nano_usd", { mode: "number" }),
 		heldNanoUsd: bigint("held_nano_usd", { mode: "number" }),
 		requiredNanoUsd: bigint("required_nano_usd", { mode: "number" }),
-		/** Largest `max_tokens` for which it would have sufficed. */
+		/** Largest `max_tokens` for which the available amount would have been enough. */
 		affordableTokens: integer("affordable_tokens"),
 		refusedAt: timestamp("refused_at", { withTimezone: true }).notNull(),
-		/** Further refusals of the key with the same code in this minute; they have no rows. */
+		/** Further refusals of the same key with the same code in this minute, which have no own rows. */
 		repeats: integer().notNull().default(0),
-		/** Time of the last repetition. */
+		/** Time of the last refusal counted in `repeats`. */
 		repeatedAt: timestamp("repeated_at", { withTimezone: true }),
 	},
 	(table) => [

@@ -22,17 +22,17 @@ export interface RequestSeries {
 	chargedNanoUsd: number;
 }
 
-/** Most series, because models change with the catalogue. Further models count as `other`. */
+/** Most series, because the catalogue's models change. Requests to further models count as `other`. */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
-/** These exist from the start with 0, because `increase()` misses the first count of a new series. */
+/** Codes that exist with 0 from the start: Prometheus's `increase()` misses the first count of a new series. */
 const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
 export type RequestStats = ReturnType<typeof createRequestStats>;
 
-/** Counts settled requests as plain numbers, which become metrics only when requested. */
+/** Counts settled requests as plain numbers, which become metrics only when metrics are requested. */
 export function createRequestStats() {
-	/** By model, then by endpoint and ending: a look-up builds no string. */
+	/** By model; then the matching endpoint and ending is searched, so that a look-up builds no string. */
 	const series = new Map<string, RequestSeries[]>();
 	let seriesCount = 0;
 	const refusals = new Map<string, number>(ALARMING_CODES.map((code) => [code, 0]));
@@ -61,9 +61,9 @@ export function createRequestStats() {
 			if (request.first !== null) first.observe(request.first);
 			duration.observe(request.ms);
 		},
-		/** Counts a request that was answered with an error, by its code. */
+		/** Counts a request that was answered with an error, by its error code. */
 		refuse: (code: string) => void refusals.set(code, (refusals.get(code) ?? 0) + 1),
-		/** Records the wait between two events of a stream. */
+		/** Records the time between two events of a stream. */
 		gap: (ms: number) => gaps.observe(ms),
 		series: () => [...series.values()].flat(),
 		refusals: (): Iterable<[string, number]> => refusals,

@@ -14,17 +14,14 @@ export interface ReplicaState {
 	readonly waitMs: number;
 }
 
-/**
- * Most replicas with series of their own. A model has series for all of its replicas or for none, so that sums are
- * right.
- */
+/** Most replicas with own series. A model has series for all of its replicas or for none, so that sums are correct. */
 const REPLICAS_MAX = 1_000;
 
 const isUp = ({ health }: ReplicaState) => health !== "down";
 const isOpen = ({ breaker }: ReplicaState) => breaker !== "closed";
 const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
 
-/** State of each replica as readings. If there are too many, models with problems come first. */
+/** The state of each replica as readings. If there are too many replicas, models with problems come first. */
 export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
 	const gauge = (name: string, help: string, pick: (replica: ReplicaState) => number): Reading => ({
 		name: `tollgate_replica_${name}`,
@@ -67,7 +64,7 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 	];
 }
 
-/** Chooses whole models while there is room, those with problems first. */
+/** Chooses whole models up to the limit of replicas, those with problems first. */
 function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
 	if (replicas.length <= REPLICAS_MAX) return replicas;
 	const models = [...Map.groupBy(replicas, ({ modelId }) => modelId).values()];
@@ -81,26 +78,26 @@ export interface ServiceFigures {
 	open(): boolean;
 	leaseLeftMs(): number;
 	ledger(): LedgerState | undefined;
-	/** Requests of all kinds that run, or whose responses are being sent. */
+	/** Requests of all kinds that are running, or whose responses are being sent. */
 	openRequests(): number;
 	openStreams(): number;
 	waitingForReplica(): number;
 	keyring(): { keys: number; unknown: number; accounts: number; loading: number };
 	replicas(): readonly ReplicaState[];
-	/** Undefined before the first check. */
+	/** Undefined before the first check of the books. */
 	booksOk(): boolean | undefined;
 	booksAgeMs(): number | undefined;
-	/** Undefined before the first check. */
+	/** Undefined before the first check for findings. */
 	paymentFindings(): number | undefined;
-	/** Undefined before the first check. */
+	/** Undefined before the first check for refused settlements. */
 	settlementsRefused(): number | undefined;
-	/** Undefined before the first check. */
+	/** Undefined before the first check for lost acts. */
 	actsLost(): number | undefined;
 	batchesRefused(): number;
 	diskReserves(): number;
 }
 
-/** Figures of the ledger; amounts in nano-dollars. */
+/** Figures of the ledger; amounts are in nano-dollars. */
 export type LedgerState = Readonly<
 	Record<
 		"running" | "queued" | "oldestUnflushedS" | "journalBytes" | "journalSegments" | "free" | "held" | "unacknowledged",

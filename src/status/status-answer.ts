@@ -15,7 +15,7 @@ export type ServiceState = "connected" | "unavailable";
 /** Response of GET /status: whether each model and kind of endpoint is connected. It is public, so it has no more. */
 export interface StatusAnswer {
 	readonly object: "status";
-	/** operational: all are connected. degraded: some are not. unavailable: none is. */
+	/** operational: all are connected. degraded: some are not. unavailable: none is connected. */
 	readonly status: "operational" | "degraded" | "unavailable";
 	/** Version of the instance that answers, with its commit if known: `0.3.0+1a2b3c4d5e6f`. */
 	readonly version: string;
@@ -33,19 +33,19 @@ export interface StatusAnswer {
 
 /** History of the last 90 days (UTC). */
 export interface HistoryAnswer {
-	/** When the history was last read, in ISO 8601; null before the first time. */
+	/** When the history was last read from Postgres, in ISO 8601; null before the first read. */
 	readonly as_of: string | null;
-	/** First and last day, as `2026-11-21`. */
+	/** First and last day of the history, as `2026-11-21`. */
 	readonly from: string;
 	readonly to: string;
 	readonly service: UptimeTrack;
-	/** Kinds of endpoints that some model serves. */
+	/** Kinds of endpoints that at least one model serves. */
 	readonly services: Readonly<Partial<Record<ServiceName, UptimeTrack>>>;
 	readonly models: readonly ({ readonly id: string } & UptimeTrack)[];
 }
 
 export interface UptimeTrack {
-	/** Share of observed minutes that were not down, rounded down; null if none was observed. */
+	/** Share of observed minutes that were not down, rounded down; null if no minute was observed. */
 	readonly uptime_percent: number | null;
 	/** Oldest first; days without data are missing. */
 	readonly days: readonly UptimeDay[];

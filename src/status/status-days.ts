@@ -5,7 +5,7 @@ import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 import { isoDateOfDay, percentFloor } from "./status-track.ts";
 
-/** Texts of the page, in its reader's language. The JSON is always English. */
+/** Texts of the page, in the reader's language. JSON answers are always English. */
 export interface StatusTexts {
 	(id: TextId, values?: TextValues): string;
 	readonly language: Language;
@@ -15,7 +15,7 @@ export function statusTexts(language: Language): StatusTexts {
 	return Object.assign((id: TextId, values?: TextValues) => translateId(language, id, values), { language });
 }
 
-/** Kinds of days. Each has a shape of its own. */
+/** Kinds of days. Each kind has its own shape. */
 export const DAY_KINDS = {
 	up: "Operational",
 	degraded: "Degraded at times",
@@ -26,14 +26,14 @@ export const DAY_KINDS = {
 
 type DayKind = keyof typeof DAY_KINDS;
 
-/** Days on narrow screens; the style hides earlier ones. */
+/** Number of days on narrow screens; the CSS hides earlier days. */
 const NARROW_DAYS = 30;
 const DAY_MS = 86_400_000;
 /** A day that was down for a larger share of its observed minutes is shown as down. */
 const DOWN_DAY_SHARE = 0.5;
 const LONG_MINUTES = 120;
 
-/** HTML: a cell per day, the uptime, and a list of bad days. */
+/** HTML of a subject: a cell per day, the uptime, and a list of bad days. */
 export function daysHtml(
 	text: StatusTexts,
 	title: string,

@@ -6,37 +6,36 @@ import { MINUTES_PER_DAY } from "./status-store.ts";
 
 export type StatusHistory = ReturnType<typeof createStatusHistory>;
 
-/** The history as it was last read. Immutable; the next read replaces it. */
+/** The history at its last read from Postgres. Immutable; the next read replaces it. */
 export interface HistoryView {
-	/** Wall time of the last read; undefined before the first. */
+	/** Wall time of the last read; undefined before the first read. */
 	readonly readAtMs: number | undefined;
-	/** Days (number since 1970, UTC) by subject. Days without data are missing. */
+	/** Days (numbered since 1970, UTC) by subject. Days without data are missing. */
 	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayMinutes>>;
 }
 
-/** Days shown and kept in memory. */
+/** Days that are shown and kept in memory. */
 export const HISTORY_DAYS = 90;
-/** Days kept in Postgres. */
 const RETENTION_DAYS = 400;
 const MINUTE_MS = 60_000;
-/** Instances observe in the middle of the minute, so that a clock some seconds off counts the right one. */
+/** Instances observe in the middle of the minute, so that a clock some seconds off still counts the same minute. */
 const LOOK_AT_MS = 30_000;
-/** Most observations that wait for Postgres, a day's worth; above it the oldest are dropped. */
+/** Most observations that wait for Postgres: those of a day. Above it the oldest are dropped. */
 const WAITING_LOOKS_MAX = MINUTES_PER_DAY;
 const LOOKS_PER_WRITE = 60;
-/** Days for which observations may come late. Earlier days do not change and are not read again. */
+/** Days for which observations may still arrive. Earlier days do not change and are not read again. */
 const LATE_DAYS = 2;
 
 /**
  * History of the service and its parts. Every instance observes once a minute, writes to Postgres and keeps 90 days in
- * memory, so that no reader waits for Postgres. Where instances differ, the best state counts. A minute without a
- * running instance has no data. Without Postgres observations wait and are written later.
+ * memory, so that no reader waits for Postgres. If instances differ, the best state counts. A minute without a running
+ * instance has no data. During an outage of Postgres, observations wait and are written later.
  */
 export function createStatusHistory(deps: {
 	store: StatusStore;
 	clock: Clock;
 	log: Log;
-	/** Returns the present level of each subject, synchronously and without I/O. */
+	/** Returns the current level of each subject, synchronously and without I/O. */
 	look: () => ReadonlyMap<string, ServiceLevel>;
 }) {
 	const { store, clock, log } = deps;
@@ -97,7 +96,7 @@ export function createStatusHistory(deps: {
 	}
 
 	return {
-		/** The history as last read from Postgres; synchronous. */
+		/** The history at its last read from Postgres; synchronous. */
 		view: () => view,
 		/** Waits for a running update. */
 		async stop(): Promise<void> {
@@ -108,7 +107,6 @@ export function createStatusHistory(deps: {
 	};
 }
 
-/** Days since 1970, UTC. */
 export function daySinceEpoch(wallMs: number): number {
 	return Math.floor(wallMs / (MINUTE_MS * MINUTES_PER_DAY));
 }

@@ -5,16 +5,16 @@ import type { ServiceLevel } from "./status-store.ts";
 
 type Replica = Pick<ReplicaView, "modelId" | "health" | "breaker" | "draining">;
 
-/** Names of subjects in the history. */
+/** Names of the history's subjects. */
 export const SERVICE_SUBJECT = "service";
 export const endpointSubject = (name: ServiceName) => `endpoint:${name}`;
 export const modelSubject = (modelId: string) => `model:${modelId}`;
 
 /**
- * Levels that a request would meet at this instance now: for the service, each kind of endpoint and each model. A model
- * is degraded while some of its servers are down or kept out by the breaker; a kind, or the service, while some model
- * is not operational. If this instance admits no requests, everything is down. Models whose servers were not checked
- * yet are missing.
+ * Levels that a request would find at this instance now: of the service, each kind of endpoint and each model. A model
+ * is degraded while some of its servers are down or refused by the breaker; a kind, or the service, while some model is
+ * not operational. If this instance admits no requests, everything is down. Models whose servers were not checked yet
+ * are missing.
  */
 export function statusLevels(snapshot: CatalogSnapshot, replicas: readonly Replica[], admitting: boolean) {
 	const takesByModel = new Map<string, boolean[]>();

@@ -10,7 +10,7 @@ const HEADLINES = {
 	unavailable: "No service is connected",
 } as const satisfies Readonly<Record<StatusAnswer["status"], TextId>>;
 
-/** Names of the kinds of endpoints. Those that equal an endpoint's name are not translated. */
+/** Names of the kinds of endpoints. A name that equals the endpoint's name is not translated. */
 const SERVICES: Readonly<Record<ServiceName, string>> = {
 	chat: "Chat completions",
 	completions: "Completions",
@@ -21,7 +21,7 @@ const SERVICES: Readonly<Record<ServiceName, string>> = {
 	batch: "Managed batches",
 };
 
-/** Allows styles by hash, and no scripts. */
+/** Content security policy: allows styles by hash, and no scripts. */
 export const STATUS_PAGE_POLICY = [
 	"default-src 'none'",
 	`style-src 'sha256-${new Bun.CryptoHasher("sha256").update(STATUS_STYLE).digest("base64")}'`,
@@ -31,10 +31,10 @@ export const STATUS_PAGE_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** Shape of the dot for each state: a state must not depend on colour alone. */
+/** Shape of the dot for each state, because a state must not be shown by colour alone. */
 const DOTS = { connected: "good", operational: "good", degraded: "fair", unavailable: "bad" } as const;
 
-/** Age from which the page marks the history as old; it is read every minute. */
+/** Age from which the page marks the history as old; the history is normally read every minute. */
 const STALE_MS = 3 * 60_000;
 
 const EXPLANATION =

@@ -2,7 +2,7 @@ import type { Statements } from "../db/statements.ts";
 
 export const MINUTES_PER_DAY = 1_440;
 
-/** operational: all works. degraded: some of it works. down: nothing works. */
+/** operational: everything works. degraded: something works. down: nothing works. */
 export type ServiceLevel = "operational" | "degraded" | "down";
 
 /** Observation of one instance in one minute. */
@@ -13,7 +13,7 @@ export interface StatusObservation {
 	readonly levels: ReadonlyMap<string, ServiceLevel>;
 }
 
-/** The minutes of one day, as bits. */
+/** Number of minutes in each state on one day. */
 export interface DayMinutes {
 	readonly operational: number;
 	readonly degraded: number;
@@ -35,7 +35,7 @@ const RANK: Readonly<Record<ServiceLevel, number>> = { down: 0, degraded: 1, ope
 
 export function createStatusStore(statements: Statements) {
 	return {
-		/** Adds observations. Where instances differ, the best state counts. */
+		/** Adds observations. If instances differ, the best state counts. */
 		async add(looks: readonly StatusObservation[]): Promise<void> {
 			const rows = looks.flatMap(({ minute, levels }) =>
 				[...levels].map(([subject, level]) => ({
@@ -62,7 +62,7 @@ export function createStatusStore(statements: Statements) {
 				where (d.observed, d.serving, d.operational) is distinct from
 					(d.observed | excluded.observed, d.serving | excluded.serving, d.operational | excluded.operational)`;
 		},
-		/** Reads the days from `first` to `last`, newest first. Above `READ_ROWS_MAX` rows the oldest are missing. */
+		/** Reads the days from `first` to `last`, newest first. Above `READ_ROWS_MAX` rows, the oldest are missing. */
 		read: (first: number, last: number): Promise<SubjectDay[]> => statements<SubjectDay>`
 			select subject, (day - date '1970-01-01')::integer as day,
 				bit_count(operational)::integer as operational,

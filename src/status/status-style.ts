@@ -1,4 +1,3 @@
-/** CSS of the status page. Days differ by shape as well as by colour. */
 export const STATUS_STYLE = `
 :root {
 	color-scheme: light dark;

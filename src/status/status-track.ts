@@ -6,7 +6,7 @@ import type { DayMinutes } from "./status-store.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Response with the history. `today` counts days since 1970. Omits subjects that have left the catalogue. */
+/** Response with the history. `today`: days since 1970. Omits subjects that are no longer in the catalogue. */
 export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, today: number): HistoryAnswer {
 	const oldest = today - HISTORY_DAYS + 1;
 	const track = (subject: string) => trackOf(view.subjects.get(subject), oldest, today);
@@ -27,7 +27,7 @@ export function isoDateOfDay(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** Percentage in hundredths, rounded down: 100 means all. */
+/** Percentage with two decimals, rounded down, so that 100 means all. */
 export function percentFloor(part: number, whole: number): number {
 	return Math.floor((part * 10_000) / whole) / 100;
 }

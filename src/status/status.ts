@@ -17,13 +17,13 @@ import { historyAnswer } from "./status-track.ts";
 
 type Present = Omit<StatusAnswer, "history">;
 
-/** The public status and its history, from memory. */
+/** The public status and its history, answered from memory. */
 export interface Status {
 	respond(request: Request): Response;
 	stop(): Promise<void>;
 }
 
-/** Time for which a response is used again: it is public, and large with many models. */
+/** Time for which a response is reused, because it is public, and large if there are many models. */
 const BODY_KEPT_MS = 1_000;
 
 interface Bodies {
@@ -42,7 +42,7 @@ export function createStatus(deps: {
 	readonly admitting: () => boolean;
 }): Status {
 	const { statements, clock, log, catalog, upstreams } = deps;
-	/** The page is public, so it leaves private models out. */
+	/** The page is public, so it excludes private models. */
 	const shown = () => visiblePart(catalog.current(), null);
 	const look = () => statusLevels(shown(), upstreams.replicas(), deps.admitting());
 	const history = createStatusHistory({ store: createStatusStore(statements), clock, log, look });
@@ -91,7 +91,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 	};
 }
 
-/** Sends JSON, or HTML if the client prefers that, as browsers do. */
+/** Sends JSON, or HTML if the client prefers HTML, as browsers do. */
 function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
 	const html = prefersHtml(asked.get("accept") ?? "");
 	const language = requestLanguage(asked);
@@ -120,7 +120,7 @@ function statusResponse(asked: Headers, made: Bodies["made"], answer: () => Stat
 	return new Response(body, { headers });
 }
 
-/** True if HTML comes first. Programs name JSON or any type. */
+/** True if `text/html` comes first. Programs name JSON, or accept any type. */
 function prefersHtml(accept: string): boolean {
 	const types = accept.toLowerCase();
 	const [html, json] = [types.indexOf("text/html"), types.indexOf("application/json")];

@@ -17,19 +17,19 @@ import { VERSION } from "../base/version.ts";
 import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
 import type { CallTrace, RequestTrace, TraceOptions, Traces } from "./traces.ts";
 
-/** Most spans that wait to be sent; further ones are dropped. */
+/** Most spans that wait to be sent; further spans are dropped. */
 const QUEUE_MAX = 8_192;
 const BATCH_MAX = 512;
 const SEND_MS_MAX = 5_000;
 
-/** Names of operations in OpenTelemetry's conventions for generative AI; other endpoints have none. */
+/** Operation names of OpenTelemetry's conventions for generative AI; other endpoints have none. */
 const OPERATIONS: Readonly<Record<string, string>> = {
 	chat: "chat",
 	completions: "text_completion",
 	embeddings: "embeddings",
 };
 
-/** A request to one model, open until it is settled. */
+/** A request's attempt at one model, open until it is settled. */
 interface OpenAttempt {
 	readonly span: Span;
 	readonly request: Recording;
@@ -43,14 +43,14 @@ interface Recording {
 }
 
 /**
- * Sends traces by OTLP over HTTP: per recorded request a server span, in it a span per model tried, and in that a span
- * per call.
+ * Sends traces by OTLP over HTTP. A recorded request has a server span, with a child span per model that was tried;
+ * these have a child span per call.
  */
 export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
 	const provider = createProvider(log, options);
 	const tracer = provider.getTracer("tollgate", VERSION);
 	const isRecorded = createSampling(options);
-	/** Open attempts of recorded requests, by settlement id. */
+	/** Open attempts of recorded requests, by the id of their settlement. */
 	const attempts = new SlotMap<OpenAttempt>();
 
 	function endIfOver(request: Recording): void {
@@ -110,7 +110,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 			return parent && passing(traceHeaders(parent));
 		},
 		settled(facts) {
-			// Usually no request is recorded; then there is no look-up.
+			// Usually no request is recorded, so that no look-up is needed.
 			const attempt = attempts.size === 0 ? undefined : attempts.delete(facts.id);
 			if (attempt === undefined) return;
 			const { span, request } = attempt;
@@ -144,7 +144,7 @@ function recordedCall(span: Span): CallTrace {
 	};
 }
 
-/** Trace of a request that is part of a client's trace, but not recorded here. */
+/** Trace of a request that belongs to a client's trace, but is not recorded by this service. */
 function passing(headers: TraceHeaders): RequestTrace {
 	const call: CallTrace = { headers, end() {} };
 	return { admitted() {}, call: () => call, answered() {} };
@@ -165,7 +165,7 @@ function createExporter({ url, headers, protocol }: TraceOptions): SpanExporter 
 	return protocol === "http/json" ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 
-/** Logs once when sending begins to fail, and once when it works again. */
+/** Logs once when sending starts to fail, and once when it works again. */
 function watched(log: Log, exporter: SpanExporter): SpanExporter {
 	let isFailing = false;
 	return {
@@ -202,11 +202,11 @@ function createProvider(log: Log, options: TraceOptions): TracerProvider {
 	});
 }
 
-/** Digits of a trace id that decide: at least its last 52 bits are random, which a double represents exactly. */
+/** Hex digits of a trace id that decide: at least its last 52 bits are random, and a double represents them exactly. */
 const ID_DIGITS = 13;
 const ID_SPACE = 16 ** ID_DIGITS;
 
-/** Decides whether to record a request. Services with the same ratio decide alike for a trace id. */
+/** Decides whether to record a request. Services with the same ratio make the same decision for a trace id. */
 export function createSampling({ sampler, ratio }: Pick<TraceOptions, "sampler" | "ratio">) {
 	const isBased = sampler.startsWith("parentbased_");
 	const own = isBased ? sampler.slice("parentbased_".length) : sampler;

@@ -1,11 +1,11 @@
-/** Trace context of a request, by https://www.w3.org/TR/trace-context/ */
+/** Trace context of a request, as defined in https://www.w3.org/TR/trace-context/ */
 export interface TraceContext {
 	/** 32 hex digits. */
 	readonly traceId: string;
 	/** 16 hex digits. */
 	readonly spanId: string;
 	readonly isSampled: boolean;
-	/** Entries of other tracing systems; "" without any. */
+	/** Entries of other tracing systems; an empty string if there are none. */
 	readonly state: string;
 }
 
@@ -16,11 +16,11 @@ export interface TraceHeaders {
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZEROS = /^0+$/;
-/** Length of `tracestate` that W3C requires services to pass on. */
+/** Longest `tracestate`. W3C requires services to forward at least this length. */
 const STATE_CHARS_MAX = 512;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** Reads the trace context. Undefined if it is absent or invalid: a new trace then starts. */
+/** Reads the trace context. Undefined if it is missing or invalid: then a new trace starts. */
 export function readTraceContext(headers: Headers): TraceContext | undefined {
 	const text = headers.get("traceparent");
 	if (text === null) return undefined;

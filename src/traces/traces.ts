@@ -1,13 +1,13 @@
 import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { TraceHeaders } from "./trace-context.ts";
 
-/** Trace of a request. Its methods never throw, and get neither prompts nor answers. */
+/** Trace of a request. Its methods never throw, and receive neither prompts nor answers. */
 export interface RequestTrace {
-	/** Starts the span of an attempt at a model, under the id of its settlement. */
+	/** Starts the span of an attempt at a model, under the id of the attempt's settlement. */
 	admitted(attempt: AttemptDetails): void;
 	/** Starts the span of a call to a model server. */
 	call(replica: string, dialect: string): CallTrace;
-	/** Records the response's status. A stream's events are still to come. */
+	/** Records the response's status, which for a stream is known before its events. */
 	answered(status: number): void;
 }
 
@@ -23,13 +23,12 @@ export interface AttemptDetails {
 
 export interface CallTrace {
 	readonly headers: TraceHeaders;
-	/** Ends the span. `failure` is a single word. */
+	/** Ends the span. `failure`: a single word. */
 	end(failure?: string, status?: number): void;
 }
 
 /** Facts about a settled attempt. */
 export interface SettledDetails {
-	/** UUID of the settlement. */
 	readonly id: string;
 	readonly ending: string;
 	readonly promptTokens: number;
@@ -41,7 +40,7 @@ export interface SettledDetails {
 	readonly first: number | null;
 }
 
-/** Distributed traces. Undefined if they are off, so that a request costs one check. */
+/** Distributed tracing. Undefined if it is off, so that a request costs only one check. */
 export interface Traces {
 	/** Starts the trace of a request; undefined if the request is not traced. */
 	begin(request: Request, endpoint: string): RequestTrace | undefined;
@@ -50,7 +49,7 @@ export interface Traces {
 	stop(): Promise<void>;
 }
 
-/** Samplers, by the names of `OTEL_TRACES_SAMPLER`. */
+/** Samplers, by their names in `OTEL_TRACES_SAMPLER`. */
 export const SAMPLERS = [
 	"traceidratio",
 	"always_on",
@@ -75,7 +74,7 @@ export interface TraceOptions {
 	readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** Default share of recorded requests. Clients' own sampling flags do not count, since they would cost this service. */
+/** Default share of recorded requests. Clients' sampling flags are ignored, because recording costs this service. */
 const DEFAULT_RATIO = 0.01;
 
 /**

@@ -53,18 +53,21 @@ describe("a usage record", () => {
 		[2, REASONING, 2, null, 342, 340],
 		[2, { total_tokens: 354 }, 2, null, 342, 340],
 		[2, { total_tokens: 14 }, 2, 0, 2, 0],
-	])("with %d completion tokens and %j charges %d if reasoning is included, else %d", (completion, more, inside, of, beside, ofBeside) => {
-		for (const [reading, tokens, reasoning] of [
-			["inside", inside, of],
-			["beside", beside, ofBeside],
-		] as const) {
-			const found = readUsage(record(12, completion, more), reading);
-			expect(found).toMatchObject({ promptTokens: 12, completionTokens: tokens });
-			expect(found?.contradicts).toBe(reasoning === null ? true : undefined);
-			if (reasoning !== null) expect(found?.reasoningTokens).toBe(reasoning);
-			expect(found?.reasoningTokens).toBeLessThanOrEqual(tokens);
-		}
-	});
+	])(
+		"with %d completion tokens and %j charges %d if reasoning is included, else %d",
+		(completion, more, inside, of, beside, ofBeside) => {
+			for (const [reading, tokens, reasoning] of [
+				["inside", inside, of],
+				["beside", beside, ofBeside],
+			] as const) {
+				const found = readUsage(record(12, completion, more), reading);
+				expect(found).toMatchObject({ promptTokens: 12, completionTokens: tokens });
+				expect(found?.contradicts).toBe(reasoning === null ? true : undefined);
+				if (reasoning !== null) expect(found?.reasoningTokens).toBe(reasoning);
+				expect(found?.reasoningTokens).toBeLessThanOrEqual(tokens);
+			}
+		},
+	);
 
 	test("adds cached tokens that the server counts separately", () => {
 		const details = { prompt_tokens_details: { cached_tokens: 90 }, total_tokens: 102 };

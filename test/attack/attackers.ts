@@ -18,11 +18,12 @@ const chat = (more: string, messages = '[{"role":"user","content":"x"}]') =>
 const list = (count: number, make: (at: number) => string) => Array.from({ length: count }, (_, at) => make(at)).join();
 
 /** Sends the same body again and again. */
-function posts(resource: string, body: string): Attacker {
+function posts(resource: string, text: string, connections = 100): Attacker {
 	const headers = { "content-type": "application/json" };
+	const body = new Blob([text]);
 	return {
 		resource,
-		connections: 100,
+		connections,
 		attack: async ({ origin }, secret) =>
 			(
 				await fetch(`${origin}/v1/chat/completions`, {
@@ -72,6 +73,7 @@ export const ATTACKERS = {
 		"processor",
 		chat("", `[${list(4_000, (at) => `{"role":"user","content":"x${at}"}`)},{"role":"nobody"}]`),
 	),
+	"texts of 6 MB": posts("processor", chat("", `[{"role":"user","content":"${"text ".repeat(1.2 * MB)}"}]`), 6),
 	"bodies that never arrive": unfinished("body memory", 1, 0),
 	"bodies that arrive slowly": unfinished("body memory", 2 * MB, 60),
 } as const satisfies Readonly<Record<string, Attacker>>;

@@ -18,23 +18,20 @@ export interface ByteCounter {
 
 export const TAKES_ANY: ByteCounter = { owner: "", take() {}, arrives() {}, arrived() {} };
 
-/** Assumed CPU time for receiving one chunk; accounts take turns by it. */
+/** Assumed CPU time for receiving a piece, and for each of its bytes; accounts take turns by it. */
 const PIECE_MS = 0.1;
+const BYTE_MS = 1 / (512 * 1024);
 
 /** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, and those of `takes.take`. */
-export function readBytes(
+export async function readBytes(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: ByteCounter = TAKES_ANY,
 	deadlineMs = FILE_DEADLINE_MS,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	try {
-		assertDeclared(connection.request, bytesMax);
-	} catch (error) {
-		return Promise.reject(error);
-	}
-	return arrivingBytes(connection, { bytesMax, reads, takes, deadlineMs });
+	assertDeclared(connection.request, bytesMax);
+	return joined(await readPieces(connection, { bytesMax, reads, takes, deadlineMs }));
 }
 
 /** Returns the length declared by `content-length`; null without that header. Fault payload_too_large. */
@@ -58,12 +55,12 @@ interface ReadOptions {
  * Reads chunk by chunk. Accounts take turns; the client keeps unread bytes (backpressure). Only received bytes are
  * counted, not the declared length, so a connection that sends nothing occupies no memory.
  */
-async function arrivingBytes(
+export async function readPieces(
 	connection: Connection,
 	{ bytesMax, reads, takes, deadlineMs }: ReadOptions,
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Uint8Array<ArrayBuffer>[]> {
 	const reader = connection.request.body?.getReader();
-	if (reader === undefined) return new Uint8Array();
+	if (reader === undefined) return [];
 	const displaced = Promise.withResolvers<never>();
 	let isOver = false;
 	const letGo = () => {
@@ -71,18 +68,20 @@ async function arrivingBytes(
 		void reader.cancel().catch(() => {});
 	};
 
-	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>> {
-		const chunks: Uint8Array[] = [];
+	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>[]> {
+		const pieces: Uint8Array<ArrayBuffer>[] = [];
 		let bytes = 0;
-		for (;;) {
-			const turn = waitForTurn(takes.owner, PIECE_MS, bytes > 0);
+		for (let tookMs = PIECE_MS; ; ) {
+			const turn = waitForTurn(takes.owner, tookMs, bytes > 0);
 			if (turn !== undefined) await turn;
 			const { done, value } = await from.read();
-			if (done || isOver) return joined(chunks, bytes);
+			if (done || isOver) return pieces;
 			bytes += value.length;
 			if (bytes > bytesMax) throw bodyTooLarge(bytesMax);
 			takes.take(value.length);
-			chunks.push(value);
+			pieces.push(value as Uint8Array<ArrayBuffer>);
+			// The runtime received the piece before its length was known, so the next one waits for it.
+			tookMs = PIECE_MS + value.length * BYTE_MS;
 		}
 	}
 
@@ -98,16 +97,9 @@ async function arrivingBytes(
 	}
 }
 
-function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
-	const [first] = chunks;
-	if (first !== undefined && chunks.length === 1) return first as Uint8Array<ArrayBuffer>;
-	const all = Buffer.allocUnsafeSlow(bytes);
-	let at = 0;
-	for (const chunk of chunks) {
-		all.set(chunk, at);
-		at += chunk.length;
-	}
-	return all;
+function joined(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
+	const [first] = pieces;
+	return first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces);
 }
 
 function bodyTooLarge(bytesMax: number): Fault {

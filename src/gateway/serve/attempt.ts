@@ -31,9 +31,9 @@ export function attemptModel<
 	const model = context.connection.line === undefined ? named : pricedForBatches(named);
 	const read = endpoint.read(body, model);
 	if (read instanceof Promise) return answerLater(deps, endpoint, context, model, read);
-	return body.timeSlice?.isOver()
-		? answerLater(deps, endpoint, context, model, withTurn(body.timeSlice, read))
-		: answer(deps, endpoint, context, model, read);
+	return body.timeSlice === undefined
+		? answer(deps, endpoint, context, model, read)
+		: answerLater(deps, endpoint, context, model, withTurn(body.timeSlice, read));
 }
 
 /** A separate function: a closure in `attemptModel` would keep its variables alive for every request. */

@@ -1,4 +1,5 @@
 import { assert } from "../../base/assert.ts";
+import { waitForTurn } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
@@ -19,6 +20,9 @@ import {
 	type UpstreamPost,
 	waitsForTick,
 } from "./post.ts";
+
+/** Processor time assumed for sending a character of a long body. */
+const CHAR_MS = 1 / (1024 * 1024);
 
 export interface CallContext {
 	/**
@@ -106,12 +110,18 @@ export class Attempt implements GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	/** Prepares the request. Returns a promise if it is to be sent together with others of this event-loop turn. */
+	/**
+	 * Prepares the request. Returns a promise if `send` must wait: a short one for others of this event-loop turn, a long
+	 * one for its account's turn.
+	 */
 	post(post: UpstreamPost, accept: AcceptType): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
 		this.#accept = accept;
-		return waitsForTick(post) ? this.#deps.tickBarrier() : undefined;
+		if (waitsForTick(post)) return this.#deps.tickBarrier();
+		return typeof post.body === "string"
+			? waitForTurn(this.#asking().accountId, post.body.length * CHAR_MS, true)
+			: undefined;
 	}
 
 	/** Sends the prepared request in this step. Throws if the call was aborted. Pass the response to `taken` first. */

@@ -47,9 +47,10 @@ const made = (path: string, text: string): SourceFile => ({ path, text });
 
 describe("the source", () => {
 	test("imports only from lower rooms", () => expect(orderProblems(source)).toEqual([]));
-	test("has every listed folder, each as low as possible", () => expect(layerProblems(source)).toEqual([]));
+	test("has every folder of the listed layers, each as low as its imports allow", () =>
+		expect(layerProblems(source)).toEqual([]));
 	test("has no import cycles, types included", () => expect(importCycles(source)).toEqual([]));
-	test("imports one console file into the pages", () => expect(sharedProblems(source)).toEqual([]));
+	test("lets the pages import only one file of the console", () => expect(sharedProblems(source)).toEqual([]));
 	test("reads the environment in config.ts only", () => expect(environmentProblems(source)).toEqual([]));
 	test("writes to the terminal in main.ts only", () => expect(consoleProblems(source)).toEqual([]));
 	test("has no banned words in comments or papers", () => {
@@ -68,7 +69,7 @@ describe("the source", () => {
 	test("has no file over its maximum length", () => expect(lengthProblems(source)).toEqual([]));
 	// The search of all source takes more than the default of 5 s on a busy machine.
 	test("passes at most eight dependencies in one object", () => expect(bagProblems(source)).toEqual([]), 60_000);
-	test("has no barrels, no utility files", () => expect(nameProblems(source)).toEqual([]));
+	test("has no index.ts barrels and no utility files", () => expect(nameProblems(source)).toEqual([]));
 	test("has named states in each closure that changes six variables", () => expect(stateProblems(source)).toEqual([]));
 
 	test("lists every migration in order", () => {
@@ -77,14 +78,14 @@ describe("the source", () => {
 		for (const { name, sql } of migrations) expect(sql).toBe(read(`src/db/migrations/${name}.sql`).text);
 	});
 
-	test("has a table of rooms equal to the layers", () => {
+	test("lists the rooms in src/README.md in the order of the layers", () => {
 		const rows = markdownTable(read("src/README.md").text, "## Rooms").map(([rooms = ""]) => rooms.split(", "));
 		expect(rows.map((rooms) => rooms.map((room) => room.replace(/\/$|\.ts$/, "")))).toEqual(
 			LAYERS.map((line) => [...line]),
 		);
 	});
 
-	test("keeps each room's budget of lines, with the total", () => {
+	test("keeps each room within its line budget, whose sum is the total", () => {
 		const rows = markdownTable(read("src/README.md").text, "## Budget of lines");
 		const budget = new Map(rows.map(([room = "", lines = ""]) => [room, Number(lines.replaceAll(",", ""))]));
 		const sum = budget.get("src") ?? 0;
@@ -93,7 +94,7 @@ describe("the source", () => {
 		expect(sum).toBe([...budget.values()].reduce((all, lines) => all + lines, 0));
 	});
 
-	test("has the table of the served management interface", () => {
+	test("documents each management route", () => {
 		const rows = markdownTable(read("src/management/README.md").text, "## Routes and scopes");
 		expect(rows).toEqual(
 			Object.values(MANAGEMENT_ROUTES).map(({ method, path, scope, summary }) => [
@@ -104,12 +105,12 @@ describe("the source", () => {
 		);
 	});
 
-	test("has the table of the read environment", () => {
+	test("documents each environment variable with its default", () => {
 		const rows = markdownTable(read("src/cli/README.md").text, "## Environment");
 		expect(rows).toEqual(PUBLIC_VARIABLES.map((variable) => [variable.name, variable.default, variable.meaning]));
 	});
 
-	test("names each growing database table once", () => {
+	test("documents for each database table how its rows are removed", () => {
 		const rows = markdownTable(read("src/db/README.md").text, "### Which rows are removed");
 		// The table of applied migrations is made by `create table if not exists`, the others by `pgTable`.
 		const tables = source.flatMap(({ path, text }) => {
@@ -120,13 +121,13 @@ describe("the source", () => {
 		expect(rows.filter(([, row, removed]) => !row || !removed)).toEqual([]);
 	});
 
-	test("has valid catalogues in its papers", () => {
+	test("has only valid catalogues in its Markdown files", () => {
 		const blocks = papers.flatMap(({ text }) => codeBlocks(text, "yaml"));
 		expect(blocks.length).toBeGreaterThan(3);
 		for (const block of blocks) expect(checkCatalog(block, { VLLM_API_KEY: "key" })).toMatchObject({ ok: true });
 	});
 
-	test("lists every command", () => {
+	test("documents every command", () => {
 		const section = read("src/cli/README.md").text.split("## Command line")[1]?.split("\n## ")[0] ?? "";
 		const lines = section.split("\n").map((line) => line.trim());
 		const named = (name: string) => {
@@ -144,7 +145,7 @@ describe("the source", () => {
 		expect(lines.filter((line) => line.length > 120)).toEqual([]);
 	});
 
-	test("has every file that a paper names", () => {
+	test("has every file that a Markdown file names", () => {
 		const exists = (path: string) => existsSync(join(ROOT, path));
 		expect(papers.flatMap((paper) => missingPaths(paper, exists))).toEqual([]);
 	});
@@ -165,7 +166,7 @@ describe("the source", () => {
 		for (const base of bases) expect(base).toMatch(/^FROM [^$@]+:[^$@]+@sha256:[0-9a-f]{64}( AS \w+)?$/);
 	});
 
-	test("names no package registry, no local path", () => {
+	test("contains no address of a package registry and no local path", () => {
 		const texts = scan("**/*.{ts,tsx,sql,json,md,yaml,yml,toml,lock,css,html}")
 			.concat(scan("{Dockerfile,.dockerignore,.gitignore,.ci/*,LICENSE}"))
 			.filter((path) => !/^test\/(architecture\.test|support\/source-rules)\.ts$/.test(path));

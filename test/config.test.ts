@@ -27,7 +27,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
 }
 
 describe("loadConfig", () => {
-	test("an empty environment in an empty directory gives the first run's defaults", () => {
+	test("returns the demo's defaults for an empty environment and directory", () => {
 		const { env, ...config } = loadConfig({}, cwd);
 		expect(env).toEqual({});
 		expect(config).toEqual({
@@ -69,14 +69,14 @@ describe("loadConfig", () => {
 		});
 	});
 
-	test("empty values count as unset", () => {
+	test("treats an empty value as unset", () => {
 		const empty = Object.fromEntries(CONFIG_TABLE.map(({ name }) => [name, ""]));
 		const { env: _, ...config } = loadConfig(empty, cwd);
 		const { env: __, ...defaults } = loadConfig({}, cwd);
 		expect(config).toEqual(defaults);
 	});
 
-	test("reads values, with times in milliseconds, absolute paths", () => {
+	test("returns times in milliseconds and absolute paths", () => {
 		writeFileSync(join(cwd, "my.yaml"), "");
 		const config = loadConfig(
 			{
@@ -115,7 +115,7 @@ describe("loadConfig", () => {
 		});
 	});
 
-	test("production requires https for the console, except on this machine", () => {
+	test("requires https in production, except for addresses of this machine", () => {
 		for (const url of [
 			"http://ai.example",
 			"http://10.0.0.1",
@@ -131,7 +131,7 @@ describe("loadConfig", () => {
 		expect(problemsOf({ PUBLIC_URL: "http://ai.example" })).toEqual([]);
 	});
 
-	test("bank details are plain lines, written with line ends or \\n", () => {
+	test("reads bank details with line breaks or `\\n` between lines", () => {
 		const read = (value: string) => loadConfig({ TRANSFER_DETAILS: value }, cwd).transferDetails;
 		expect(read("Example Bank\\nIBAN DE00 1234 \n BIC EXAMPLE\r\n")).toBe(
 			"Example Bank\nIBAN DE00 1234 \n BIC EXAMPLE",
@@ -142,7 +142,7 @@ describe("loadConfig", () => {
 			expect(problemsOf({ TRANSFER_DETAILS: wrong })).toEqual([demand]);
 	});
 
-	test("an address with unreadable credentials is named, without the credentials", () => {
+	test("names the variable of a malformed URL without its credentials", () => {
 		for (const name of ["DATABASE_URL", "SMTP_URL"]) {
 			const scheme = name === "SMTP_URL" ? "smtp" : "postgres";
 			const [problem, ...others] = problemsOf({ [name]: `${scheme}://me:hunter%2@h/x`, MAIL_FROM: "a@b.example" });
@@ -152,12 +152,12 @@ describe("loadConfig", () => {
 		}
 	});
 
-	test("refuses an instance name that has a meaning as a folder", () => {
+	test("refuses an INSTANCE_ID that is a special folder name", () => {
 		for (const id of [".", ".."]) expect(problemsOf({ INSTANCE_ID: id })).toHaveLength(1);
 		for (const id of ["...", "one.", ".one"]) expect(loadConfig({ INSTANCE_ID: id }, cwd).instanceId).toBe(id);
 	});
 
-	test("reports every problem together", () => {
+	test("reports all problems in one error", () => {
 		const problems = problemsOf({
 			PORT: "80a",
 			HOST: "a b",
@@ -205,16 +205,16 @@ describe("loadConfig", () => {
 		expect(problems.join()).not.toContain("hunter2");
 	});
 
-	test("the default file is used if it exists, which ends the first run", () => {
+	test("reads an existing default catalogue and then runs no demo", () => {
 		writeFileSync(join(cwd, "tollgate.yaml"), "models: []\n");
 		expect(loadConfig({}, cwd)).toMatchObject({ configPath: join(cwd, "tollgate.yaml"), demo: false });
 	});
 
-	test("a database alone ends the first run", () => {
+	test("runs no demo if DATABASE_URL is set", () => {
 		expect(loadConfig({ DATABASE_URL: "postgres://db/x" }, cwd)).toMatchObject({ configPath: null, demo: false });
 	});
 
-	test("is deeply frozen, independent of later changes of the environment", () => {
+	test("returns a frozen copy that later environment changes do not affect", () => {
 		const env: Record<string, string> = { TRUSTED_PROXIES: "::1", A: "1" };
 		const config = loadConfig(env, cwd);
 		env.A = "2";
@@ -224,7 +224,7 @@ describe("loadConfig", () => {
 		}
 	});
 
-	test("retention is a safe number of days, or for ever", () => {
+	test("accepts a retention of 35 days or more, or 0 for no deletion", () => {
 		for (const [days, problems] of [
 			["0", 0],
 			["34", 1],
@@ -233,7 +233,7 @@ describe("loadConfig", () => {
 			expect([days, problemsOf({ RETENTION_USAGE_DAYS: days }).length]).toEqual([days, problems]);
 	});
 
-	test("an archive is a folder, or a bucket with its keys", () => {
+	test("accepts as archive a folder, or a bucket with its keys", () => {
 		const keys = { S3_ACCESS_KEY_ID: "id", S3_SECRET_ACCESS_KEY: "secret" };
 		const archiveOf = (env: Record<string, string>) => loadConfig(env, cwd).retention.archive;
 		expect(archiveOf({ ARCHIVE: "books" })).toEqual({ folder: join(cwd, "books") });
@@ -246,14 +246,14 @@ describe("loadConfig", () => {
 		expect(problemsOf({ ...keys, ARCHIVE: "s3:books" })).toHaveLength(1);
 	});
 
-	test("refuses former names of the S3 variables, naming the present ones", () => {
+	test("refuses old names of the S3 variables and gives the new names", () => {
 		expect(problemsOf({ FILE_S3_BUCKET: "files", ARCHIVE_S3_SECRET_ACCESS_KEY: "x" })).toEqual([
 			"ARCHIVE_S3_SECRET_ACCESS_KEY is called S3_SECRET_ACCESS_KEY now",
 			"FILE_S3_BUCKET is called S3_BUCKET now",
 		]);
 	});
 
-	test("warns of a variable no longer read, naming its replacement", () => {
+	test("warns of a removed variable and names its replacement", () => {
 		const former = { BOOKS_VERIFY_ROWS_S: "100", RETENTION_LEASE_DAYS: "7", RETENTION_CONTROL_DAYS: "2" };
 		expect(loadConfig(former, cwd).warnings).toEqual([
 			"BOOKS_VERIFY_ROWS_S is no longer read: 500 rows of closed days are read again in a second",
@@ -262,7 +262,7 @@ describe("loadConfig", () => {
 		]);
 	});
 
-	test("the table names each variable that is read, once", () => {
+	test("reads exactly the variables in the table, each listed once", () => {
 		const root = join(import.meta.dir, "..");
 		const readers = [
 			"src/config.ts",
@@ -293,12 +293,12 @@ describe("production", () => {
 		expect(problemsOf({ ...PRODUCTION, KEY_PEPPER: "ä".repeat(16) })).toEqual([]);
 	});
 
-	test("refuses a runtime that prints the headers of fetches", () => {
+	test("refuses BUN_CONFIG_VERBOSE_FETCH, which prints request headers", () => {
 		expect(problemsOf({ ...PRODUCTION, BUN_CONFIG_VERBOSE_FETCH: "curl" })[0]).toContain("BUN_CONFIG_VERBOSE_FETCH");
 		expect(loadConfig({ BUN_CONFIG_VERBOSE_FETCH: "1" }, cwd).warnings.length).toBe(1);
 	});
 
-	test("runs no demo, warns of an embedded database or missing catalogue", () => {
+	test("runs no demo and warns of an embedded database or a missing catalogue", () => {
 		const config = loadConfig(PRODUCTION, cwd);
 		expect(config).toMatchObject({ production: true, demo: false });
 		expect(config.warnings.map((warning) => /DATABASE_URL|catalogue/.exec(warning)?.[0])).toEqual([
@@ -307,7 +307,7 @@ describe("production", () => {
 		]);
 	});
 
-	test("is recognised by a compiled binary", async () => {
+	test("is the default of a compiled binary", async () => {
 		const entry = join(cwd, "entry.ts");
 		const config = join(import.meta.dir, "../src/config.ts");
 		writeFileSync(
@@ -381,7 +381,7 @@ describe("warnings of ineffective or ambiguous settings", () => {
 		expect(warningsOf({ DATA_DIR: "/srv/~data" })).toEqual([]);
 	});
 
-	test("a mail sender that is no address is a problem", () => {
+	test("report a MAIL_FROM that is not a mail address", () => {
 		const mail = { SMTP_URL: "smtp://h" };
 		for (const MAIL_FROM of ["noreply", "a@b\nBcc: c@d", "@b", "a@", "Name <a b>"])
 			expect([MAIL_FROM, problemsOf({ ...mail, MAIL_FROM })[0]]).toEqual([
@@ -422,7 +422,7 @@ describe("roles", () => {
 		expect(problemsOf({ HOST: "::1" })).toEqual([]);
 	});
 
-	test("only the whole service without settings is the demo; a child gets DEMO", () => {
+	test("only `serve` of both planes runs the demo; its children get DEMO", () => {
 		expect(loadConfig({}, cwd).demo).toBe(true);
 		for (const ROLE of ["gateway", "console"]) expect(loadConfig({ ROLE }, cwd).demo).toBe(false);
 		const child = { ROLE: "gateway", RUN_DIR: "/r", DATABASE_URL: "postgres://h/d" };
@@ -431,7 +431,7 @@ describe("roles", () => {
 		expect(loadConfig({ ...child, DEMO: "1", NODE_ENV: "production", KEY_PEPPER: SECRET }, cwd).demo).toBe(false);
 	});
 
-	test("separate planes require one long shared secret", () => {
+	test("separate planes require a long shared INTERNAL_SECRET", () => {
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080" })).toHaveLength(1);
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: "short" })).toHaveLength(1);
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: SECRET })).toEqual([]);
@@ -440,7 +440,7 @@ describe("roles", () => {
 });
 
 describe("the demo's data", () => {
-	test("is in a folder of its own", () => {
+	test("is in a subfolder of DATA_DIR", () => {
 		const dataDir = (env: Record<string, string>) => loadConfig({ DATA_DIR: "d", ...env }, cwd).dataDir;
 		expect(dataDir({})).toBe(join(cwd, "d", "demo"));
 		expect(dataDir({ DATABASE_URL: "postgres://db/x" })).toBe(join(cwd, "d"));
@@ -454,7 +454,7 @@ describe("the demo's data", () => {
 });
 
 describe("loadOrCreateSecrets", () => {
-	test("creates secrets with a name once, readable by their owner only", () => {
+	test("creates secrets and an instance name once, readable by the owner only", () => {
 		const config = loadConfig({}, cwd);
 		const first = loadOrCreateSecrets(config);
 		expect(first.made).toEqual(["KEY_PEPPER", "CONSOLE_SECRET", "INSTANCE_ID"]);
@@ -468,7 +468,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(statSync(join(cwd, ".data/demo/console-secret")).mode & 0o777).toBe(0o600);
 	});
 
-	test("prefers the environment, keeps the stored secret", () => {
+	test("prefers secrets of the environment and keeps the stored ones", () => {
 		const given = loadOrCreateSecrets(loadConfig({ KEY_PEPPER: "given", INSTANCE_ID: "here" }, cwd));
 		expect(given).toMatchObject({ keyPepper: "given", instanceId: "here", made: ["CONSOLE_SECRET"] });
 		const later = loadOrCreateSecrets(loadConfig({}, cwd));
@@ -476,13 +476,13 @@ describe("loadOrCreateSecrets", () => {
 		expect(later.keyPepper).toMatch(/^[0-9a-f]{64}$/);
 	});
 
-	test("writes nothing if the environment has everything", () => {
+	test("writes no file if the environment has all secrets", () => {
 		loadOrCreatePepper(loadConfig({ KEY_PEPPER: "given" }, cwd));
 		loadOrCreateSecrets(loadConfig({ ...PRODUCTION, INSTANCE_ID: "i" }, cwd));
 		expect(existsSync(join(cwd, ".data"))).toBe(false);
 	});
 
-	test("gives processes started together the same secrets", async () => {
+	test("returns equal secrets to processes that start at the same time", async () => {
 		const script = join(cwd, "entry.ts");
 		const path = (name: string) => JSON.stringify(join(import.meta.dir, "../src", name));
 		writeFileSync(
@@ -497,7 +497,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(answers.filter((answer) => answer.made.includes("KEY_PEPPER")).length).toBe(1);
 	});
 
-	test("a process that loses the race reads the winner's secrets", () => {
+	test("returns the secrets of another process that created the files first", () => {
 		const config = loadConfig({ INSTANCE_ID: "i" }, cwd);
 		let winner: ReturnType<typeof loadOrCreateSecrets> | undefined;
 		const link = spyOn(fs, "linkSync").mockImplementationOnce((from, to) => {
@@ -511,7 +511,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["console-secret", "secrets.json"]);
 	});
 
-	test("a full disk stops the start, leaves no part of a secret", () => {
+	test("throws on a full disk and leaves no part of a secret", () => {
 		for (const failing of ["writeSync", "fsyncSync"] as const) {
 			const call = spyOn(fs, failing).mockImplementation(() => {
 				throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
@@ -522,7 +522,7 @@ describe("loadOrCreateSecrets", () => {
 		}
 	});
 
-	test("a damaged file stops the start, is left unchanged", () => {
+	test("throws for a damaged secrets file and leaves it unchanged", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);
 		for (const damaged of ["", "{", '{"key_pepper":"short","console_secret":"short"}', "null"]) {
@@ -532,14 +532,14 @@ describe("loadOrCreateSecrets", () => {
 		}
 	});
 
-	test("a damaged console secret stops the start", () => {
+	test("throws for a damaged console secret", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);
 		writeFileSync(join(dirname(path), "console-secret"), "short\n");
 		expect(() => loadOrCreateSecrets(config)).toThrow("which ends all sessions");
 	});
 
-	test("a gateway neither opens nor creates the console secret's file", () => {
+	test("does not open or create the console secret's file in a gateway", () => {
 		const reads = spyOn(fs, "readFileSync");
 		const apart = { DATABASE_URL: "postgres://db/x" };
 		const gateway = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd));
@@ -552,7 +552,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(readFileSync(people.path, "utf8")).not.toContain(people.consoleSecret);
 	});
 
-	test("makes a file readable by others private", () => {
+	test("removes other users' access to a secrets file", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);
 		chmodSync(path, 0o644);
@@ -560,13 +560,13 @@ describe("loadOrCreateSecrets", () => {
 		expect(statSync(path).mode & 0o777).toBe(0o600);
 	});
 
-	test("a DATA_DIR that is no directory is a configuration problem", () => {
+	test("throws ConfigError for a DATA_DIR that is not a directory", () => {
 		writeFileSync(join(cwd, "file"), "");
 		expect(() => loadOrCreateSecrets(loadConfig({ DATA_DIR: "file" }, cwd))).toThrow("DATA_DIR must be a directory");
 	});
 });
 
-test("an unreadable catalogue is reported, does not start the demo", () => {
+test("reports an unreadable catalogue instead of starting the demo", () => {
 	symlinkSync("tollgate.yaml", join(cwd, "tollgate.yaml"));
 	for (const env of [{}, { CONFIG: "tollgate.yaml" }])
 		expect(() => loadConfig(env, cwd)).toThrow(`CONFIG: ${join(cwd, "tollgate.yaml")} cannot be read (ELOOP)`);

@@ -18,7 +18,7 @@ const rowsOf = (path: string, heading: string) => markdownTable(paper(path), hea
 const listed = (cell = "") => cell.split(", ").filter(Boolean);
 const firsts = (rows: readonly string[][]) => rows.flatMap(([first]) => listed(first));
 
-test("each field of models, upstreams, routes, brand is described, no other", () => {
+test("the papers describe exactly the fields of models, upstreams, routes and brand", () => {
 	const models = rowsOf("catalog/README.md", "### Models");
 	expect(firsts(models).sort()).toEqual([...MODEL_FIELDS].sort());
 	const upstreams = paper("catalog/README.md").match(/^\| `upstreams` .*$/m)?.[0] ?? "";
@@ -27,7 +27,7 @@ test("each field of models, upstreams, routes, brand is described, no other", ()
 	expect(firsts(rowsOf("catalog/README.md", "### Brand")).sort()).toEqual([...BRAND_FIELDS].sort());
 });
 
-test("each limit is described in order with its default, as in the template", () => {
+test("the papers describe each limit with its default, in the template's order", () => {
 	const rows = rowsOf("catalog/README.md", "### Limits");
 	expect(rows.map(([name, value]) => [name, Number(value)])).toEqual(
 		LIMIT_FIELDS.map(({ name, limit, scale }) => [name, DEFAULT_LIMITS[limit] / scale]),
@@ -36,7 +36,7 @@ test("each limit is described in order with its default, as in the template", ()
 		expect(rows[at]?.[2]).toStartWith(meaning.replaceAll("`", ""));
 });
 
-test("each error is listed with its status once", () => {
+test("the papers list each error code once with its status", () => {
 	const table = rowsOf("gateway/README.md", "## Errors").flatMap(([statuses, codes = ""]) =>
 		(codes.match(/\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|conflict|overloaded)\b/g) ?? [])
 			.filter((code) => code in ERRORS)
@@ -49,7 +49,7 @@ test("each error is listed with its status once", () => {
 	);
 });
 
-test("each path is in the table of endpoints with its methods", () => {
+test("the table of endpoints has each path with its methods", () => {
 	const told = rowsOf("gateway/README.md", "## Endpoints").flatMap(([methods, paths]) =>
 		listed(paths).map((path) => [path.replaceAll(/\{[^}]+\}/g, "{}"), listed(methods)] as const),
 	);
@@ -64,14 +64,14 @@ test("each path is in the table of endpoints with its methods", () => {
 	}
 });
 
-test("each file of SQL functions is in the table", () => {
+test("the table of SQL functions has each file", () => {
 	const files = readdirSync(join(SOURCE, "db/functions")).filter((name) => name.endsWith(".sql"));
 	expect(firsts(rowsOf("db/README.md", "## Functions")).sort()).toEqual(
 		files.map((name) => `functions/${name}`).sort(),
 	);
 });
 
-test("each file of tables is in the list; each named table is in its file", () => {
+test("the list of database tables has each file, and each file has the listed tables", () => {
 	const rows = rowsOf("db/README.md", "## Schema");
 	const files = [...new Bun.Glob("**/*.sql.ts").scanSync(SOURCE)].sort();
 	const named = rows.map(
@@ -85,12 +85,12 @@ test("each file of tables is in the list; each named table is in its file", () =
 	}
 });
 
-test("each room's paper is linked from src/README.md", () => {
+test("src/README.md links the README of each room", () => {
 	const papers = [...new Bun.Glob("*/**/README.md").scanSync(SOURCE)].sort();
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
 });
 
-test("a text that prompts are not stored names batch files and encrypted answers", () => {
+test("a text on not storing prompts names batch files and encrypted answers", () => {
 	for (const [path, says] of [
 		["../SECURITY.md", "prompts and answers"],
 		["console/README.md", "No prompt and no answer"],
@@ -106,7 +106,7 @@ test("a text that prompts are not stored names batch files and encrypted answers
 	}
 });
 
-test("each constant in SECURITY.md has its value in the named file", () => {
+test("each constant in SECURITY.md has the value of the named source file", () => {
 	const named = [...paper("../SECURITY.md").matchAll(/([^|]*?)\(`(src\/[^`]+\.ts)`\)/g)].flatMap(
 		([, text = "", file = ""]) =>
 			[...text.matchAll(/`([A-Z]+_[A-Z_]+_MAX)` (\d+)/g)].map(
@@ -117,7 +117,7 @@ test("each constant in SECURITY.md has its value in the named file", () => {
 	for (const [file, line] of named) expect([file, paper(`../${file}`).includes(line)]).toEqual([file, true]);
 });
 
-test("each named limit of shared resources has its value in the named file", () => {
+test("each limit of a shared resource has the value of the named source file", () => {
 	const security = readFileSync(join(SOURCE, "../SECURITY.md"), "utf8");
 	const rows = security.split("\n").filter((line) => /^\|.*`src\/[\w./-]+`( *)\|$/.test(line));
 	let seen = 0;

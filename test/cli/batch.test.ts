@@ -30,7 +30,7 @@ const outputOf = (path: string) =>
 const body = (content: string) => ({ max_tokens: 8, messages: [{ role: "user", content }] });
 
 describe("tollgate batch run", () => {
-	test("sends a file and fetches its answers; a second run starts no batch", async () => {
+	test("sends a file and downloads its answers; a second run starts no batch", async () => {
 		const whole = { custom_id: "mine", method: "POST", url: "/v1/chat/completions", body: body("two") };
 		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
 		const first = await run(path, "--json");
@@ -63,7 +63,7 @@ describe("tollgate batch run", () => {
 		expect(lines.map((line) => JSON.parse(line).body.model)).toEqual(["m", "m"]);
 	});
 
-	test("continues a batch already begun or a file half uploaded", async () => {
+	test("continues a batch that an interrupted call created, or its upload", async () => {
 		const path = inputOf("resumed.jsonl", [body("one")]);
 		const { batch } = (await run(path, "--json")).json<{ batch: RemoteBatch }>();
 		const output = `${path}.output.jsonl`;
@@ -74,7 +74,7 @@ describe("tollgate batch run", () => {
 		expect([readFileSync(output, "utf8"), existsSync(half)]).toEqual([whole, false]);
 	}, 60_000);
 
-	test("reports failed lines, an invalid file, a key without the right", async () => {
+	test("reports failed lines, an invalid file and a key without the right", async () => {
 		const failing = inputOf("failing.jsonl", [body("one"), { ...body("two"), n: -1 }]);
 		const failed = await run(failing);
 		expect([failed.exitCode, failed.stdout]).toEqual([1, expect.stringContaining("1 failed")]);
@@ -95,7 +95,7 @@ describe("tollgate batch run", () => {
 		expect([unknown.exitCode, unknown.stdout]).toEqual([1, expect.stringContaining("--new")]);
 	}, 60_000);
 
-	test("accepts a file corrected before it was sent, or with a byte order mark", async () => {
+	test("accepts a file that was corrected before its upload, or has a byte order mark", async () => {
 		const path = inputOf("mended.jsonl", [body("one"), "no json"]);
 		expect((await run(path)).exitCode).toBe(1);
 		writeFileSync(path, `\uFEFF${JSON.stringify(body("one"))}\r\n`);
@@ -124,7 +124,7 @@ describe("tollgate batch run", () => {
 		expect(upstream.requests.length).toBe(sent + 1);
 	}, 60_000);
 
-	test("prints the reason for a pause where the bar is not shown", async () => {
+	test("prints the reason for a pause if there is no progress bar", async () => {
 		const { secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1) } });
 		const path = inputOf("poor.jsonl", [body("one")]);
 		const child = Bun.spawn([...PROGRAM, "batch", "run", path, "--model", "test-model"], {
@@ -143,7 +143,7 @@ describe("tollgate batch run", () => {
 	}, 60_000);
 });
 
-test("the bar shows progress, cost, remaining time", () => {
+test("shows progress, cost and remaining time in the progress bar", () => {
 	const batch: RemoteBatch = {
 		id: "batch_1",
 		status: "in_progress",

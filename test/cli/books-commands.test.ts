@@ -6,7 +6,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, folder, env, run, newAccount } = await withCommands();
 
-test("reconcile exits 0 on sound books, 1 on broken books", async () => {
+test("`reconcile` exits 0 if the books are sound and 1 otherwise", async () => {
 	const sound = await run("ledger", "reconcile");
 	expect(sound.json<{ checks: { ok: boolean }[] }>()).toMatchObject({ ok: true } as never);
 	expect(sound.json<{ checks: unknown[] }>().checks.length).toBeGreaterThan(5);
@@ -17,7 +17,7 @@ test("reconcile exits 0 on sound books, 1 on broken books", async () => {
 	await database.sql`update budget set limit_nano_usd = 0 where id = ${account}`;
 });
 
-test("sealed days are listed page by page, newest first", async () => {
+test("`ledger seals` lists sealed days in pages, newest first", async () => {
 	expect((await run("ledger", "seals")).json<{ data: unknown[] }>().data).toEqual([]);
 	await database.sql`
 		insert into sealed_day (day, usage_rows, charged_nano_usd, usage_hash, entry_hash, seal, problem)
@@ -38,7 +38,7 @@ test("sealed days are listed page by page, newest first", async () => {
 	await database.sql`delete from sealed_day`;
 });
 
-test("sealed days are archived; verification of a changed file exits 1", async () => {
+test("sealed days are archived; verifying a changed archive file exits 1", async () => {
 	const archive = join(folder, "archive");
 	expect((await run("ledger", "archive", archive)).json<{ days: string[] }>().days).toEqual([]);
 	expect((await run("ledger", "verify", archive)).exitCode).toBe(1);
@@ -63,7 +63,7 @@ test("sealed days are archived; verification of a changed file exits 1", async (
 	await database.sql`delete from sealed_day`;
 });
 
-test("catalog check needs neither database nor configuration", async () => {
+test("`catalog check` needs neither a database nor a configuration", async () => {
 	const good = join(folder, "good.yaml");
 	writeFileSync(
 		good,
@@ -85,7 +85,7 @@ test("catalog check needs neither database nor configuration", async () => {
 	expect(shown.json<object>()).toMatchObject({ ok: true, models: [{ id: "m" }] });
 });
 
-test("ledger journal lists closed months, prints one as CSV", async () => {
+test("`ledger journal` lists closed months and prints one as CSV", async () => {
 	const entries = [{ about: "Usage", debit: "2000", credit: "4000", model: "m", nanoUsd: "1500000000" }];
 	await database.sql`
 		insert into journal_month (month, deferred_nano_usd, promotional_nano_usd, entries)

@@ -20,7 +20,7 @@ const env = {
 const namesFor = (...planes: string[]) =>
 	CONFIG_TABLE.filter(({ plane }) => planes.includes(plane)).map(({ name }) => name);
 
-test("each plane gets its own variables with the common ones, none of the other's", () => {
+test("each plane gets the common and its own variables, none of the other plane", () => {
 	const gateway = gatewayEnvironment(env, facts, 1);
 	const people = consoleEnvironment(env, facts);
 	for (const name of namesFor("console")) expect([name, gateway[name]]).toEqual([name, undefined]);
@@ -39,7 +39,7 @@ test("a process gets the S3 key only if it uses S3", () => {
 	expect([has(gatewayEnvironment(files, facts, 1)), has(consoleEnvironment(files, facts))]).toEqual([true, false]);
 });
 
-test("a value that the parent determined replaces a given one", () => {
+test("a value that the parent determined overrides the environment", () => {
 	const shared = {
 		KEY_PEPPER: "the pepper",
 		DATABASE_URL: "postgres://made/for-it",
@@ -64,7 +64,7 @@ test("a value that the parent determined replaces a given one", () => {
 	});
 });
 
-test("several gateways get names of their own; both planes get DEMO", () => {
+test("gateways get different instance names; both planes get DEMO", () => {
 	const several = { ...facts, config: { ...facts.config, workers: 3, demo: true } };
 	expect(gatewayEnvironment(env, several, 2)).toMatchObject({ INSTANCE_ID: "here-w2", WORKER_INDEX: "2", DEMO: "1" });
 	expect(consoleEnvironment(env, several)).toMatchObject({ INSTANCE_ID: "here", DEMO: "1" });

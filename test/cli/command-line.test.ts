@@ -32,7 +32,7 @@ const complaintOf = (...argv: string[]) => {
 };
 
 describe("a command line", () => {
-	test("gives a command its options with its arguments unchanged", () => {
+	test("passes options and arguments to the command unchanged", () => {
 		const input = inputOf("p1", "--to", "-5", "--by-air", "by hand", "--json");
 		expect([input.argument(0), input.optionalArgument(1), input.required("to")]).toEqual(["p1", "by hand", "-5"]);
 		expect([input.flag("by-air"), input.flag("no-wait")]).toEqual([true, false]);
@@ -40,7 +40,7 @@ describe("a command line", () => {
 		expect([other.optionalArgument(1), other.flag("by-air"), other.flag("no-wait")]).toEqual([undefined, false, true]);
 	});
 
-	test("an option or argument missing in the table is a usage error of the caller", () => {
+	test("throws if a command reads an option or argument that it does not declare", () => {
 		const input = inputOf("p1", "--to", "there");
 		expect(() => input.option("form")).toThrow();
 		expect(() => input.argument(1)).toThrow();
@@ -64,11 +64,11 @@ describe("a command line", () => {
 		expect(complaintOf("serve", "now")).toContain("serve");
 	});
 
-	test("an option in place of a value means a missing value", () => {
+	test("reports an option in the place of a value as a missing value", () => {
 		expect(complaintOf("parcel", "send", "p1", "--to", "--json")).toContain("--to");
 	});
 
-	test("help shows existing commands, before or after their words, or all", () => {
+	test("shows help for `help key create`, `key create --help` and `--help`", () => {
 		for (const argv of [
 			["help", "parcel", "send"],
 			["parcel", "send", "--help"],
@@ -81,12 +81,12 @@ describe("a command line", () => {
 		expect(complaintOf("parcel", "burn", "--help")).toContain("burn");
 	});
 
-	test("shows the version by word or option", () => {
+	test("shows the version for `version` and `--version`", () => {
 		expect([read("version"), read("--version")]).toEqual([{ kind: "version" }, { kind: "version" }]);
 	});
 });
 
-test("every command has help that lists each of its options", () => {
+test("the help of each command lists each of its options", () => {
 	for (const command of COMMANDS) {
 		const asked = readCommandLine(COMMANDS, "1.2.3", ["help", ...command.name.split(" ")]);
 		if (asked.kind !== "help") throw new Error(command.name);

@@ -24,7 +24,7 @@ test("no output of a command contains terminal control characters", async () => 
 	expect(listed?.find((one) => one.id === id)?.name).toBe(name);
 });
 
-test("wrong usage exits 2, with the reason on stderr and nothing on stdout", async () => {
+test("a usage error exits 2, with the reason on stderr and nothing on stdout", async () => {
 	const wrong = [
 		["nope"],
 		["key"],
@@ -54,7 +54,7 @@ test("wrong usage exits 2, with the reason on stderr and nothing on stdout", asy
 	}
 });
 
-test("a refused command exits 1, with the reason on stderr, also as JSON", async () => {
+test("a refused command exits 1 with the reason on stderr, with --json as JSON", async () => {
 	const account = await newAccount();
 	const [little, missing] = await Promise.all([
 		run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little"),
@@ -87,7 +87,7 @@ test("every command says in one line that an unknown id does not exist", async (
 	expect(results).toEqual(named.map(({ name }) => ({ name, ...missing })));
 });
 
-test("every command, lists included, says that an unknown account does not exist", async () => {
+test("every command and list says that an unknown account does not exist", async () => {
 	const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9", reason: "why" };
 	const named = COMMANDS.filter(({ options }) => options.account !== undefined);
 	expect(named.map(({ name }) => name)).toContain("topup list");
@@ -104,7 +104,7 @@ test("every command, lists included, says that an unknown account does not exist
 	}
 });
 
-test("lists accept an account's e-mail address like `account show`", async () => {
+test("lists accept an account's mail address, as `account show` does", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(database.statements, { email, vouched: true });
 	await newKey(id);
@@ -125,7 +125,7 @@ test("a wrong configuration or missing database exits 1 without a stack trace", 
 	expect(away.stderr).not.toContain("    at ");
 });
 
-test("help or version need no configuration; each command has its help", async () => {
+test("`help` and `version` need no configuration", async () => {
 	const broken = { PORT: "x" };
 	const [help, version, ...helps] = await Promise.all([
 		runCli(["help"], broken),
@@ -145,7 +145,7 @@ test("help or version need no configuration; each command has its help", async (
 	});
 });
 
-test("a command cut off from the database says that it may have taken effect", async () => {
+test("a command that loses its connection says that it may have taken effect", async () => {
 	const account = await newAccount();
 	await database.sql.unsafe(`
 		create function cut_off() returns trigger language plpgsql as $$ begin

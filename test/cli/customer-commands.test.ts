@@ -8,7 +8,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, env, run, newAccount, newKey } = await withCommands();
 
-test("commands for accounts, top-ups, keys print what their help documents", async () => {
+test("commands for accounts, top-ups and keys print what their help documents", async () => {
 	const account = await run("account", "create", "--email", "ada@example.com", "--name", "Ada Lovelace");
 	expect(account.exitCode).toBe(0);
 	const { id } = account.json<{ id: string }>();
@@ -59,7 +59,7 @@ test("commands for accounts, top-ups, keys print what their help documents", asy
 	expect(loaded.account).toEqual(plainAccountFields);
 });
 
-test("lists print data with next, which continues the list", async () => {
+test("lists print `data` and `next`, with which the next call continues", async () => {
 	const account = await newAccount();
 	const ids: string[] = [];
 	for (let i = 0; i < 3; i++) ids.push((await newKey(account)).id);
@@ -104,7 +104,7 @@ test("an expired key is listed as expired", async () => {
 	expect(stdout).not.toContain("active");
 });
 
-test("no list shows a secret", async () => {
+test("lists contain no secret", async () => {
 	const account = await newAccount();
 	const { secret } = await newKey(account);
 	const listed = await run("key", "list", "--account", account);
@@ -112,7 +112,7 @@ test("no list shows a secret", async () => {
 	expect(listed.stdout).toContain(secret.slice(-4));
 });
 
-test("projects are created, listed, changed, archived, given keys", async () => {
+test("project commands create, list, change and archive projects", async () => {
 	const account = await newAccount();
 	const made = await run("project", "create", "--account", account, "--name", "search", "--cap-usd", "5");
 	const { id } = made.json<{ id: string }>();
@@ -151,7 +151,7 @@ test("projects are created, listed, changed, archived, given keys", async () => 
 	expect((await run("project", "update", id)).exitCode).toBe(2);
 });
 
-test("key update changes a key, key rotate replaces a key", async () => {
+test("`key update` changes a key and `key rotate` replaces it", async () => {
 	const account = await newAccount();
 	const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });
 	expect(
@@ -181,7 +181,7 @@ test("key update changes a key, key rotate replaces a key", async () => {
 	]);
 });
 
-test("without --json the output is for people, with the same content", async () => {
+test("the output without --json has the content of the JSON", async () => {
 	const account = await newAccount();
 	const [shown, created] = await Promise.all([
 		runHere(["account", "show", account], env),
@@ -192,7 +192,7 @@ test("without --json the output is for people, with the same content", async () 
 	expect((await runHere(["key", "list", "--account", account], env)).stdout).toContain("SPENT");
 });
 
-test("a management key gets scopes, no listed secret; a wrong scope is refused", async () => {
+test("a management key gets its scopes; a wrong scope is refused", async () => {
 	const made = await run("management-key", "create", "--name", "terraform", "--scopes", "keys:write,keys:read");
 	const { id, secret } = made.json<{ id: string; secret: string }>();
 	expect([made.exitCode, id, secret]).toEqual([
@@ -216,7 +216,7 @@ test("a management key gets scopes, no listed secret; a wrong scope is refused",
 	expect((await run("management-key", "revoke", "mgk_none")).exitCode).toBe(1);
 });
 
-test("promotion create gives credit once per reference, a large amount waits", async () => {
+test("`promotion create` gives credit once per reference; a large amount waits", async () => {
 	const id = await newAccount();
 	const give = (usd: string, reference: string, ...more: string[]) => {
 		const asked = ["--account", id, "--usd", usd, "--reason", "welcome", "--reference", reference];

@@ -27,7 +27,7 @@ async function startBeforeMuteDatabase(role: string) {
 }
 
 test.each(Object.entries(SIGNALS))(
-	"the start of role %s survives %p",
+	"a starting process of role %s continues after %p",
 	async (role, signals) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		for (const signal of signals) child.kill(signal);
@@ -40,7 +40,7 @@ test.each(Object.entries(SIGNALS))(
 );
 
 test.each(["all", "gateway", "console"])(
-	"the start of role %s, waiting for its database, ends orderly on SIGTERM",
+	"a process of role %s that waits for its database exits cleanly on SIGTERM",
 	async (role) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		child.kill("SIGTERM");

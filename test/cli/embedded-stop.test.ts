@@ -36,7 +36,7 @@ async function stopWithHungDatabase(role: string) {
 
 // This test takes half a minute, so it has a file of its own and runs concurrently. `db/embedded.test.ts` covers the
 // logged reasons.
-test.if(LONG)("a stop that leaves the embedded database running is not orderly", async () => {
+test.if(LONG)("a stop that leaves the embedded database running exits 1", async () => {
 	const roles = ["all", "gateway", "console"];
 	for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {
 		expect(said).toContain("the embedded PostgreSQL did not stop in time: leaving it running");

@@ -52,7 +52,7 @@ describe("without DATABASE_URL", () => {
 		}
 	}, 60_000);
 
-	test("a command in a folder without a database says so, creates none", async () => {
+	test("a command in a folder without a database says so and creates none", async () => {
 		const elsewhere = join(folder, "elsewhere");
 		mkdirSync(elsewhere);
 		for (const args of [

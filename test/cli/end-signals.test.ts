@@ -9,7 +9,7 @@ const PROGRAM = `
 	setInterval(() => {}, 1000);
 `;
 
-test("a Ctrl-C that arrives twice, also from a script runner, is one request", async () => {
+test("a second SIGINT within a second counts as the first one", async () => {
 	const child = Bun.spawn([process.execPath, "-e", PROGRAM], { stdout: "pipe" });
 	let out = "";
 	for await (const chunk of child.stdout) {

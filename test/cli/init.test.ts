@@ -32,7 +32,7 @@ const init = (...args: string[]) => runCli(["init", ...args], {}, folder);
 const read = (name: string) => readFileSync(join(folder, name), "utf8");
 
 describe("init", () => {
-	test("writes the servers that answer; a service accepts the file unchanged", async () => {
+	test("writes the servers that answer into a file that the service accepts", async () => {
 		const written = await init("--ports", ports, "--json");
 		expect(written).toMatchObject({ exitCode: 0, stderr: "" });
 		expect(written.json<{ models: { id: string }[] }>().models.map(({ id }) => id)).toEqual([
@@ -53,7 +53,7 @@ describe("init", () => {
 		expect([checked.exitCode, checked.stdout.split("\n")[0]]).toEqual([0, expect.stringContaining("4 models")]);
 	});
 
-	test("overwrites only with --force, never through a link, and leaves no other file", async () => {
+	test("overwrites a file only with --force, never through a link", async () => {
 		writeFileSync(join(folder, "mine.yaml"), "mine");
 		symlinkSync(join(folder, "nowhere"), join(folder, "link.yaml"));
 		for (const name of ["mine.yaml", "link.yaml"]) {
@@ -67,7 +67,7 @@ describe("init", () => {
 		expect(readdirSync(folder).sort()).toEqual(["link.yaml", "mine.yaml", "tollgate.yaml"]);
 	});
 
-	test("a full disk leaves no partial file, keeps an existing one", async () => {
+	test("leaves no partial file on a full disk and keeps an existing one", async () => {
 		writeFileSync(join(folder, "kept.yaml"), "models: []\n");
 		for (const words of [["cut.yaml"], ["kept.yaml", "--force"]]) {
 			const child = Bun.spawn(
@@ -83,7 +83,7 @@ describe("init", () => {
 		expect(read("kept.yaml")).toBe("models: []\n");
 	}, 20_000);
 
-	test("says that no server answers; its commented example is valid", async () => {
+	test("writes a valid example as comments if no server answers", async () => {
 		const written = await init("empty.yaml", "--ports", "1");
 		expect([written.exitCode, written.stdout]).toEqual([0, expect.stringContaining("No model server answered")]);
 		const text = read("empty.yaml");
@@ -93,12 +93,12 @@ describe("init", () => {
 		expect(checkCatalog(uncommented, {})).toMatchObject({ ok: true, models: [{ id: "llama-3.3-70b-instruct" }] });
 	});
 
-	test("an invalid port is wrong usage", async () => {
+	test("refuses an invalid port as a usage error", async () => {
 		for (const wrong of ["0", "a", "80,", "70000"]) expect((await init("x.yaml", "--ports", wrong)).exitCode).toBe(2);
 	});
 });
 
-test("`init` writes the same file whatever a server calls its model", () => {
+test("writes a valid file whatever a server calls its model", () => {
 	const name = fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }).filter((text) => !text.includes("${"));
 	const servable = name.filter((text) => text.trim() === text && !/\p{Cc}/u.test(text));
 	fc.assert(

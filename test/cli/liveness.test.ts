@@ -41,7 +41,7 @@ function watched() {
 	};
 }
 
-test("three missed answers in a row end the process; no further check follows", async () => {
+test("the watch reports a hang after three missed answers and checks no more", async () => {
 	const one = watched();
 	one.answers.push("yes", "never", "no", "never");
 	await one.pass(5);
@@ -52,14 +52,14 @@ test("three missed answers in a row end the process; no further check follows", 
 	expect(one.seen.asked).toBe(4);
 });
 
-test("an answer resets the count of missed answers", async () => {
+test("the watch resets the count of missed answers after an answer", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "yes", "no", "no", "yes");
 	await one.pass(10);
 	expect(one.seen).toEqual({ asked: 10, left: 0, hung: 0 });
 });
 
-test("a stopped watch reports nothing more", async () => {
+test("a stopped watch reports no hang", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "never");
 	await one.pass(3);

@@ -72,7 +72,7 @@ async function start(more: Record<string, string> = {}): Promise<Started> {
 }
 
 describe("serve", () => {
-	test("serves until SIGTERM, applies commands, leaves the cluster, exits 0", async () => {
+	test("serves until SIGTERM, applies commands, leaves the cluster and exits 0", async () => {
 		const server = await start();
 		expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 
@@ -101,7 +101,7 @@ describe("serve", () => {
 		expect((await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data).toEqual([]);
 	});
 
-	test("exits 0 without the database, says that its journal must be kept", async () => {
+	test("exits 0 without the database and says that its journal must be kept", async () => {
 		const { hostname, port } = new URL(database.url);
 		const way = startTcpProxy({ hostname, port: Number(port) });
 		try {
@@ -119,7 +119,7 @@ describe("serve", () => {
 		}
 	}, 60_000);
 
-	test("sets the runtime's variables without another process", async () => {
+	test("sets Bun's variables without starting another process", async () => {
 		const server = await start({ ROLE: "gateway" });
 		const environment = await Bun.file(`/proc/${server.pid}/environ`).text();
 		const said = runtimeEnvironment({}) ?? {};
@@ -130,7 +130,7 @@ describe("serve", () => {
 		expect(await server.exited).toBe(0);
 	});
 
-	test("in each role a foreign host exits 1 with the host's name", async () => {
+	test("exits 1 in each role for a HOST of another machine, and names it", async () => {
 		const roles = ["all", "gateway", "console"];
 		const hosts = ["256.1.1.1", "127.0.0.1:80", "name.invalid"];
 		const apart = { ...env, GATEWAY_URL: "http://127.0.0.1:1", INTERNAL_SECRET: "s".repeat(32) };
@@ -150,7 +150,7 @@ describe("serve", () => {
 			]);
 	}, 60_000);
 
-	test("a used port, wrong catalogue or wrong configuration exits 1 with a reason", async () => {
+	test("exits 1 with a reason for a used port, wrong catalogue or configuration", async () => {
 		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
 		const inUse = await runCli(["serve"], { ...env, PORT: String(taken.port) });
 		taken.stop(true);

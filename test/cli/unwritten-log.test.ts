@@ -83,7 +83,7 @@ async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> 
 
 // For the short run, the next test covers a log without a reader.
 test.if(LONG && existsSync(FULL))(
-	"a service with its log on a full disk starts, serves, stops",
+	"a service whose log is on a full disk starts, serves and stops",
 	async () => {
 		const full = openSync(FULL, "w");
 		const service = start("full", full);
@@ -101,7 +101,7 @@ test("a service continues after its log reader ended", async () => {
 	await speaksAndLives(service);
 }, 120_000);
 
-test.skipIf(!existsSync(FULL))("a command with unwritable output says so, exits 1", async () => {
+test.skipIf(!existsSync(FULL))("a command whose output cannot be written says so and exits 1", async () => {
 	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "ignore", "pipe"],
@@ -112,7 +112,7 @@ test.skipIf(!existsSync(FULL))("a command with unwritable output says so, exits 
 	expect(await child.exited).toBe(1);
 });
 
-test.skipIf(!existsSync(FULL))("lost output with a secret names the key to revoke, as JSON with --json", async () => {
+test.skipIf(!existsSync(FULL))("a command whose secret could not be written names the key to revoke", async () => {
 	const make = [...PROGRAM, "management-key", "create", "--name", "lost", "--scopes", "all", "--json"];
 	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...make], {
 		env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
@@ -128,7 +128,7 @@ test.skipIf(!existsSync(FULL))("lost output with a secret names the key to revok
 });
 
 test.skipIf(!existsSync(FULL))(
-	"a rotation with lost output says how to show its secret again",
+	"a rotation whose output was lost says how to get its secret again",
 	async () => {
 		const { id: account } = await createAccount(database.statements, { email: "r@example.com", vouched: true });
 		const maker = { statements: database.statements, digest: createDigest(SECRET), serviceName: "service" };
@@ -162,7 +162,7 @@ test.skipIf(!existsSync(FULL))(
 	20_000,
 );
 
-test("a reader that closes after the first line is no failure", async () => {
+test("a command exits 0 if its reader closes the pipe after the first line", async () => {
 	const child = Bun.spawn(["sh", "-c", '"$@" | head -1; exit "$?"', "sh", ...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "pipe", "pipe"],
@@ -171,7 +171,7 @@ test("a reader that closes after the first line is no failure", async () => {
 	expect(await child.exited).toBe(0);
 });
 
-test("a reader that closes before the first byte is a failure", async () => {
+test("a command exits 1 if its reader closes the pipe before the first byte", async () => {
 	const child = Bun.spawn([...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "pipe", "pipe"],

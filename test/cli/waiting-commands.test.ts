@@ -12,7 +12,7 @@ async function addInstance(id: string, leaseSeconds: number): Promise<void> {
 const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
 const removeAll = () => database.sql`delete from instance_beat`;
 
-test("key update and rotate wait for instances; a failed wait prints the secret", async () => {
+test("`key rotate` waits for instances and prints the secret even on a timeout", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");
@@ -24,7 +24,7 @@ test("key update and rotate wait for instances; a failed wait prints the secret"
 	await removeAll();
 });
 
-test("an interrupted rotation has printed how to see its secret", async () => {
+test("an interrupted rotation has printed how to get its secret", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const child = Bun.spawn([...PROGRAM, "key", "rotate", id, "--grace", "0", "--json"], {
@@ -44,7 +44,7 @@ test("an interrupted rotation has printed how to see its secret", async () => {
 	await removeAll();
 }, 20_000);
 
-test("with no instance a revocation is effective at once", async () => {
+test("a revocation without instances is effective at once", async () => {
 	const { id } = await newKey(await newAccount());
 	const revoked = await run("key", "revoke", id);
 	expect(revoked.exitCode).toBe(0);
@@ -62,7 +62,7 @@ test("a silent instance is awaited until its lease ends, then fenced", async () 
 	await removeAll();
 });
 
-test("--no-wait names the pending instances; a passed deadline fails", async () => {
+test("--no-wait names the pending instances; a missed deadline exits 1", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("busy", 300);
 	const noWait = await run("key", "revoke", id, "--no-wait");
@@ -89,7 +89,7 @@ test("the wait ends when the instance applies the change", async () => {
 	await removeAll();
 });
 
-test("recovery wants an ended lease with an attested loss of the journal", async () => {
+test("`instance recover` requires an ended lease and --journal-lost", async () => {
 	await addInstance("gone", 300);
 	const { data } = (await run("instance", "list")).json<{ data: object[] }>();
 	expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", leased_usd: "0.00" }]);

@@ -86,7 +86,7 @@ test("a process that hangs at a stop is killed after its time, and the stop fail
 
 const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
 
-test("a process killed before the stop without a successor fails the stop", async () => {
+test("a process that died without a successor makes the stop fail", async () => {
 	const stopped = Promise.withResolvers<boolean>();
 	const { made, said } = slot("is alone", "well", () => {
 		if (said.length === 1) stopped.resolve(made.stop("SIGTERM"));
@@ -100,7 +100,7 @@ test("a process killed before the stop without a successor fails the stop", asyn
 	]);
 }, 60_000);
 
-test("a process killed before the stop with an unready successor fails the stop", async () => {
+test("a process that died before its successor was ready makes the stop fail", async () => {
 	const { made, said } = slot("is bereft", "deaf");
 	await made.ready;
 	const first = pidOf("is bereft");
@@ -110,7 +110,7 @@ test("a process killed before the stop with an unready successor fails the stop"
 	expect(said).toEqual(["a process died; starting it again", "a stopping process did not exit cleanly"]);
 }, 60_000);
 
-test("a process killed before the stop with a ready successor stops orderly", async () => {
+test("a process that died after its successor was ready lets the stop succeed", async () => {
 	const { made, said } = slot("is followed", "well");
 	await made.ready;
 	const first = pidOf("is followed");
@@ -126,7 +126,7 @@ test.each([
 	["while its successor starts", "a process died; its successor is already starting"],
 	["just before it is replaced", "a process died; starting it again"],
 ])(
-	"a process that dies %s has one successor, which has its socket",
+	"a process that dies %s has one successor, which gets its socket",
 	async (when, noted) => {
 		const place = join(folder, when.replaceAll(" ", "-"));
 		const child = `${place}.ts`;

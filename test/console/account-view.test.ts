@@ -24,13 +24,13 @@ const call = (route: string) => {
 };
 const open = () => boss.send("POST", `/api/console/operator/accounts/${customer.accountId}/view`);
 
-test("without an opened view an operator sees no account but the own ones", async () => {
+test("an operator without an opened view sees only the operator's own accounts", async () => {
 	expect((await boss.get(`/api/console/credit?${account}`)).status).toBe(404);
 	expect((await other.send("POST", `/api/console/operator/accounts/${customer.accountId}/view`)).status).toBe(403);
 	expect((await other.get(`/api/console/credit?${account}`)).status).toBe(404);
 });
 
-test("a view answers what viewers may read, refuses every change, secret and file", async () => {
+test("a view shows what viewers may read, and refuses changes, secrets and files", async () => {
 	expect((await open()).body).toEqual({ id: customer.accountId });
 	const audit = (await boss.get(`/api/console/operator/audit?subject=${customer.accountId}&action=account.view`)).body
 		.items;

@@ -248,7 +248,7 @@ test("a confirmed top-up is reported although many are newer", async () => {
 	expect(calls.map(({ body }) => JSON.parse(body).data.id)).toEqual([old]);
 });
 
-test("the threshold and the event send one mail, to roles that manage credit", async () => {
+test("a mail threshold and the low-credit event send one mail, to roles for credit", async () => {
 	for (const events of [[], ["credit.low"]]) {
 		mails.length = 0;
 		calls.length = 0;
@@ -273,7 +273,7 @@ test("a member who lost the credit role before the mail is sent gets no mail", a
 	expect(mails.map(({ to }) => to)).toEqual([`owner_${id}@example.com`]);
 });
 
-test("credit is booked without waiting for a check and is reported by the next one", async () => {
+test("a booking does not wait for a check, and the next check reports it", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
@@ -293,7 +293,7 @@ test("credit is booked without waiting for a check and is reported by the next o
 	expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 1 }]);
 });
 
-test("recent users get a retirement's notice 30 and 7 days before, again if it moves", async () => {
+test("recent users of a model get notices 30 and 7 days before its retirement", async () => {
 	const asked = await newAccount(["model.retiring"]);
 	const silent = await newAccount([]);
 	const other = await newAccount(["model.retiring"]);
@@ -352,7 +352,7 @@ test("a key's expiry is reported once, a week before, and again after a change",
 	expect(calls).toHaveLength(2);
 });
 
-test("an hour above three times the same hour's average is reported once a day", async () => {
+test("usage of an hour above three times its average is reported once a day", async () => {
 	const id = await newAccount(["spend.unusual"]);
 	const key = await newKey(id);
 	await spend(id, key, 50_000_000_000);
@@ -382,7 +382,7 @@ test("an hour above three times the same hour's average is reported once a day",
 	expect(calls).toHaveLength(1);
 });
 
-test("an account without notices is not checked; enabled notices start then", async () => {
+test("an account is checked only once it has enabled notices", async () => {
 	const id = await newAccount([]);
 	const key = await newKey(id, { cap: 1_000, expires: new Date(Date.now() + 86_400_000).toISOString() });
 	await spend(id, key, 1_000);
@@ -426,7 +426,7 @@ async function crowd(type: string | null, from: number, to: number, account: str
 		from generate_series(${from}::int, ${to}::int) n`;
 }
 
-test("low credit is reported within a turn despite long queues of other notices", async () => {
+test("low credit is reported in the next run despite long queues of other notices", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd("model.retiring", 1, 10_000);
 	await crowd(null, 1, 1_000, "flood");
@@ -450,7 +450,7 @@ test("low credit is reported within a turn despite long queues of other notices"
 	expect(await tried()).toEqual({ batch: 4, "key.expiring": 12, "model.retiring": 4 });
 });
 
-test("an account with a thousand notices lets others pass and loses none", async () => {
+test("an account's thousand notices delay no other account and none is lost", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd(null, 1, 1_000, "flood");
 	await crowd(null, 1, 1);
@@ -464,7 +464,7 @@ test("an account with a thousand notices lets others pass and loses none", async
 	expect({ ...own }).toEqual({ rows: 1_000, tried: 16, soon: true });
 });
 
-test("a turn reads the same rows for a hundred times the waiting notices", async () => {
+test("a run reads as many rows for a hundred times the pending notices", async () => {
 	await db.sql`truncate batch_notice`;
 	const readBy = async () => {
 		let rows = 0;

@@ -202,7 +202,7 @@ test("each successful action has one audit entry", async () => {
 	}
 });
 
-test("a removed right has its audit entry during the wait, then with the outcome", async () => {
+test("a revocation is audited before its fence ends, then gets the outcome", async () => {
 	const [late, lateByScript] = [await key("late"), await key("late")];
 	const [p3, p4] = [await project("three"), await project("four")];
 	await sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('silent', 1, 1, 'live', 3600000, now() + interval '1 hour')`;
@@ -232,7 +232,7 @@ test("an entry's details above 4,000 characters are cut, value by value", () => 
 	expect(detailOf(`${longest}x`)).toEqual({ name: `${"x".repeat(200)}…` });
 });
 
-test("an account keeps its newest changes, and entries of money, members and operators", async () => {
+test("an account keeps its newest entries, and those of money, members and operators", async () => {
 	const older = ["project.update", "key.update", "topup.create", "member.join", "account.suspend"] as const;
 	const actions = [...older, "account.rename", "key.revoke"] as const;
 	for (const action of actions)

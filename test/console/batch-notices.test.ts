@@ -134,7 +134,7 @@ test("the console sends each ending as OpenAI's event, signed, without customer 
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
 });
 
-test("the console mails the key's maker if a member, else the paying roles", async () => {
+test("the console mails the key's creator if a member, else roles that may pay", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
 	const carl = await maker.join("developer");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values

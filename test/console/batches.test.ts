@@ -63,7 +63,7 @@ describe("a batch in the console", () => {
 		expect([late.status, late.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
-	test("starts once for repeated attempts", async () => {
+	test("starts once for requests repeated with one token", async () => {
 		const idOf = async (answer: Promise<Response>) => ((await (await answer).json()) as { id: string }).id;
 		const count = async () => (await ann.get("/api/console/batches")).body.items.length;
 		const before = await count();
@@ -76,7 +76,7 @@ describe("a batch in the console", () => {
 		expect(refused.status).toBe(400);
 	}, 60_000);
 
-	test("is named by its requests and filters the log", async () => {
+	test("filters the request log, whose requests name the batch", async () => {
 		const [first, second] = await Promise.all(
 			["x", "y"].map(async (name) => (await (await begin(ann, made.key.id, chatLine(name))).json()) as { id: string }),
 		);
@@ -119,7 +119,7 @@ describe("a batch in the console", () => {
 		expect((await over(begun.id)).state).toBe("cancelled");
 	}, 60_000);
 
-	test("sends notices as owners set; others see no address or secret", async () => {
+	test("sends notices as owners set; other members see no URL or secret", async () => {
 		const path = "/api/console/batch-notices";
 		expect((await ann.get(path)).body).toEqual({
 			mail: null,
@@ -231,7 +231,7 @@ describe("a batch in the console", () => {
 		expect(renewed[1]?.body.secret).toBe(renewed[0]?.body.secret);
 	});
 
-	test("is read and cancelled if the account's first key only reads", async () => {
+	test("can be read and cancelled though the account's first key is read-only", async () => {
 		const cleo = await signedUp(service);
 		const reading = (await cleo.send("POST", "/api/console/keys", { name: "reads", readsOnly: true })).body;
 		await topUp(cleo, await operator(service));
@@ -244,7 +244,7 @@ describe("a batch in the console", () => {
 		expect((await cleo.send("POST", `/api/console/batches/${id}/cancel`)).body.error.code).toBe("conflict");
 	}, 60_000);
 
-	test("is read and cancelled if the first keys are archived or revoked", async () => {
+	test("can be read and cancelled though the first keys are archived or revoked", async () => {
 		const dora = await signedUp(service);
 		await topUp(dora, await operator(service));
 		const { id: projectId } = (await dora.send("POST", "/api/console/projects", { name: "over" })).body;

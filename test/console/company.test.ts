@@ -60,7 +60,7 @@ async function signIn(person: Person, more: JWTPayload = {}, told: Partial<Told>
 const at = `account=${owner.accountId}`;
 const meOf = async (person: Person) => (await person.get("/api/console/me")).body;
 
-test("a claim's value maps to an assignable role, whatever its name", async () => {
+test("a claim's value can be mapped only to a role that may be assigned", async () => {
 	const before = (await owner.get(PATH)).body.settings;
 	for (const value of ["builders", "", "two\nlines", "\u2028"])
 		for (const role of ["owner", "none", 1, null, {}]) {
@@ -70,7 +70,7 @@ test("a claim's value maps to an assignable role, whatever its name", async () =
 	expect((await owner.get(PATH)).body.settings).toEqual(before);
 });
 
-test("a sign-in by a real provider makes a member by claim, with its own session only", async () => {
+test("a sign-in by a real provider creates a member with the claim's role", async () => {
 	const listening = createServer().listen(0, "127.0.0.1");
 	await once(listening, "listening");
 	const issuer = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
@@ -319,7 +319,7 @@ test("changed settings end company sessions; a secret is sent to no other issuer
 	expect((await owner.get(PATH)).body.settings).toBeNull();
 });
 
-test("a proved domain is looked up again after a day, and lapses after two without its record", async () => {
+test("a domain without its DNS record for two days must be proved again", async () => {
 	const { accountId, send } = await signedUp(service);
 	await send("PUT", PATH, { ...SETTINGS, domain: "daily.example" });
 	const record = [["tollgate-domain=", await tokenOf(accountId)]];
@@ -345,7 +345,7 @@ test("a proved domain is looked up again after a day, and lapses after two witho
 	}
 });
 
-test("in production no private address is called, whatever name resolves to it", async () => {
+test("production calls no private address, whatever name resolves to it", async () => {
 	const sealed = createPublicFetch({ production: true }, async () => [{ address: "10.0.0.1", family: 4 }]);
 	for (const url of [
 		"https://idp.example/x",
@@ -357,7 +357,7 @@ test("in production no private address is called, whatever name resolves to it",
 		await expect(sealed(url, {})).rejects.toThrow("the address is not public");
 });
 
-test("a provider's id is one line of at most 255 characters, or sign-in fails", async () => {
+test("a sign-in fails if the provider's `sub` has 256 characters or a line break", async () => {
 	await set();
 	await proved(owner.accountId);
 	const longest = Array.from({ length: 255 }, (_, at) => String.fromCharCode(33 + ((at * 7) % 90))).join("");

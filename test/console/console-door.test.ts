@@ -50,7 +50,7 @@ describe("the console", () => {
 			expect(new Set(await Promise.all(stalled))).toContain("request_timeout");
 		});
 
-	test("refuses an account's changes beyond 120 a minute, and no other account's", async () => {
+	test("refuses changes of an account beyond 120 a minute, not other accounts'", async () => {
 		const door = createConsoleDoor({ clock });
 		for (let nth = 0; nth < 120; nth += 1) door.change("a");
 		expect(() => door.change("a")).toThrow("too many changes");

@@ -10,7 +10,7 @@ function cells(line: string): string[] {
 	return value.split(/[;|\t\r\n]/).map((cell) => cell.replace(/^[\s\p{C}]+/u, "").normalize("NFKC"));
 }
 
-test("no value starts a formula, however disguised", () => {
+test("a CSV value never starts a formula, however disguised", () => {
 	const fronts = [
 		"",
 		" ",
@@ -47,7 +47,7 @@ test("a CSV file keeps numbers, names and texts", () => {
 	);
 });
 
-test("the request fails if the first rows fail; the file breaks off if later rows fail", async () => {
+test("a CSV request fails if its first read fails; a later failure cuts it off", async () => {
 	const rows = (fails: number) => {
 		let asked = 0;
 		return csvResponse("a.csv", ["n"], async () => {

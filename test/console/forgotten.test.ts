@@ -39,7 +39,7 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 	};
 
 test.each(Object.entries(TABLES))(
-	"a turn of the job leaves no old rows in %s, whatever their number",
+	"one run of the clean-up leaves no old rows in %s, whatever their number",
 	async (table, [fill, forget]) => {
 		await db.sql.unsafe(`insert into ${table} ${fill}`);
 		await forget(db.statements);

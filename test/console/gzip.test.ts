@@ -33,22 +33,22 @@ describe("an answer of the console", () => {
 		expect([small.headers.get("content-encoding"), await small.text()]).toEqual([null, "{}"]);
 	});
 
-	test("to a change is never compressed: it may contain a secret", async () => {
+	test("is never compressed if it answers a change, because it may contain a secret", async () => {
 		const response = await gzipped(asked(undefined, "POST"), answer());
 		expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 	});
 
-	test("that is a page, as a receipt, is compressed", async () => {
+	test("is compressed if it is a printable page such as a receipt", async () => {
 		expect(await unpacked(await gzipped(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
 	});
 
-	test("that streams is not compressed", async () => {
+	test("is not compressed if it is a stream", async () => {
 		const stream = answer(LONG, "text/event-stream");
 		expect(await gzipped(asked(), stream)).toBe(stream);
 	});
 });
 
-test("gzip must be named in Accept-Encoding", () => {
+test("is not compressed if Accept-Encoding does not name gzip", () => {
 	const takes = (encoding: string) => acceptsGzip(asked({ "accept-encoding": encoding }));
 	expect(["gzip", "br, gzip", "gzip;q=0.5", "GZIP ; q=1.0"].map(takes)).toEqual([true, true, true, true]);
 	expect(["", "br", "gzip;q=0", "x-gzip", "gzip2"].map(takes)).toEqual([false, false, false, false, false]);

@@ -59,7 +59,7 @@ const STATEMENTS = [
 ] as const;
 
 for (const at of STATEMENTS) {
-	test(`a reset stopped at its ${at.join(" of ")} can be repeated and ends old sessions`, async () => {
+	test(`a password reset cut off at its ${at.join(" of ")} can be repeated`, async () => {
 		const owner = await signedUp(service);
 		const { email } = owner;
 		const device = createDevice();
@@ -87,7 +87,7 @@ for (const at of STATEMENTS) {
 	});
 }
 
-test("a password change stopped at the other sessions ends them or changes nothing", async () => {
+test("a password change cut off before it ends other sessions changes nothing", async () => {
 	const owner = await signedUp(service);
 	const thief = await signIn(owner.email, PASSWORD);
 	const body = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
@@ -99,7 +99,7 @@ test("a password change stopped at the other sessions ends them or changes nothi
 	expect((await signIn(owner.email, NEW_PASSWORD)).status).toBe(200);
 });
 
-test("a second factor's set-up stopped midway admits its owner and no old session", async () => {
+test("an interrupted set-up of a second factor locks no owner out", async () => {
 	for (const at of [
 		["delete", "session"],
 		["update", "two_factor"],
@@ -119,7 +119,7 @@ test("a second factor's set-up stopped midway admits its owner and no old sessio
 	}
 });
 
-test("a second factor's removal stopped at its last step leaves the next set-up valid", async () => {
+test("an interrupted removal of a second factor allows a new set-up", async () => {
 	const owner = await signedUp(service);
 	const former = await withTotp(owner);
 	expect((await confirm(owner, former)).status).toBe(200);

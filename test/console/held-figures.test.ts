@@ -43,7 +43,7 @@ const periodOf = async (table: "api_key" | "project", id: string): Promise<strin
 	return row?.budget as string;
 };
 
-test("a dead instance's hold on a cap is that of the current period", async () => {
+test("a capped key shows a dead instance's holds of the current period only", async () => {
 	const accountId = await service.account();
 	await updateAccount(statements, accountId, { timeZone: zoneByDay() });
 	const cap = { capNanoUsd: usd("1"), capPeriod: "day" } as const;

@@ -113,14 +113,14 @@ function call(person: Person, route: Route, path: string, headers: Record<string
 	return person.send(route.method, path, BODIES[`${route.method} ${route.path}`] ?? {}, headers);
 }
 
-test("the tested request bodies belong to existing routes", () => {
+test("the request bodies of these tests belong to existing routes", () => {
 	expect(allRoutes().length).toBeGreaterThan(40);
 	for (const name of Object.keys(BODIES)) {
 		expect(allRoutes().map(({ method, path }) => `${method} ${path}`)).toContain(name);
 	}
 });
 
-test("without a session every route but the public ones answers 401", async () => {
+test("every route except the public ones answers 401 without a session", async () => {
 	const stranger = newPerson(service);
 	for (const route of allRoutes().filter((one) => !isPublic(one))) {
 		const { status, body } = await call(stranger, route, hersAt(route));
@@ -132,7 +132,7 @@ test("without a session every route but the public ones answers 401", async () =
 	expect(chat.status).toBe(401);
 });
 
-test("a change without our origin is refused, also with a session", async () => {
+test("a change from another origin is refused even with a session", async () => {
 	const foreign = [
 		"https://evil.example",
 		"null",
@@ -162,7 +162,7 @@ test("a change without our origin is refused, also with a session", async () => 
 	expect((await ann.get("/api/console/me")).status).toBe(200);
 });
 
-test("another site's form is refused, also with a forged origin header", async () => {
+test("a form of another site is refused, even with a forged Origin header", async () => {
 	for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
 		const headers = { origin: service.url, "content-type": type };
 		const response = await ann.fetch("/api/console/keys", { method: "POST", headers, body: '{"name":"x"}' });
@@ -173,7 +173,7 @@ test("another site's form is refused, also with a forged origin header", async (
 	expect(cross.status).toBe(403);
 });
 
-test("other accounts' ids are not found for a customer", async () => {
+test("a customer gets 404 for the ids of other accounts", async () => {
 	for (const route of allRoutes().filter((one) => !isPublic(one) && !isOperators(one))) {
 		const path = hersAt(route);
 		if (route.path.includes(":")) {
@@ -236,7 +236,7 @@ test("a body can neither choose the account nor raise its sender's rights", asyn
 	expect(second?.operator ?? false).toBe(false);
 });
 
-test("operators' routes are closed to customers and record no attempt", async () => {
+test("operators' routes refuse customers with 403", async () => {
 	for (const route of allRoutes().filter(isOperators)) {
 		const { status, body } = await call(ann, route, hersAt(route));
 		expect({ route, status, code: body.error?.code }).toEqual({ route, status: 403, code: "forbidden" });
@@ -246,7 +246,7 @@ test("operators' routes are closed to customers and record no attempt", async ()
 	expect(account?.state).toBe("active");
 });
 
-test("every route answers each role as the table says", async () => {
+test("every route allows exactly the roles in the table of rights", async () => {
 	const rights = Object.entries(ROUTE_RULES).map(
 		([route, rule]) => [route.replace(/(.)\/$/, "$1"), typeof rule === "string" ? rule : rule[0]] as const,
 	);
@@ -292,7 +292,7 @@ test("every route answers each role as the table says", async () => {
 	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
 }, 60_000);
 
-test("a developer makes own keys and sees no others; an unknown role has no rights", async () => {
+test("a developer sees only own keys; an unknown role has no rights", async () => {
 	const dev = await signedUp(service);
 	const { user } = (await dev.get("/api/console/me")).body;
 	await service.db
@@ -367,7 +367,7 @@ test("an ended session opens nothing from the next request on", async () => {
 	expect((await dora.get("/api/console/me")).status).toBe(401);
 });
 
-test("answers have security headers and never allow another origin", async () => {
+test("responses have security headers and never allow another origin", async () => {
 	const { headers } = await ann.get("/api/console/me", { headers: { origin: "https://evil.example" } });
 	expect(headers.get("content-security-policy")).toContain("default-src 'none'");
 	expect(headers.get("cache-control")).toBe("no-store");
@@ -380,7 +380,7 @@ test("answers have security headers and never allow another origin", async () =>
 	expect(error.body.error.request_id).toBe(error.headers.get("x-request-id"));
 });
 
-test("password guesses are limited by address, in the database", async () => {
+test("password guesses are counted per address in the database", async () => {
 	const eve = newPerson(service);
 	const statuses: number[] = [];
 	for (let attempt = 0; attempt < 12; attempt++) {

@@ -14,7 +14,7 @@ const service = await withService({
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello there" }], max_tokens: 20 };
 
-test("sign-in requires a confirmed address and then creates an account", async () => {
+test("the first sign-in with a confirmed address creates an account", async () => {
 	const person = newPerson(service);
 	const up = { name: "Ann", email: person.email, password: PASSWORD, next: "/overview" };
 	expect((await person.send("POST", "/api/auth/sign-up/email", up)).status).toBe(200);
@@ -125,7 +125,7 @@ test("the console shows every step from the first top-up to a revoked key", asyn
 	expect(JSON.stringify(audited.body)).not.toContain(key.body.secret);
 }, 120_000);
 
-test("the playground chats with a key, is billed to it, and ends with it", async () => {
+test("a playground chat is billed to its key, and refused once the key is revoked", async () => {
 	const customer = await signedUp(service);
 	await topUp(customer, await operator(service));
 	const { key } = (await customer.send("POST", "/api/console/keys", { name: "play" })).body;

@@ -28,7 +28,7 @@ function serve() {
 	return { feed, clock, url: `http://127.0.0.1:${server.port}`, reads: () => reads, stop: () => server.stop(true) };
 }
 
-test("a closed page is forgotten, with its topics", async () => {
+test("a closed page frees its stream and its topics", async () => {
 	const { feed, clock, url, reads, stop } = serve();
 	const leaving = Array.from({ length: 5 }, () => new AbortController());
 	const pages = await Promise.all(leaving.map((one, user) => fetch(`${url}?user=${user}`, { signal: one.signal })));
@@ -61,7 +61,7 @@ test("the number of a person's pages is limited", async () => {
 	await stop();
 });
 
-test("a page beyond all places ends the oldest page of the person with most pages", async () => {
+test("a page above the total limit ends a page of the person with most pages", async () => {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	const open = (userId: string) => (feed.open([], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
@@ -79,7 +79,7 @@ test("a page beyond all places ends the oldest page of the person with most page
 	expect(feed.size()).toBe(0);
 });
 
-test("a stop ends every page; later pages get the advice to reconnect", async () => {
+test("a stop ends every stream; later ones get the advice to reconnect", async () => {
 	const { feed, url, stop } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();
@@ -94,7 +94,7 @@ test("a stop ends every page; later pages get the advice to reconnect", async ()
 	await stop();
 });
 
-test("a page gets the changes since its own last event", async () => {
+test("a page gets the changes since the last event that it received", async () => {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let value = "before";
@@ -125,7 +125,7 @@ test("a page gets the changes since its own last event", async () => {
 	await Promise.all([early.follow, late.follow]);
 });
 
-test("a page whose right ended gets no further event", async () => {
+test("a page that lost its right gets no further event", async () => {
 	const clock = createManualClock();
 	let asked = 0;
 	let ask: LiveRights = all;

@@ -30,7 +30,7 @@ const works = async (secret: string) => {
 };
 const remove = (userId: string, keys = "") => owner.send("DELETE", `/api/console/members/${userId}?${at}${keys}`);
 
-test("a removal requires a choice for keys the member made or rotated", async () => {
+test("a member's removal requires a choice for keys that the member created", async () => {
 	const leaver = await member("admin");
 	const own = (await make(leaver, "made")).body;
 	const theirs = (await make(owner, "the owner's")).body;
@@ -68,7 +68,7 @@ test("kept keys stay valid; a member without keys is removed without a choice", 
 	expect((await remove("usr_nobody", "&keys=revoke")).status).toBe(404);
 });
 
-test("a failover does not lose the end of a removed member's keys", async () => {
+test("a failover does not undo the revocation of a removed member's keys", async () => {
 	const leaver = await member();
 	const ids: string[] = [];
 	for (const name of ["one", "two", "three"]) ids.push((await make(leaver, name)).body.key.id);
@@ -95,7 +95,7 @@ test("a failover does not lose the end of a removed member's keys", async () => 
 	expect((await remove(leaver.userId, "&keys=revoke")).body.fence.effective).toBe(true);
 });
 
-test("keys created during their maker's removal are revoked too", async () => {
+test("keys created during their creator's removal are revoked too", async () => {
 	const leaver = await member();
 	const ids = [(await make(leaver, "first")).body.key.id];
 	const { statements } = service.db;
@@ -112,7 +112,7 @@ test("keys created during their maker's removal are revoked too", async () => {
 	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
 });
 
-test("a key made during its maker's removal shows no valid secret", async () => {
+test("a key created during its creator's removal shows no valid secret", async () => {
 	for (let round = 0; round < (LONG ? 6 : 2); round++) {
 		const leaver = await member();
 		const made = Array.from({ length: 4 }, (_, nth) => make(leaver, `in the race ${nth}`));
@@ -148,7 +148,7 @@ const invitedBy = async (userId: string) =>
 const invite = (by: Person, role: string) =>
 	by.send("POST", `/api/console/invitations?${at}`, { email: `${crypto.randomUUID()}@example.com`, role });
 
-test("a changed role counts at once; without key rights the keys are kept or revoked", async () => {
+test("a changed role applies at once; a role without keys asks about keys", async () => {
 	const dev = await member();
 	const { secret } = (await make(dev, "the developer's")).body;
 	expect((await change(owner, dev.userId, "admin")).body).toEqual({ role: "admin", revoked: [], fence: null });
@@ -200,7 +200,7 @@ test("an admin assigns every role except owner; a demotion voids open invitation
 	expect(await invitedBy(admin.userId)).toEqual([]);
 });
 
-test("concurrent demotions leave an owner; a demoted member's act fails", async () => {
+test("concurrent demotions of owners leave one owner", async () => {
 	const me = (await owner.get("/api/console/me")).body.user.id;
 	for (let round = 0; round < (LONG ? 4 : 2); round++) {
 		const second = await member("owner");
@@ -283,7 +283,7 @@ describe("projects", () => {
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
 	});
 
-	test("removal from a project revokes the member's own keys, with audit lines", async () => {
+	test("a removal from a project revokes the member's keys, with audit entries", async () => {
 		const dev = await member();
 		const ofNone = (await make(dev, "of none")).body;
 		const [left, other] = [await newProject(), await newProject()];
@@ -305,7 +305,7 @@ describe("projects", () => {
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
 	});
 
-	test("a key made during its maker's removal from the project is revoked, not shown", async () => {
+	test("a key created during its creator's removal from the project is revoked", async () => {
 		const { sql } = service.db;
 		for (const act of ["make", "rotate"] as const) {
 			const dev = await member();
@@ -334,7 +334,7 @@ describe("projects", () => {
 		}
 	});
 
-	test("a project's cap, models and end bind its keys when the change returns", async () => {
+	test("a project's cap, models and archiving apply to its keys once saved", async () => {
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
 		expect(key).toMatchObject({ projectId: id, projectName: "p" });

@@ -58,7 +58,7 @@ test("a running request's hold is shown to customer and operators", async () => 
 	);
 });
 
-test("instances that may hold credit are listed before former ones", async () => {
+test("instances that may hold credit are listed before ended ones", async () => {
 	const { sql } = service.db;
 	await sql`
 		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
@@ -73,7 +73,7 @@ test("instances that may hold credit are listed before former ones", async () =>
 	}
 });
 
-test("the page of the books' checks shows late settlements that were not charged", async () => {
+test("the page of reconciliations shows late settlements that were not charged", async () => {
 	const { sql } = service.db;
 	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at) values
 		('i', 1, 12, 3000000, '2026-01-01'), ('j', 4, 5, 40, '2026-01-02')`;
@@ -89,7 +89,7 @@ test("the page of the books' checks shows late settlements that were not charged
 	}
 });
 
-test("a check of the books on demand is stored", async () => {
+test("a check of the books that an operator starts is stored", async () => {
 	await service.settled();
 	const run = await boss.send("POST", "/api/console/operator/reconciliation");
 	expect(run.body).toMatchObject({ ok: true });

@@ -41,7 +41,7 @@ test("pages and sign-in answer 503 without the database and work again afterward
 	);
 });
 
-test("an outage between session and owner shows its details in the log only", async () => {
+test("an outage while a session is read answers 503 without details", async () => {
 	const person = await signedUp(service);
 	const written = spyOn(console, "error").mockImplementation(() => {});
 	const holder = await service.db.sql.reserve();
@@ -68,7 +68,7 @@ test("an outage between session and owner shows its details in the log only", as
 
 const OPTIONS = { log: silentLog, language: "en" } as const;
 
-test("a cancelled statement is a 503 at any depth of an error's causes", async () => {
+test("a cancelled statement answers 503 though other errors wrap it", async () => {
 	const error = new Error("Failed query", { cause: new DatabaseTimeout("late") });
 	const response = consoleErrorResponse(error, "req_1", OPTIONS);
 	expect([response.status, (await response.json()).error.code]).toEqual([503, "service_unavailable"]);

@@ -30,7 +30,7 @@ test("an idle connection of a failed chat is closed", async () => {
 	expect(empty.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 });
 
-test("a chat whose page is closed before the call reaches no gateway", async () => {
+test("a chat whose page was closed before the call reaches no gateway", async () => {
 	const signals: AbortSignal[] = [];
 	const { chat } = asked(async ({ signal }) => {
 		signals.push(signal);

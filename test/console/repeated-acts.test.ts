@@ -66,7 +66,7 @@ const done = async (action: string) => {
 };
 
 for (const { path, input, other, action, by = owner, told } of FORMS)
-	test(`POST ${path} acts once for repeats of one token, again for another`, async () => {
+	test(`POST ${path} acts once per token, however often it is sent`, async () => {
 		const before = await done(action);
 		const send = (body: object, token: string) => by.send("POST", `/api/console${path}`, { ...body, token });
 		const one = crypto.randomUUID();

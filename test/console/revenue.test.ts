@@ -110,7 +110,7 @@ for (const group of ["model", "code", "account", "project"] as const)
 			});
 
 for (const days of [1, 7, 29, 90])
-	test(`figures of ${days} days and those before equal the raw rows`, async () => {
+	test(`figures of ${days} days and of the period before equal the raw rows`, async () => {
 		const fromMs = nowMs - days * DAY_MS;
 		const figures = await revenueFigures(statements, filter({ fromMs }), nowMs);
 		const first = (await revenueSeries(statements, filter({ fromMs }))).fromMs;
@@ -161,7 +161,7 @@ for (const days of [1, 7, 29, 90])
 		});
 	});
 
-test("speeds are percentiles of the requests within 12 %, costs their tokens'", async () => {
+test("speeds are the requests' percentiles within 12 %, costs those of the tokens", async () => {
 	for (const [bucket, days] of [
 		["hour", 1],
 		["day", 30],
@@ -201,7 +201,7 @@ test("the CSV file of margins has a row for each model and bucket", () => {
 	);
 });
 
-test("closed days of the ledger leave the prepaid credit as it is", async () => {
+test("closing days of the ledger does not change the prepaid credit", async () => {
 	const before = (await revenueFigures(statements, filter(), nowMs)).prepaidNanoUsd;
 	await sealDays({ statements, clock: systemClock });
 	const [sealed] = await sql`select count(*)::int as n from sealed_day`;
@@ -248,7 +248,7 @@ test("samples of two consoles add each minute of a replica once, with its cost",
 	expect(cost).toEqual({ i: 5, o: 6 });
 });
 
-test("sums by day of old hours equal the requests", async () => {
+test("daily sums of old hours equal the requests", async () => {
 	// As if 41 days had passed since.
 	for (const [table, column] of [
 		["usage_event", "admitted_at"],

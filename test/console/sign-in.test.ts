@@ -14,7 +14,7 @@ const upstream = withUpstream("vllm");
 models = chatModel({ url: upstream.url, dialect: "vllm" });
 const service = await withService({ models, env: PERSON_ENV });
 
-test("an account made by an operator belongs to its address's first sign-in", async () => {
+test("an account created by an operator is owned by its address's first sign-in", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(service.db.statements, { email, vouched: false });
 	const person = newPerson(service, email);
@@ -105,7 +105,7 @@ test("a new password ends every session; its link works once", async () => {
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
-test("with a second factor the password alone is not enough", async () => {
+test("a sign-in with a second factor requires a code", async () => {
 	const person = await signedUp(service);
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	expect(enabled.status).toBe(200);
@@ -129,7 +129,7 @@ test("with a second factor the password alone is not enough", async () => {
 	expect(row?.secret).not.toContain(secret);
 });
 
-test("a removed operator loses rights and sessions; a squatter gains none", async () => {
+test("a removed operator loses the role and all sessions", async () => {
 	const boss = await operator(service);
 	expect((await boss.get("/api/console/operator/summary")).status).toBe(200);
 	await revokeOperator(service.db.statements, boss.email);
@@ -145,7 +145,7 @@ test("a removed operator loses rights and sessions; a squatter gains none", asyn
 	expect(login.status).toBe(401);
 });
 
-test("a new operator's old sessions lack the role, also after a failure", async () => {
+test("a new operator's earlier sessions end before the role applies", async () => {
 	const { sql, statements } = service.db;
 	const person = await signedUp(service);
 	const known = async () => {
@@ -174,7 +174,7 @@ test("a new operator's old sessions lack the role, also after a failure", async 
 	expect(await known()).toMatchObject({ operator: true, sessions: 0, lines: (before?.lines ?? 0) + 1 });
 });
 
-test("under https the cookie is bound to the host, HttpOnly and Secure", async () => {
+test("the session cookie under https is bound to the host, HttpOnly and Secure", async () => {
 	const env = { ...PERSON_ENV, PUBLIC_URL: "https://console.example" };
 	const secure = await startService({ models, env });
 	try {
@@ -197,7 +197,7 @@ test("under https the cookie is bound to the host, HttpOnly and Secure", async (
 	}
 });
 
-test("in production without a mail server sign-up and outbox are closed", async () => {
+test("production without a mail server refuses sign-up and shows no outbox", async () => {
 	const env = { NODE_ENV: "production", KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
 	const production = await startService({ models, env });
 	try {
@@ -228,7 +228,7 @@ test("models and prices are public, server addresses are not", async () => {
 	expect((await stranger.get("/api/console/public/model?id=none")).status).toBe(404);
 });
 
-test("no sign-in link works outside the first run, whatever the database has", async () => {
+test("sign-in links work only in the demo, whatever the database contains", async () => {
 	const boss = await operator(service);
 	const path = await createSignInLink(service.db.statements, { email: boss.email, page: "operator", hours: 1 });
 	const token = path.split("/").at(-1);

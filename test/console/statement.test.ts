@@ -87,7 +87,7 @@ test("a month opens with the closing balance of the month before", async () => {
 	expect((await listMonths(asked, ID)).map(({ month }) => month)).toEqual(months.toReversed());
 });
 
-test("a closed month never changes; later records belong to a later month", async () => {
+test("a closed month never changes; late usage belongs to a later month", async () => {
 	await sealedUntil(`${third}-01`);
 	// Eight people open the page at the same time.
 	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, [ID])));
@@ -116,7 +116,7 @@ test("a closed month never changes; later records belong to a later month", asyn
 	expect((await read(present)).closingNanoUsd).toBe(BigInt((await accountBalance(db.statements, ID)).balance));
 });
 
-test("a month without its requests is read from the sums", async () => {
+test("a month whose requests were deleted is read from the usage sums", async () => {
 	const before = await read(second);
 	const moment = `${third}-01T00:00:00Z`;
 	await db.sql`insert into removal (id, usage_before, usage_frozen) values (1, ${moment}, ${moment})

@@ -24,7 +24,7 @@ const ann = await signedUp(service);
 const boss = await operator(service);
 const acts = async () => (await sql`select action from audit_event where account_id = ${ann.accountId}`).length;
 
-test("a change that the audit log cannot store is refused unchanged", async () => {
+test("a change with text that the audit log cannot store is refused", async () => {
 	const before = await acts();
 	const company = { issuer: "https://idp.works.example", clientId: "x", clientSecret: "x", domain: "works.example" };
 	const claims = {

@@ -27,7 +27,7 @@ const send = createWebhookSender({ production: false });
 const message = { id: "evt_1", url, secret: webhookSecret("secret", "salt"), body: "{}", atMs: Date.now() };
 const told = () => send(message, new AbortController().signal);
 
-test("a protocol upgrade counts as no answer and is disconnected", async () => {
+test("a receiver that upgrades the protocol counts as silent and is disconnected", async () => {
 	says = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
 	expect(await told()).toEqual({ problem: "no_connection" });
 	await expect(fetched(url, {})).rejects.toThrow("another protocol");

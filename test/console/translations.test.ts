@@ -151,7 +151,7 @@ describe("the German of the server", () => {
 		.map(read)
 		.join("\n");
 
-	test("has only used texts, none twice", () => {
+	test("has no unused and no repeated text", () => {
 		const unused = Object.keys(server).filter(
 			(id) => ![JSON.stringify(id), `'${id.replaceAll("'", "''")}'`, `${id}:`].some((text) => source.includes(text)),
 		);
@@ -168,7 +168,7 @@ describe("the German of the server", () => {
 		}
 	});
 
-	test("translates words among the values, nothing else", () => {
+	test("translates known words in inserted values and leaves other values unchanged", () => {
 		expect(german("There is no top-up {id}.", { id: "confirmed" })).toBe("Es gibt keine Aufladung confirmed.");
 		expect(german("The top-up is {state}: it cannot be cancelled.", { state: "confirmed" })).toBe(
 			"Die Aufladung ist bestätigt und kann nicht abgebrochen werden.",
@@ -212,7 +212,7 @@ describe("an answer of sign-in", () => {
 	const body = (value: unknown, status = 400) => new Response(JSON.stringify(value), { status, headers: JSON_TYPE });
 	const text = async (answer: Response) => (await translateSignIn("de", answer)).text();
 
-	test("has its message by its code, with its values", async () => {
+	test("has the German message of its code, with its values", async () => {
 		expect(await text(body({ message: "whatever", code: "INVALID_CODE" }))).toBe(
 			'{"message":"Der Code ist falsch.","code":"INVALID_CODE"}',
 		);

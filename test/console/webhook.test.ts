@@ -37,7 +37,7 @@ const message = (path: string, body = '{"id":"evt_1"}') => {
 const never = new AbortController().signal;
 const send = createWebhookSender({ production: false });
 
-test("the sender signs the example of the standard", async () => {
+test("the sender signs the example of Standard Webhooks as published", async () => {
 	const example = {
 		...message("/", '{"test": 2432232314}'),
 		id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -51,7 +51,7 @@ test("the sender signs the example of the standard", async () => {
 	expect(headers?.get("webhook-id")).toBe("msg_p5jXN8AQM9LWM0D4loKWxJek");
 });
 
-test("two libraries accept the signature and refuse changes", async () => {
+test("two client libraries accept the signature and refuse altered bodies", async () => {
 	await send(message("/", '{"id":"evt_1","type":"batch.completed","data":{"id":"batch_ü"}}'), never);
 	const { headers, body } = received.at(-1) as Received;
 	const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
@@ -98,7 +98,7 @@ test("a protocol upgrade counts as no answer", async () => {
 	expect(heard).toEqual([{ problem: "no_connection" }, "Error: it answers by another protocol"]);
 });
 
-test("in production refuses names of private networks in any notation", async () => {
+test("the sender refuses private addresses in any notation in production", async () => {
 	const before = received.length;
 	const { port } = receiver;
 	const asked: string[] = [];

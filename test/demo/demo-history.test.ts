@@ -50,7 +50,7 @@ async function books() {
 	return { usage, free: Number(available) === Number(balance), held: Number(held), broken, live: live.length };
 }
 
-test("the history is booked like any usage; the balance is the top-up minus it", async () => {
+test("sample usage is booked like any usage and reduces the balance", async () => {
 	await ensure();
 	const { usage, ...rest } = await books();
 	expect(rest).toEqual({ free: true, held: 0, broken: [], live: 0 });
@@ -72,7 +72,7 @@ test("no account is overdrawn at any time of its history", async () => {
 	expect(Number(lowest?.nano)).toBeGreaterThan(0);
 });
 
-test("a later start adds nothing; its key is not an invented one", async () => {
+test("a later start adds no usage and returns a key of the user", async () => {
 	await ensure();
 	const before = await books();
 	await ensure();

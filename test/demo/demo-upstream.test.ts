@@ -26,7 +26,7 @@ test("a text ends before the first of its stop strings", () => {
 	expect(cutAtStop("one two three", ["", "four"])).toBe("one two three");
 });
 
-test("an unstreamed answer has its text with its own token count", async () => {
+test("an unstreamed answer reports the token count of its text", async () => {
 	const answer = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages });
 	const text = answer.choices[0]?.message.content ?? "";
 	expect(text).toContain("demo model");
@@ -36,7 +36,7 @@ test("an unstreamed answer has its text with its own token count", async () => {
 	expect(answer.usage?.total_tokens).toBe((answer.usage?.prompt_tokens ?? 0) + demoTokens(text).length);
 });
 
-test("a stream has the same text, one token per event, usage at its end", async () => {
+test("a stream has the text of the unstreamed answer, one token per event", async () => {
 	const whole = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages });
 	const stream = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages, stream: true });
 	const pieces: string[] = [];

@@ -36,7 +36,7 @@ async function only(port: number) {
 	return { server: servers[0], model: models[0], upstream: models[0]?.upstreams[0], models };
 }
 
-test("vLLM is recognised by its list, with its context length", async () => {
+test("vLLM is recognised by its list of models, with its context length", async () => {
 	const port = serve({ "GET /v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32768 }) });
 	const { server, model, upstream } = await only(port);
 	expect(server?.product).toBe("vLLM");
@@ -45,7 +45,7 @@ test("vLLM is recognised by its list, with its context length", async () => {
 	expect(upstream).toMatchObject({ url: `http://127.0.0.1:${port}/v1`, model: "Qwen/Qwen3-8B", dialect: "vllm" });
 });
 
-test("SGLang is recognised by its list", async () => {
+test("SGLang is recognised by its list of models", async () => {
 	const port = serve({ "GET /v1/models": list({ id: "m", owned_by: "sglang", max_model_len: 2048 }) });
 	const { model, upstream } = await only(port);
 	expect(upstream?.dialect).toBe("sglang");
@@ -108,7 +108,7 @@ test("an unknown server gets the OpenAI format with a small context", async () =
 	expect(model).toMatchObject({ id: "some-model-", contextLength: 4096 });
 });
 
-test("a server that is no open model server is ignored", async () => {
+test("a server that is no model server, or requires a key, is ignored", async () => {
 	const ports = [
 		serve({}),
 		serve({ "GET /v1/models": () => new Response("unauthorized", { status: 401 }) }),
@@ -139,7 +139,7 @@ test("of two servers with one model the first serves the model", async () => {
 	expect(models).toMatchObject([{ contextLength: 8192, upstreams: [{ dialect: "vllm" }] }]);
 });
 
-test("only parameters that the server's family honours are offered", async () => {
+test("a found model offers only parameters that its server honours", async () => {
 	const ollama = serve({
 		"GET /api/version": () => Response.json({ version: "0.11.4" }),
 		"GET /v1/models": list({ id: "m:latest", owned_by: "library" }),

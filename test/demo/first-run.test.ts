@@ -82,7 +82,7 @@ test("the SDK snippet of the banner works as pasted into a file", async () => {
 	expect(await script.exited).toBe(0);
 });
 
-test("without a terminal the banner has no colour", () => {
+test("the banner has no colour without a terminal", () => {
 	expect(first.banner).not.toContain("\x1b");
 });
 
@@ -96,7 +96,7 @@ const cookieOf = (response: Response) => response.headers.getSetCookie()[0]?.spl
 const ask = async (path: string, cookie: string) =>
 	(await fetch(`${first.app.url}/api/console${path}`, { headers: { cookie } })).json();
 
-test("the link is refused from other machines, stays usable here", async () => {
+test("a sign-in link is refused from other machines and stays usable on this one", async () => {
 	const link = linkFor("Customer");
 	const { host } = new URL(link);
 	for (const headers of [
@@ -194,11 +194,11 @@ test("a link expires after hours; the database has no copy of the link", async (
 	expect((await open(`${first.app.url}${path}`)).status).toBe(410);
 });
 
-test("the books hold with the demo's entries", async () => {
+test("the checks of the books pass with the demo's entries", async () => {
 	expect((await reconcile(first.app.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a later start keeps the account, shows no secret, says how to create a key", async () => {
+test("a later start keeps the account and says how to create a key", async () => {
 	const secret = /sk_service_[A-Za-z0-9]{46}/.exec(first.banner)?.[0] ?? "";
 	const { statements } = first.app.db;
 	const old = await createSignInLink(statements, { email: "operator@localhost", page: "operator", hours: 1 });

@@ -68,7 +68,7 @@ test("a failed job logs that it is tried again, but not during a stop", async ()
 	await goesOn.stop();
 });
 
-test("a console re-reads the days that it sealed, unless disabled", async () => {
+test("a console verifies the days that it sealed, unless verification is off", async () => {
 	await sql`
 		insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, created_at)
 		values ('e', 'acc', 'adjustment', 5, 'x', 'test', now() - interval '3 days')`;
@@ -82,7 +82,7 @@ test("a console re-reads the days that it sealed, unless disabled", async () => 
 	});
 });
 
-test("old checks of the books are deleted, except the first of the good ones", async () => {
+test("old reconciliations are deleted, except the first since the last failure", async () => {
 	const history = createBooksHistory(statements);
 	const add = (ok: boolean) => history.add({ ok, checks: [] }, "test");
 	await add(false);
@@ -100,7 +100,7 @@ test("old checks of the books are deleted, except the first of the good ones", a
 	expect((await sql`select 1 from reconciliation_run`).length).toBe(2);
 });
 
-test("only ended sessions are deleted", async () => {
+test("the clean-up deletes only expired sessions", async () => {
 	const user = newId("usr");
 	await sql`insert into console_user (id, name, email, email_verified) values (${user}, 'A', 'a@example.com', true)`;
 	await sql`

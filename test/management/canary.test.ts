@@ -7,7 +7,7 @@ const { service } = await withChat({ dialect: "vllm" });
 const script = await managementClient(service);
 const { accountId } = await service.customer();
 
-test("no secret appears in a row or a log line", async () => {
+test("no management secret appears in a database row or log line", async () => {
 	const tokens = ["canary-of-a-key", "canary-of-a-rotation", "canary-of-credit", "canary-of-an-account"];
 	const [ofKey, ofRotation, ofCredit, ofAccount] = tokens;
 	const made = await script.send("POST", "/keys", { account_id: accountId, name: "canary", client_token: ofKey });

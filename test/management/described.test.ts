@@ -19,7 +19,7 @@ function assertDescribed(name: ManagementRouteName, { status, body }: Management
 	if (violation !== undefined) throw new Error(`${name}: ${violation}\nin ${JSON.stringify(body)}`);
 }
 
-test("every answer matches its description", async () => {
+test("every response matches its schema in the OpenAPI document", async () => {
 	// The range includes tomorrow, to which usage around midnight (UTC) may belong.
 	const day = (ahead: number) => new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10);
 	const usage = `/usage?from=${day(0)}&to=${day(1)}&account_id=${accountId}`;

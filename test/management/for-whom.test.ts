@@ -50,7 +50,7 @@ test("an operator's key is listed without its secret; its changes are audited", 
 		expect((await ann.send("POST", PATH, body)).status).toBe(400);
 });
 
-test("an operator's key books for its maker, who cannot confirm the bookings", async () => {
+test("a management key books for its creator, who cannot confirm its bookings", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const { id, secret } = await keyOf(ann, ["credit:write", "credit:read"]);
 	const adjust = (usd: string) =>
@@ -76,7 +76,7 @@ test("an operator's key books for its maker, who cannot confirm the bookings", a
 	expect((await adjust("-900")).body).toMatchObject({ state: "pending" });
 });
 
-test("an operator's key cannot change an account of its maker", async () => {
+test("a management key cannot change an account of its creator", async () => {
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const { secret } = await keyOf(ann, ["credit:write", "accounts:write"]);
 	const adjustment = { account_id: own, amount_usd: "5", reason: "for myself" };
@@ -101,7 +101,7 @@ test("a customer's session opens neither the page nor the interface", async () =
 	expect((await customer.get("/v1/management/accounts")).body.error.code).toBe("missing_api_key");
 });
 
-test("requests of one network leave places to another", async () => {
+test("requests of one network leave capacity to another network", async () => {
 	const hanging = { statements: () => new Promise(() => {}), clock: systemClock, log: silentLog };
 	const keyMaker = { digest: createDigest("p".repeat(40)), serviceName: "tollgate" };
 	const parts = { ...hanging, keyMaker } as unknown as Parameters<typeof createManagement>[0];

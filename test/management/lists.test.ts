@@ -24,7 +24,7 @@ async function whole(path: string, between: () => Promise<unknown> = async () =>
 	}
 }
 
-test("a list has each account and key once, newest first, while others are created", async () => {
+test("a list has each account and key once while others are created", async () => {
 	const accounts: string[] = [];
 	for (let n = 0; n < 5; n++) accounts.unshift(await service.account({ credit: null }));
 	const [accountId = ""] = accounts;
@@ -58,7 +58,7 @@ test("a list has each project once during creations, at most a thousand", async 
 	expect([(await make("the last")).status, (await make("one more")).status]).toEqual([200, 409]);
 });
 
-test("only account members join a project, once; their removal decides on their keys", async () => {
+test("only members of the account can join a project, each once", async () => {
 	const { accountId } = await service.customer();
 	const project = (await script.send("POST", `/accounts/${accountId}/projects`, { name: "p" })).body.id;
 	const [userId, stranger] = [await memberOf(service, accountId), await memberOf(service, await service.account())];

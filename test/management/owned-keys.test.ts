@@ -10,7 +10,7 @@ import { managementClient } from "./management-client.ts";
 const { service } = await withChat({ env: PERSON_ENV });
 const script = await managementClient(service);
 
-test("an operator's key gets the secret of no key of an account with owners", async () => {
+test("a management key gets no secret of an account with owners", async () => {
 	const ann = await signedUp(service);
 	const token = { client_token: "repeated" };
 	const keys = [
@@ -27,7 +27,7 @@ test("an operator's key gets the secret of no key of an account with owners", as
 	expect((await service.post("/v1/chat/completions", rotated.body.secret, ask())).status).toBe(200);
 });
 
-test("an operator's key gets the secret of keys of accounts without owners", async () => {
+test("a management key gets the secrets of an account without owners", async () => {
 	const { body: account } = await script.send("POST", "/accounts", { email: "terraform@example.com" });
 	const made = await script.send("POST", "/keys", { account_id: account.id, name: "made" });
 	const rotated = await script.send("POST", `/keys/${made.body.id}/rotate`, { grace_seconds: 60 });

@@ -17,7 +17,7 @@ const one = <T>(values: readonly T[]): T => {
 	return values[0] as T;
 };
 
-test("concurrent account creations with one token create one", async () => {
+test("concurrent account creations with one token create one account", async () => {
 	const email = `${crypto.randomUUID()}@Example.com`;
 	const header = { "idempotency-key": "race-of-accounts" };
 	const answers = await eight(() => script.send("POST", "/accounts", { email, name: "Raced" }, header));
@@ -36,7 +36,7 @@ test("concurrent account creations with one token create one", async () => {
 	);
 });
 
-test("concurrent key creations with one token create one, with one valid secret", async () => {
+test("concurrent key creations with one token create one key", async () => {
 	const body = { account_id: accountId, name: "raced", cap_usd: "10.5", client_token: "race-of-keys" };
 	const answers = await eight(() => script.send("POST", "/keys", body));
 	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
@@ -53,7 +53,7 @@ test("concurrent key creations with one token create one, with one valid secret"
 	expect([both.status, both.body.error.param]).toEqual([400, "client_token"]);
 });
 
-test("concurrent project creations with one token create one, with one budget", async () => {
+test("concurrent project creations with one token create one project and budget", async () => {
 	const body = { name: "raced", cap_usd: "10.5", client_token: "race-of-projects" };
 	const path = `/accounts/${accountId}/projects`;
 	const answers = await eight(() => script.send("POST", path, body));
@@ -94,7 +94,7 @@ test("a token is bound to its request, its management key and a day", async () =
 	expect(later.body.secret).not.toBe(first.body.secret);
 });
 
-test("a database clock that is set forward ends no token", async () => {
+test("a token stays valid if the database's clock is set forward", async () => {
 	const deps = { statements: service.db.statements, digest: createDigest("p".repeat(32)) };
 	const ask = (subject: string, aheadMs: number) =>
 		claimSubject(deps, { by: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
@@ -147,7 +147,7 @@ test("an adjustment requires a token and is booked once for it", async () => {
 	expect((await script.send("POST", "/credit-adjustments", other)).status).toBe(409);
 });
 
-test("promotional credit is given with its last day and shown apart", async () => {
+test("promotional credit has its last day and is shown separately", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const day = new Date(Date.now() + 24 * 3_600_000).toISOString().slice(0, 10);
 	const body = { account_id: accountId, amount_usd: "7.5", reason: "a campaign", client_token: "campaign" };

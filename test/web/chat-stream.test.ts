@@ -38,7 +38,7 @@ async function read(chunks: readonly Uint8Array[]): Promise<ChatEnd & { answer: 
 	return { ...end, ...heard };
 }
 
-test("the reader reads text, thoughts and usage from chunks of any size", async () => {
+test("the reader reads text, reasoning and usage from chunks of any size", async () => {
 	const stream = bytes(
 		[
 			": a comment\r\n\r\n",

@@ -5,7 +5,7 @@ import { readUsageFilter } from "../../src/web/range.ts";
 import { matchPath, safeNext } from "../../src/web/router.tsx";
 import { chatSnippets } from "../../src/web/snippets/chat.ts";
 
-test("the page shows durations and ages in the largest fitting unit", () => {
+test("durations and ages are shown in the largest fitting unit", () => {
 	expect([
 		formatDuration(8.44),
 		formatDuration(84),
@@ -20,7 +20,7 @@ test("the page shows durations and ages in the largest fitting unit", () => {
 	]);
 });
 
-test("the page accepts only paths of this site after sign-in", () => {
+test("a sign-in opens only paths of this site", () => {
 	for (const next of [
 		null,
 		"",
@@ -42,7 +42,7 @@ test("a sign-in opens the wanted page, else the viewer's first page", () => {
 	expect(opened("/")).toEqual(["/overview", "/operator"]);
 });
 
-test("the page decodes path parameters once and keeps slashes of a wildcard", () => {
+test("the router decodes path parameters once and keeps slashes of a wildcard", () => {
 	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toMatchObject({ id: "qwen/qwen3-32b" });
 	expect(matchPath("/models/*", "/models/qwen%2Fqwen3/")).toMatchObject({ id: "qwen/qwen3" });
 	expect(matchPath("/models/*", "/models/a%252Fb")).toMatchObject({ id: "a%2Fb" });
@@ -54,7 +54,7 @@ test("the page decodes path parameters once and keeps slashes of a wildcard", ()
 	expect(matchPath("/", "/")).toEqual({});
 });
 
-test("the page ignores unknown filter values and requests whole days", () => {
+test("the usage filter ignores unknown values and covers whole days", () => {
 	const now = Date.UTC(2026, 10, 21, 13, 45);
 	const filter = readUsageFilter(new URLSearchParams("range=7d&status=nonsense&model=m"), now);
 	expect(filter).toEqual({
@@ -75,7 +75,7 @@ test("the page ignores unknown filter values and requests whole days", () => {
 	expect(readUsageFilter(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
 });
 
-test("the page escapes quotes in snippets", () => {
+test("a snippet escapes quotes in its values", () => {
 	const messages = [{ role: "user", content: `it's "quoted"\nand more` }];
 	const [curl, python] = chatSnippets({
 		baseUrl: "http://x/v1",

@@ -55,7 +55,7 @@ test("a link restores the conversation without request ids", async () => {
 	});
 });
 
-test("a link omits pictures and is refused if too long", async () => {
+test("a link omits pictures and is not created if too long", async () => {
 	const picture = { name: "p.png", url: `data:image/png;base64,${"A".repeat(90_000)}` };
 	const turns: Turn[] = [{ role: "user", content: "See", pictures: [picture, picture] }];
 	const { url, leftOut } = await toShareLink({ setup: FRESH_SETUP, threads: [{ model: "one", turns }] }, PAGE);
@@ -70,7 +70,7 @@ test("a link omits pictures and is refused if too long", async () => {
 	).toBeUndefined();
 });
 
-test("the page reads a malformed link as a valid conversation or not at all", async () => {
+test("a malformed link gives a valid conversation or none", async () => {
 	for (const fragment of [
 		"",
 		"#chat=",
@@ -115,7 +115,7 @@ test("the page reads a malformed link as a valid conversation or not at all", as
 	expect(odd?.threads[0]?.turns).toHaveLength(2);
 });
 
-test("the page refuses a short link that expands to a huge conversation", async () => {
+test("a short link that expands to a huge conversation is refused", async () => {
 	const bomb = await fragmentWith({
 		threads: [{ model: "one", turns: [{ role: "user", content: "x".repeat(1_500_000) }] }],
 	});

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { basisText, endingText, failureReason } from "../../src/web/request-words.ts";
 
-test("the page distinguishes busy servers from restarts and failures", () => {
+test("the reason of a failed request distinguishes busy servers from restarts", () => {
 	const busy = { ending: "upstream_failed", status: 503 } as const;
 	expect(failureReason(busy)).toBe("No server for this model was available.");
 	expect(endingText(busy)).toBe("No server available");
@@ -12,7 +12,7 @@ test("the page distinguishes busy servers from restarts and failures", () => {
 	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
 });
 
-test("the page attributes an estimate to the client only if it disconnected", () => {
+test("an estimated charge names the client's disconnect only if there was one", () => {
 	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client disconnected");
 	for (const ending of ["finished", "upstream_died", "upstream_silent", "shutdown"])
 		expect(basisText({ basis: "estimated", ending })).not.toContain("client");

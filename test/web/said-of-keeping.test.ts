@@ -13,13 +13,13 @@ const service = await withService({
 	env: { RETENTION_REFUSAL_DAYS: String(KEPT_DAYS), RETENTION_AUDIT_DAYS: "400" },
 });
 
-test("pages get the configured retention of refused requests", async () => {
+test("pages show the configured retention of refused requests", async () => {
 	const config = await (await fetch(`${service.url}/api/console/public/config`)).json();
 	expect(config).toMatchObject({ refusalsKeptDays: KEPT_DAYS });
 	expect(page("pages/request")).not.toMatch(/kept for \d+ days/);
 });
 
-test("the pages state the exceptions: batch files and RETENTION_AUDIT_DAYS", () => {
+test("pages about stored data name batch files and RETENTION_AUDIT_DAYS", () => {
 	expect(page("pages/requests")).toContain("are not stored, except in batch files");
 	expect(page("operator/audit")).toContain("RETENTION_AUDIT_DAYS");
 });

@@ -143,7 +143,7 @@ describe("the catalogue of the pages", () => {
 	});
 
 	// Of two values with one label an object keeps the last only.
-	test("lists of facts repeat no label in any language", () => {
+	test("lists of details repeat no label in any language", () => {
 		const blocks = pages.flatMap((path) =>
 			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^(\t+)of=\{\{$([\s\S]*?)^\1\}\}$/gm)].map(
 				([, , text = ""]) => [...text.matchAll(/^\t+\[t\("([^"]+)"\)\]:/gm)].map(([, label = ""]) => label),

@@ -111,7 +111,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		expect(await page.getByText("Payment confirmed").count()).toBe(0);
 	});
 
-	test("the receipt opens in a window of its own, prints on one page", async () => {
+	test("the receipt opens in a new window and prints on one page", async () => {
 		expect((await person.send("PUT", "/api/console/credit/billing-details", BILLED)).body).toEqual(BILLED);
 		const [receipt] = await Promise.all([
 			tab.context.waitForEvent("page"),
@@ -151,7 +151,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		await page.getByRole("button", { name: "Close" }).click();
 	});
 
-	test("the browser's back button returns to a working form", async () => {
+	test("the browser's back button leads from Stripe to a working form", async () => {
 		await page.getByRole("button", { name: "$500", exact: true }).click();
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);

@@ -67,7 +67,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(await house.page.getByRole("table", { name: "Open invitations" }).count()).toBe(0);
 	});
 
-	test("a developer sees the members, cannot change the account", async () => {
+	test("a developer sees the members and cannot change the account", async () => {
 		const { page } = guest;
 		await walk(page, "/settings");
 		await members(guest).getByText("Grace Guest (you)").waitFor();
@@ -246,7 +246,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		guest.failures.splice(0);
 	});
 
-	test("the browsers log no error, no request fails", () => {
+	test("the browsers log no error and no request fails", () => {
 		expect([...house.complaints, ...guest.complaints]).toEqual([]);
 		expect([...house.failures, ...guest.failures]).toEqual([]);
 	});

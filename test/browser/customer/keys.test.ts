@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.getByRole("option", { name: option }).click();
 	}
 
-	test("a new key keeps to its cap, model list, expiry", async () => {
+	test("a new key is limited by its cap, model list and expiry", async () => {
 		await page.goto("/keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
 		await dialog().getByLabel("Name").fill("search-api");
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await page.content()).not.toContain(secret);
 	});
 
-	test("an edited key applies its new cap, model list when the page says so", async () => {
+	test("an edited key has its new cap and models when the page says so", async () => {
 		await page.getByRole("link", { name: "search-api" }).click();
 		await page.getByRole("tab", { name: "LlamaIndex", exact: true, selected: true }).waitFor();
 		expect(await page.content()).not.toContain(secret);
@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(after?.expires_at).toEqual(row?.expires_at);
 	});
 
-	test("revoking requires the key's name, the next call gets 401", async () => {
+	test("a key is revoked only with its typed name; the next call gets 401", async () => {
 		const [row] = await service.db.sql`
 			select id, name from api_key where state = 'active' and replaced_by is null`;
 		const name = row?.name ?? "";
@@ -172,7 +172,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await page.getByRole("button", { name: /Edit|Rotate|Revoke/ }).count()).toBe(0);
 	});
 
-	test.if(LONG)("a late answer of the key list does not hide a new key", async () => {
+	test.if(LONG)("a late response of the key list does not hide a new key", async () => {
 		const late = Promise.withResolvers<void>();
 		const arrived = Promise.withResolvers<void>();
 		let isFirst = true;
@@ -232,7 +232,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await fact("State").getByText("Archived").waitFor();
 	});
 
-	test("keys of an archived project are marked, missing in the playground", async () => {
+	test("keys of an archived project are marked and missing in the playground", async () => {
 		const link = page
 			.getByRole("table", { name: "Keys of this project" })
 			.getByRole("link", { name: "search-indexer" });
@@ -248,7 +248,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.keyboard.press("Escape");
 	});
 
-	test("the browser logs no error, no request fails", () => {
+	test("the browser logs no error and no request fails", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);
 	});

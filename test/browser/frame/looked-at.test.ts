@@ -18,7 +18,7 @@ const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof
 const { owner, page, heading, walkTo, switchTo, name } = house;
 
 describe.skipIf(!isRun)("an open page", () => {
-	test("the reload button reads the request log again", async () => {
+	test("reads the request log again on a click on Reload", async () => {
 		for (const time of ["", "?range=24h"]) {
 			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
 			await walk(page, `/requests${time}`);
@@ -30,13 +30,13 @@ describe.skipIf(!isRun)("an open page", () => {
 		}
 	});
 
-	test("an invalid date range in the address shows the default range", async () => {
+	test("shows the default range for an invalid date range in the URL", async () => {
 		await walk(page, "/usage?from=1790000000000&to=17900abc");
 		await page.getByText("No usage in this time range.").waitFor();
 		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
 	});
 
-	test("saved billing details are shown when the settings reopen", async () => {
+	test("shows saved billing details when the settings reopen", async () => {
 		await walk(page, "/settings");
 		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");
 		const form = page.getByRole("region", { name: "Receipts and statements" });
@@ -49,7 +49,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		expect(await company.inputValue()).toBe("Alder Works GmbH");
 	});
 
-	test("a slow check of a former batch file does not replace the newer result", async () => {
+	test("does not replace a batch file's check by a slower one of an earlier file", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await page.evaluate(() => {
@@ -74,7 +74,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await page.getByText("1 request to /v1/chat/completions").waitFor();
 	});
 
-	test("a dialog stays open while its request runs", async () => {
+	test("keeps a dialog open while its request runs", async () => {
 		await walk(page, "/projects?create=1");
 		const answer = Promise.withResolvers<void>();
 		await page.route(/\/api\/console\/projects\?/, async (route) => {
@@ -93,7 +93,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await heading("Elders").waitFor();
 	});
 
-	test("a step back after creating does not open the dialog again", async () => {
+	test("does not open the creation dialog again when the user goes back", async () => {
 		await walk(page, "/projects?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
@@ -112,7 +112,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		expect(await page.getByRole("dialog").count()).toBe(0);
 	});
 
-	test("a page that throws shows an error, others still work", async () => {
+	test("shows an error for a page that throws, while other pages work", async () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
@@ -124,7 +124,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await heading("Keys").waitFor();
 	});
 
-	test("forms show the newly chosen account", async () => {
+	test("shows the newly chosen account in forms", async () => {
 		await walk(page, "/settings");
 		await name().waitFor();
 		await switchTo("Birch Works");
@@ -132,7 +132,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await switchTo("Alder Works");
 	});
 
-	test("a failed sign-out or account switch shows an error", async () => {
+	test("shows an error after a failed sign-out or account switch", async () => {
 		await name().waitFor();
 		await page.route(UNREACHED, (route) => route.abort("connectionrefused"));
 		const side = page.getByRole("navigation", { name: "Main" });
@@ -151,14 +151,14 @@ describe.skipIf(!isRun)("an open page", () => {
 		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor();
 	});
 
-	test("an account named in the address can be switched", async () => {
+	test("switches away from an account that the URL names", async () => {
 		await page.goto(`/settings?account=${owner.accountId}`);
 		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
 		await switchTo("Birch Works");
 		await switchTo("Alder Works");
 	});
 
-	test("a refused copy shows that nothing was copied", async () => {
+	test("says so when the browser refuses to copy", async () => {
 		await page.addInitScript(() => {
 			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
 			document.execCommand = () => false;
@@ -171,7 +171,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await picture(page, "copy-refused");
 	});
 
-	test("the later of two session checks wins, and a late 401 ends no session", async () => {
+	test("uses the later of two session checks; a late 401 ends no session", async () => {
 		await page.goto("/settings");
 		await name().waitFor();
 		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
@@ -217,7 +217,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await rename("Alder Works");
 	});
 
-	test("the live feed reconnects after an error answer", async () => {
+	test("reconnects the live feed after an error status", async () => {
 		const feed = /\/api\/console\/live/;
 		// Leaves the page first, whose feed might reconnect now.
 		await page.goto("about:blank");

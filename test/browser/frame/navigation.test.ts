@@ -21,7 +21,7 @@ const windows = createWindows(stage, browser);
 const TRIES_MAX = 20;
 
 describe.skipIf(!isRun)("navigation in a browser", () => {
-	test("the demo mark is shown at both widths", async () => {
+	test("the demo badge is visible at narrow and wide widths", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.route("**/api/console/public/config*", async (route) => {
 			const response = await route.fetch();
@@ -41,7 +41,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		}
 	});
 
-	test("an ended session leads to the sign-in page with the way back", async () => {
+	test("an ended session leads to the sign-in page, which returns to the page", async () => {
 		const tab = await windows.of("fresh", 1440, "light");
 		await tab.page.goto("/keys");
 		await tab.page.getByText("No keys yet.").waitFor();
@@ -68,7 +68,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
-	test("a chord counts by the time of its key presses", async () => {
+	test("a two-key shortcut is timed by its key presses, not by their handling", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await settled(tab.page);
@@ -94,7 +94,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
 	});
 
-	test("a slash opens the finder, a question mark the list of shortcuts", async () => {
+	test("`/` opens the finder and `?` the list of shortcuts", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/batches");
 		await settled(tab.page);
@@ -129,7 +129,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 });
 
 describe.skipIf(!isRun)("a visitor in a browser", () => {
-	test("a visitor computes a month's cost, filters models by an address", async () => {
+	test("a visitor computes a month's cost and filters models by the URL", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/");
 		await page.getByRole("button", { name: "Question about documents (RAG)" }).click();

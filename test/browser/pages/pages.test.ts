@@ -55,7 +55,7 @@ const pagesIn = (language: Language, who: Who) =>
 	});
 
 describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
-	test("passes axe, fits every width, breaks no policy, is German throughout", async () => {
+	test("passes axe, fits every width, violates no CSP and is fully in German", async () => {
 		const found: string[] = [];
 		for (const who of new Set(PAGES.map(([, who]) => who)))
 			for (const language of LANGUAGES)
@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 	// The short run tests the dialog with the fewest fields.
 	test.each(LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"])(
-		"dialog %s passes axe, keeps the focus inside",
+		"dialog %s passes axe and keeps the focus inside",
 		async (name) => {
 			const { page } = await windows.of("rich", 1440, "light");
 			await page.goto(`/keys/${stage.ids.key}`);

@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 
 describe("an existing database", () => {
-	test("reports version, round trip, schema, clock, settings that lose the books", async () => {
+	test("reports version, round trip, schema, clock, and settings that risk data loss", async () => {
 		const findings = await check();
 		// These findings depend on the machine's load; the tests of `judgeSettings` below cover them.
 		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
@@ -47,7 +47,7 @@ describe("an existing database", () => {
 		expectFinding(findings, "warning", /full_page_writes is off/);
 	});
 
-	test("a clock off by seconds is a warning, by minutes an error", async () => {
+	test("warns of a clock difference of seconds, fails on minutes", async () => {
 		for (const [offsetMs, state] of [
 			[-30_000, "warning"],
 			[300_000, "broken"],
@@ -57,14 +57,14 @@ describe("an existing database", () => {
 		}
 	});
 
-	test("a missing schema is a note, or an error if this role cannot create one", async () => {
+	test("notes a missing schema, fails if this role cannot create one", async () => {
 		expectFinding(await check(emptyUrl), "note", /schema is missing or older/);
 		expectFinding(await check(roleUrl), "broken", /this role may not/);
 		await admin.unsafe(`alter role ${role} set default_transaction_read_only = on`);
 		expectFinding(await check(roleUrl), "broken", /read-only/);
 	});
 
-	test("an encoding that lacks characters is an error", async () => {
+	test("fails on an encoding that lacks characters", async () => {
 		const ascii = uniqueName("test");
 		await admin.unsafe(`create database ${ascii} encoding 'SQL_ASCII' locale 'C' template template0`);
 		try {
@@ -74,11 +74,11 @@ describe("an existing database", () => {
 		}
 	});
 
-	test("fewer connections than this instance may hold are a warning", async () => {
+	test("warns of fewer connections than the service may use", async () => {
 		expectFinding(await checkDatabase({ workers: 1_000 }, db.url), "warning", /may use 15012$/);
 	});
 
-	test("a newer schema that breaks this version is an error; the check writes nothing", async () => {
+	test("fails on a newer schema that breaks this version, and writes nothing", async () => {
 		const other = await withTemplate();
 		await other.sql`insert into schema_migration (name, breaking) values ('9999_from_the_future', true)`;
 		expectFinding(await check(other.url), "broken", /9999_from_the_future/);
@@ -109,14 +109,14 @@ describe("a server's settings", () => {
 		expect(judged(settings).filter((finding) => finding.state !== "ok")).toHaveLength(1);
 	});
 
-	test("accepts good settings, local or socket connections; warns of a slow line", () => {
+	test("accepts safe settings and local connections, warns of a slow connection", () => {
 		expectWell([...judged({}), ...judged({ ssl: false, local: true }), ...judged({ ssl: null })]);
 		expectFinding(judged({}, 10.1), "warning", /answers in 10\.1 ms$/);
 	});
 });
 
 describe("a database that cannot be used", () => {
-	test("is an error with reason, remedy, without the password", async () => {
+	test("is an error that has reason and remedy but not the password", async () => {
 		const cases = [
 			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED.*Start PostgreSQL/],
 			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication.*user and password/],
@@ -141,7 +141,7 @@ describe("a pooler", () => {
 		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
 	});
 
-	test("that accepts but never answers is soon an error that does not blame the address", async () => {
+	test("that accepts connections but never answers fails within seconds", async () => {
 		const timer = createManualClock();
 		const pooler = startFakePooler(db.url, { isSilent: true });
 		const looking = checkDatabase(config, pooler.url, { timer });

@@ -13,14 +13,14 @@ describe("disk", () => {
 	const MIB = 1024 ** 2;
 	const room = { type: 61267, bsize: 4096, bavail: MIB };
 
-	test("accepts a folder that exists or can be created, leaves it unchanged", () => {
+	test("accepts a folder that exists or can be created, and leaves it unchanged", () => {
 		const before = readdirSync(folder);
 		for (const path of [folder, join(folder, "not", "yet")])
 			expectWell(checkDisk(config(path), { statfs: () => room, timeSync: timed(1) }));
 		expect(readdirSync(folder)).toEqual(before);
 	});
 
-	test("fails where DATA_DIR is a file or cannot be written", () => {
+	test("fails if DATA_DIR is a file or cannot be written", () => {
 		writeFileSync(join(folder, "file"), "");
 		expectFinding(checkDisk(config(join(folder, "file"))), "broken", /cannot be written/);
 		const timeSync = () => {
@@ -29,7 +29,7 @@ describe("disk", () => {
 		expectFinding(checkDisk(config(), { timeSync }), "broken", /cannot be written: ENOSPC/);
 	});
 
-	test("warns of a nearly full disk or a network file system, fails on a full disk", () => {
+	test("warns of a nearly full disk or network file system, fails on a full disk", () => {
 		const check = (system: Partial<typeof room>) => checkDisk(config(), { statfs: () => ({ ...room, ...system }) });
 		expectFinding(check({ bavail: (2047 * MIB) / 4096 }), "warning", /^2\.0 GiB are free/);
 		expectFinding(check({ bavail: (63 * MIB) / 4096 }), "broken", /^0\.1 GiB are free/);
@@ -44,11 +44,11 @@ describe("disk", () => {
 		expectFinding(slow("host"), "warning", /fsync takes 20\.1 ms$/);
 	});
 
-	test("fails where files cannot be locked", () => {
+	test("fails if files cannot be locked", () => {
 		expectFinding(checkDisk(config(), { canLock: () => false }), "broken", /^files in .* cannot be locked$/);
 	});
 
-	test.if(existsSync("/dev/shm"))("fails in production on a memory disk, unless the journal is remote", () => {
+	test.if(existsSync("/dev/shm"))("fails in production on a disk in memory, unless JOURNAL is `remote`", () => {
 		const check = (more: object) => checkDisk({ ...config("/dev/shm/tollgate"), ...more });
 		expectFinding(check({ production: true }), "broken", /in memory/);
 		expectFinding(check({ production: true, journal: "remote" }), "warning", /in memory/);
@@ -67,7 +67,7 @@ describe("address", () => {
 	const listen = (port: number) =>
 		Bun.listen({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
 
-	test("accepts a free port or a port of Tollgate, fails on another program's", async () => {
+	test("accepts a free port or Tollgate's port, fails on another program's port", async () => {
 		const other = listen(quietPort());
 		const address = { host: "127.0.0.1", port: other.port };
 		expectFinding(await checkAddress(address), "broken", /port is in use/);
@@ -83,7 +83,7 @@ describe("address", () => {
 		expectFinding(await checkAddress(address), "ok", /already served by Tollgate/);
 	});
 
-	test("fails on a host that is no address of this machine", async () => {
+	test("fails on a HOST that is not an address of this machine", async () => {
 		expectFinding(await checkAddress({ host: "192.0.2.1", port: 8080 }), "broken", /HOST/);
 		expectFinding(await checkAddress({ host: "nowhere.invalid", port: 8080 }), "broken", /HOST must be an address/);
 	});

@@ -54,7 +54,7 @@ describe("model servers", () => {
 
 	const vllm = { "/v1/models": { data: [{ id: "served", owned_by: "vllm", max_model_len: 8192 }] } };
 
-	test("accepts a server that answers, has the model, is of its dialect", async () => {
+	test("accepts a server that answers, has the model and matches its dialect", async () => {
 		expectFinding(await check(serve(vllm)), "ok", /m#1 \(vllm at http.*has served/);
 		const ollama = serve({ "/v1/models": { data: [{ id: "llama3.2:latest" }] }, "/api/version": { version: "1" } });
 		expectWell(await check(ollama, { dialect: "ollama", model: "llama3.2" }));
@@ -66,7 +66,7 @@ describe("model servers", () => {
 		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
 
-	test("names each server's fault, shows no key", async () => {
+	test("names each server's fault without its key", async () => {
 		const short = { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] };
 		const cases = [
 			[check("http://127.0.0.1:1/v1"), "broken", /does not answer/],
@@ -128,14 +128,14 @@ describe("mail", () => {
 	}
 	const check = (smtpUrl: string) => checkMail(configOf({ SMTP_URL: smtpUrl, MAIL_FROM: "a@b.example" }));
 
-	test("a server that accepts the login is fine; no mail is sent", async () => {
+	test("accepts a server that accepts the login, and sends no mail", async () => {
 		const mail = startMail();
 		expectWell(await check(mail.url("right")));
 		expect(mail.told[0]).toStartWith("EHLO");
 		expect(mail.told.filter((line) => /^(MAIL|RCPT|DATA)/.test(line))).toEqual([]);
 	});
 
-	test("a wrong password, missing server or TLS-only port is an error", async () => {
+	test("fails on a wrong password, missing server or TLS-only port", async () => {
 		const mail = startMail();
 		const refused = expectFinding(await check(mail.url("canary")), "broken", /refuses the login/);
 		expect(refused.todo).toContain("password");
@@ -144,7 +144,7 @@ describe("mail", () => {
 		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /refuses the login/);
 	});
 
-	test("no mail server is a note, in production a warning", async () => {
+	test("notes a missing mail server, in production warns of it", async () => {
 		expectFinding(await checkMail(configOf({})), "note", /SMTP_URL is not set/);
 		const secrets = { KEY_PEPPER: "k".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 		expectFinding(await checkMail(configOf({ NODE_ENV: "production", ...secrets })), "warning", /SMTP_URL is not set/);
@@ -184,13 +184,13 @@ describe("payments", () => {
 		enabled_events: events,
 	});
 
-	test("a valid key with a webhook for all events is fine", async () => {
+	test("accepts a valid key with a webhook for all events", async () => {
 		webhooks = [webhook(["*"])];
 		expectWell(await check({ PUBLIC_URL: SITE }));
 		expectWell(await check({ STRIPE_SECRET_KEY: "rk_live_narrow" }));
 	});
 
-	test("whatever would lose a payment is an error; no key is shown", async () => {
+	test("fails on a set-up that would lose payments, and shows no key", async () => {
 		expectFinding(await check({ STRIPE_WEBHOOK_SECRET: "" }), "broken", /STRIPE_WEBHOOK_SECRET is not set/);
 		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
 		expect(JSON.stringify(refused)).not.toContain("canary");

@@ -16,7 +16,7 @@ const SECRETS = {
 };
 const folder = temporaryFolder();
 
-test("`doctor` exits 0 if all is well, names every area in order, changes nothing", async () => {
+test("`doctor` exits 0 without problems, lists every area and changes nothing", async () => {
 	const dataDir = join(folder, "data");
 	mkdirSync(dataDir);
 	await placeCluster(dataDir);
@@ -38,7 +38,7 @@ test("`doctor` exits 0 if all is well, names every area in order, changes nothin
 	expect(readdirSync(dataDir)).toEqual(before);
 }, 60_000);
 
-test("`doctor` exits 1 if something is broken, with a remedy, without a secret", async () => {
+test("`doctor` exits 1 for a broken service, with a remedy and without a secret", async () => {
 	const config = join(folder, "bad.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n        api_key: canary-upstream\n`);
 	const env = {
@@ -72,7 +72,7 @@ test("`doctor` exits 1 if something is broken, with a remedy, without a secret",
 	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
 }, 60_000);
 
-test("a single plane is not blamed for the other plane's duties", async () => {
+test("`doctor` of one plane reports no problem of the other plane", async () => {
 	const config = join(folder, "away.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
 	const of = async (role: string) => {

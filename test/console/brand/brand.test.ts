@@ -31,7 +31,7 @@ async function accepted(email: string): Promise<unknown[]> {
 }
 const address = () => `${crypto.randomUUID()}@example.com`;
 
-test("a page has the operator's name and its inert logo, not ours", async () => {
+test("a page has the operator's name and logo, and not the name Tollgate", async () => {
 	const html = await (await fetch(`${service.url}/sign-in`)).text();
 	expect(html).toContain("<title>Acme &amp; Co $&amp;</title>");
 	expect(html).not.toContain("Tollgate");
@@ -63,7 +63,7 @@ test("mails carry the operator's name", async () => {
 	expect((await newMail(email)).subject).toBe("Confirm your address for Acme & Co $&");
 });
 
-test("terms accepted by a stranger do not count for the address's owner", async () => {
+test("terms that a stranger accepted do not count for the address's owner", async () => {
 	const email = address();
 	const stranger = signUp(email, { acceptedTerms: "v2" });
 	await stranger.person.send("POST", "/api/auth/sign-up/email", stranger.body);

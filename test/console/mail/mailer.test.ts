@@ -36,7 +36,7 @@ function mailerBefore(refusals: readonly string[]) {
 	};
 }
 
-test("a temporarily refused mail is retried until accepted, and counts once", async () => {
+test("a temporarily refused mail is retried, and counts once towards its limit", async () => {
 	const { mails, lines, figures, send, counts } = mailerBefore(["451 greylisted: come back", "454 too many at once"]);
 	send();
 	await waitFor(() => figures.length > 0, "what became of it");
@@ -47,7 +47,7 @@ test("a temporarily refused mail is retried until accepted, and counts once", as
 	expect(await counts()).toEqual([1, 1]);
 });
 
-test("a permanently refused mail is not retried; others are tried three times", async () => {
+test("a permanently refused mail is not retried; other failures get three attempts", async () => {
 	const final = mailerBefore(["550 no such mailbox"]);
 	final.send();
 	await waitFor(() => final.figures.length > 0, "what became of it");

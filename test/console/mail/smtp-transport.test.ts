@@ -30,7 +30,7 @@ function startParrot(ways: string): string {
 	return `smtp://me:${encodeURIComponent(PASSWORD)}@127.0.0.1:${server.port}`;
 }
 
-test("an error that quotes a sign-in shows no password in any encoding", async () => {
+test("an error that quotes the SMTP login contains the password in no encoding", async () => {
 	for (const way of ["PLAIN", "LOGIN"]) {
 		const url = startParrot(way);
 		const transport = createSmtpTransport(url, 5_000);
@@ -54,7 +54,7 @@ function whole(error: Error & { response?: string; command?: string }): string[]
 	return [message, stack, response, JSON.stringify(error, Object.getOwnPropertyNames(error))];
 }
 
-test("a server whose answer never ends is disconnected", async () => {
+test("a mail server whose reply never ends is disconnected", async () => {
 	const open = new Set<unknown>();
 	const server = Bun.listen<{ timer?: Timer }>({
 		hostname: "127.0.0.1",

@@ -9,7 +9,7 @@ import { runHere } from "./run-here.ts";
 
 const PEPPER = "p".repeat(32);
 
-/** Gives tests of commands a database, a folder and the environment that names both. */
+/** Gives tests of commands a database, a data folder, and an environment that points to these. */
 export async function withCommands() {
 	const database = await withDatabase();
 	const folder = temporaryFolder();
@@ -24,7 +24,7 @@ export async function withCommands() {
 		folder,
 		env,
 		run: (...args: string[]) => runHere([...args, "--json"], env),
-		/** Inserts an account's rows directly. */
+		/** Inserts the rows of an account, without a command. */
 		async newAccount(): Promise<string> {
 			const email = `${crypto.randomUUID()}@example.com`;
 			return (await createAccount(database.statements, { email, vouched: true })).id;

@@ -40,7 +40,7 @@ test("a usage error exits 2, with the reason on stderr and nothing on stdout", a
 		["key", "update", "k"],
 		["serve", "--nope"],
 	];
-	// Runs one wrong use of a command and one of `serve` as processes; the same code parses the other commands.
+	// Runs one usage error of a command and one of `serve` as processes; all other commands use the same parser.
 	const results = await Promise.all(
 		wrong.map((args) => (["nope", "serve"].includes(args[0] as string) ? runCli : runHere)(args, env)),
 	);

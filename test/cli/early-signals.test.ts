@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { temporaryFolder } from "../support/at-end.ts";
 import { PROGRAM } from "./run-cli.ts";
 
-/** Signals that act on a running service only, and signals that end it. */
+/** Signals that only a running service handles. During a start they must have no effect. */
 
 const SIGNALS = { all: ["SIGHUP", "SIGUSR1", "SIGUSR2"], gateway: ["SIGHUP", "SIGUSR1"] } as const;
 

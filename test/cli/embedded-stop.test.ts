@@ -19,7 +19,7 @@ async function stopWithHungDatabase(role: string) {
 	const cluster = join(dataDir, "postgres", "cluster");
 	atEnd(async () => {
 		const left = findPostmaster(cluster);
-		// The server was asked to stop before it was paused, so it ends once it is continued.
+		// Continues the paused server, which then carries out the stop that was requested before.
 		if (left !== undefined) process.kill(left.pid, "SIGCONT");
 		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end");
 	});
@@ -34,8 +34,8 @@ async function stopWithHungDatabase(role: string) {
 	return { exitCode: await server.exited, said: server.lines.map(({ message }) => message) };
 }
 
-// This test takes half a minute, so it has a file of its own and runs concurrently. `db/embedded.test.ts` covers the
-// logged reasons.
+// Takes half a minute, so this file has no other test and runs in parallel. `db/embedded.test.ts` covers the reasons in
+// the log.
 test.if(LONG)("a stop that leaves the embedded database running exits 1", async () => {
 	const roles = ["all", "gateway", "console"];
 	for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {

@@ -17,7 +17,7 @@ import { runHere } from "./run-here.ts";
 
 const folder = temporaryFolder(quickFolder());
 
-/** Starts a command that runs its own database, through `runner` if given. */
+/** Starts a command that starts its own database, through `runner` (such as `nohup`) if given. */
 function startCheck(runner: readonly string[] = []): Bun.Subprocess {
 	return Bun.spawn([...runner, ...FROM_SOURCE, "ledger", "reconcile"], {
 		cwd: folder,
@@ -41,7 +41,7 @@ describe("without DATABASE_URL", () => {
 			const key = await runHere(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
 			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
 			expect(key.stderr).toContain("KEY_PEPPER is not set: created one");
-			// The service itself creates the other files of the folder.
+			// Ignores files whose names start with `postgres`: this test is about the files of the service itself.
 			const made = readdirSync(dataDir).filter((name) => !name.startsWith("postgres"));
 			expect(made.toSorted()).toEqual(["database-timelines.json", "secrets.json"]);
 			const migrated = await runHere(["migrate", "--json"], env, folder);
@@ -117,7 +117,7 @@ describe("without DATABASE_URL", () => {
 		expect(findPostmaster(cluster)).toBeUndefined();
 	}, 60_000);
 
-	// `leaving.test.ts` covers an external database.
+	// `leaving.test.ts` tests the same with an external database.
 	test.if(LONG)("a second signal stops the service and database at once and clears RUN_DIR", async () => {
 		const dataDir = join(folder, "twice");
 		mkdirSync(dataDir);
@@ -132,7 +132,7 @@ describe("without DATABASE_URL", () => {
 		const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 		const { RUN_DIR: runDir = "" } = environmentOf(gateway);
 		expect(existsSync(runDir)).toBe(true);
-		// Two signals within a second count as one.
+		// Sends the signal again until it counts as a second one: two signals within a second count as one.
 		await waitFor(() => {
 			server.kill("SIGTERM");
 			return server.hasExited();

@@ -8,7 +8,7 @@ import { LONG } from "../support/long-form.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 
-/** Only an orderly stop exits with 0, by whichever signal or command it was requested. */
+/** Exit code 0 means a clean stop, whichever signal or command requested it. */
 
 const database = await withDatabase();
 const folder = temporaryFolder();
@@ -27,7 +27,7 @@ const environment = (name: string, more: Record<string, string>) => ({
 });
 const A_BUG = "a bug: the service stops";
 
-/** Writes a module that rejects a promise when the program first listens for `event`; the program preloads it. */
+/** Writes a module that causes a bug when the program starts to listen for `event`; the program preloads it. */
 function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	const path = join(folder, `bug-after-${event}.ts`);
 	const fail = 'Promise.reject(new Error("nobody looks after it"))';
@@ -44,7 +44,7 @@ function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	return path;
 }
 
-// Both roles share this code, so the short run tests one of them.
+// Both roles share the code, so the short run tests only the console.
 for (const role of LONG ? ["gateway", "console"] : ["console"])
 	test(`a bug at the start of a ${role} exits 1`, async () => {
 		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {
@@ -60,7 +60,7 @@ for (const role of LONG ? ["gateway", "console"] : ["gateway"])
 			preload: bugAfter("SIGTERM"),
 		});
 		const { hostname, port } = new URL(server.url);
-		// An unfinished request keeps the server draining; the listener closes after a quarter of the drain time.
+		// An unfinished request keeps the process draining; its listener closes after a quarter of the drain time.
 		const slow = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
 		slow.write("GET /livez HTTP/1.1\r\n");
 		server.kill("SIGTERM");

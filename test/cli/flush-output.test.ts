@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const never = new Promise(() => undefined);
 
-/** The seconds that `flushOutput` waits; `unread` is the number of unread bytes after each second. */
+/** Returns the seconds that `flushOutput` waits. `unread` has the number of unread bytes after each second. */
 async function waits(unread: readonly number[], said: (seconds: number) => boolean = () => false): Promise<number> {
 	const clock = createManualClock();
 	const end = Promise.withResolvers<void>();

@@ -20,7 +20,7 @@ const env = {
 	KEY_PEPPER: "p".repeat(40),
 	CONSOLE_SECRET: "p".repeat(40),
 	LEASE_TTL_S: "15",
-	// The listener accepts connections for a quarter of the drain time.
+	// The listener then accepts connections for 4 s, a quarter of the drain time.
 	DRAIN_S: "16",
 };
 const LIVE = { method: "GET", path: "/livez", secret: "none" };
@@ -32,7 +32,7 @@ const ready = async (url: string) => {
 
 for (const [role, started, asked] of [
 	["all", "all processes are ready", [LIVE, PAGE]],
-	// A service with one plane shares this code with one of both planes; only the long run tests it.
+	// Services with one plane and with two share the code, so only the long run tests single planes.
 	...(LONG
 		? ([
 				["gateway", "listening", [LIVE]],
@@ -64,7 +64,7 @@ test("a second signal to the parent ends all processes, also a hanging one", asy
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 	process.kill(gateway, "SIGSTOP");
 	atEnd(() => isRunning(gateway) && process.kill(gateway, "SIGKILL"));
-	// Two signals within a second count as one.
+	// Sends the signal again until it counts as a second one: two signals within a second count as one.
 	await waitFor(() => {
 		server.kill("SIGTERM");
 		return !isRunning(server.pid);

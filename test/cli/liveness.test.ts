@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const ASK_MS = 3_000;
 
-/** A watched process whose answers the test sets, with the number of hangs detected. */
+/** Watches a process whose answers the test controls; counts the detected hangs. */
 function watched() {
 	const clock = createManualClock();
 	const seen = { asked: 0, left: 0, hung: 0 };
@@ -34,7 +34,7 @@ function watched() {
 		async pass(steps: number) {
 			for (let step = 0; step < steps; step++) {
 				clock.advance(ASK_MS);
-				// Runs the callbacks that wait for an answer.
+				// Lets the callbacks run that await an answer.
 				for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 			}
 		},

@@ -6,8 +6,8 @@ export type Program = readonly string[];
 
 export const FROM_SOURCE: Program = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
 /**
- * The program under test: the built binary (`support/built-product.ts`) if there is one, else the source. Only the
- * source contains the embedded PostgreSQL.
+ * The program under test: the built binary (`support/built-product.ts`) if there is one, else the source. The binary
+ * has no embedded PostgreSQL.
  */
 export const PROGRAM: Program = Bun.env.TEST_BINARY === undefined ? FROM_SOURCE : [Bun.env.TEST_BINARY];
 

@@ -18,7 +18,7 @@ testsMayTake(120_000);
 
 const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
-/** Answers that the load must receive before and after each disturbance of a worker. */
+/** Number of answers that the clients must receive before and after each kill or restart of a worker. */
 const ANSWERS = LONG ? 200 : 24;
 const SCRAPED = LONG ? 40 : 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
@@ -45,7 +45,7 @@ const environment = (name: string, workers: number): Record<string, string> => (
 	INSTANCE_ID: name,
 	KEY_PEPPER: PEPPER,
 	CONSOLE_SECRET: PEPPER,
-	// The lease decides the statement timeout, which must be long: the machine starts many processes at once.
+	// The lease determines the statement timeout, which must be long: many processes start at the same time.
 	LEASE_TTL_S: "15",
 	DRAIN_S: "10",
 });
@@ -59,7 +59,7 @@ atEnd(async () => {
 });
 
 let shared: ReturnType<typeof startWorkers> | undefined;
-/** Started by the first test that needs it, because starting takes most of these tests' time. */
+/** Starts the shared service at the first use, because the start takes most of these tests' time. */
 function sharedWorkers() {
 	shared ??= startWorkers("worked", 2);
 	return shared;
@@ -87,7 +87,7 @@ const isRefused = (url: string): Promise<boolean> =>
 		(error) => error.code === "ECONNREFUSED",
 	);
 
-/** Clients that keep their connections alive and never repeat a request. */
+/** Starts clients that keep their connections alive and do not retry a request. */
 function keepAsking(url: string, clients: number) {
 	const ended: Exchange[] = [];
 	let stopping = false;
@@ -95,7 +95,7 @@ function keepAsking(url: string, clients: number) {
 		const client = createKeepAliveClient(url);
 		while (!stopping) {
 			ended.push(await client.ask({ method: "POST", path: "/v1/chat/completions", secret, body: CHAT }));
-			// Some clients use a new connection for each request; others leave theirs idle for a while.
+			// One client in four uses a new connection per request; another one leaves its connection idle for a while.
 			if (at % 4 === 1) client.close();
 			await Bun.sleep(at % 4 === 0 ? 120 : 60);
 		}
@@ -111,7 +111,7 @@ function keepAsking(url: string, clients: number) {
 	};
 }
 
-/** Requests a console page in a loop, on a new connection each time. */
+/** Requests a console page repeatedly, with a new connection each time. */
 function keepVisiting(url: string) {
 	const statuses: Record<string, number> = {};
 	let stopping = false;
@@ -143,7 +143,7 @@ const answersOf = (ended: readonly Exchange[]) => {
 	return counts;
 };
 
-/** Expects the metrics of both workers and the console, whichever worker the connection reaches. */
+/** Expects a scrape to return the metrics of both workers and the console, whichever worker answers it. */
 async function expectOneScrapeForAll(url: string): Promise<void> {
 	const once = { headers: { connection: "close" } };
 	const asked = { method: "POST", headers: { ...once.headers, authorization: `Bearer ${secret}` }, body: CHAT };
@@ -160,7 +160,7 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 		[...text.matchAll(/^tollgate_worker_up\{worker="([^"]+)"\} 1$/gm)].map(([, worker]) => worker).toSorted();
 	for (let scrape = 0; scrape < (LONG ? 8 : 4); scrape++) {
 		let text = "";
-		// The metrics leave out a process that is briefly busy.
+		// Retries, because a scrape omits the metrics of a process that is busy for a moment.
 		await waitFor(async () => {
 			text = await (await fetch(`${url}/metrics`, once)).text();
 			return upIn(text).length === 3;
@@ -183,7 +183,7 @@ describe("workers on one port", () => {
 		await expectOneScrapeForAll(service.url);
 	});
 
-	// `planes/processes.test.ts` covers a single worker.
+	// `planes/processes.test.ts` tests the kill of a single worker.
 	test.if(LONG)("kill -9 of one worker breaks only its connections; it is restarted", async () => {
 		const service = await sharedWorkers();
 		const load = keepAsking(service.url, CLIENTS);
@@ -194,7 +194,7 @@ describe("workers on one port", () => {
 			() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
 			"a new worker",
 		);
-		// The replacement has recovered the dead worker's instance.
+		// The new worker has taken over the dead worker's instance, with its journal.
 		await service.supervisor.logged(
 			(line) => line.message === "this instance is live" && line.epoch === 2,
 			"the second life of the worker",
@@ -205,7 +205,7 @@ describe("workers on one port", () => {
 		const answers = answersOf(await load.stop());
 		console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
 		const lost = load.ended.filter((one) => one.status !== 200).length;
-		// Each client loses at most the connection that the dead worker had accepted or queued.
+		// A client loses at most one connection: the one that the dead worker had accepted or that was in its queue.
 		expect(lost).toBeLessThan(CLIENTS);
 		expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
 	});
@@ -229,22 +229,22 @@ describe("workers on one port", () => {
 		expect(service.workerPids().filter((pid) => old.includes(pid))).toEqual([]);
 		expect(service.workerPids()).toHaveLength(2);
 		expect(childrenWithRole(service.supervisor.pid, "console")).not.toEqual(consoles);
-		// All page visits succeed, because the new console starts before the old one ends.
+		// No page request fails, because the new console listens before the old one ends.
 		const { "200": visited = 0, ...turnedAway } = await people.stop();
 		expect(visited).toBeGreaterThan(ANSWERS / 4);
 		expect(turnedAway).toEqual({});
 		const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 		expect(served).toBeGreaterThan(2 * ANSWERS);
 		expect(others).toEqual({});
-		// Except on Linux, closing a listener resets its queued connections: two listeners, with at most one connection of
-		// each client.
+		// Closing a listener resets the connections in its queue, except on Linux: two listeners, each with at most one
+		// connection per client.
 		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
 	});
 
 	test("after SIGTERM streams run to their end, the console stops last", async () => {
 		const service = await sharedWorkers();
 		const looked = Promise.withResolvers<void>();
-		// A stream that lasts longer than the listener of a draining service.
+		// The stream lasts longer than a draining worker's listener stays open.
 		upstream.next(
 			reply()
 				.text(Array.from({ length: 60 }, (_, at) => ` w${at}`))

@@ -15,7 +15,7 @@ import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
 
 testsMayTake(120_000);
 
-/** Starts the program in a pseudo-terminal, as a person sees it. */
+/** Starts the program in a pseudo-terminal. */
 const database = await withDatabase();
 let server: Subprocess;
 let shown = "";
@@ -68,7 +68,7 @@ test("the terminal shows the banner, then errors of one line; Ctrl-C ends the se
 	expect(postmaster()).toBeUndefined();
 });
 
-/** With an external database, because the binary has no other; `embedded.test.ts` covers the embedded one. */
+/** Uses an external database, because the binary has no embedded one; `embedded.test.ts` tests that. */
 async function startWithDatabase(runner: readonly string[] = []): Promise<void> {
 	startAtTerminal([...runner, ...PROGRAM], { DATABASE_URL: database.url, LEASE_TTL_S: "20", DRAIN_S: "2" });
 	const isReady = () =>
@@ -78,7 +78,7 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 	await waitFor(isReady, "it to be ready", 60_000);
 }
 
-// For the short run, `embedded.test.ts` covers a command ended by this signal.
+// The short run has a test of a command and SIGHUP in `embedded.test.ts`.
 test.if(LONG)("a closed terminal ends the service with all that it started", async () => {
 	await startWithDatabase();
 	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
@@ -95,7 +95,7 @@ test.if(LONG)("under nohup a service continues after its terminal closed", async
 	const gateways = () => childrenWithRole(server.pid, "gateway");
 	const [gateway] = gateways();
 	server.terminal?.close();
-	// A stopping service ignores the request for a rolling restart.
+	// A service that is already stopping ignores the request for a rolling restart.
 	server.kill("SIGUSR2");
 	await waitFor(() => gateways().length === 2, "a successor");
 	expect(gateways()).toContain(gateway as number);

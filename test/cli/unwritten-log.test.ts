@@ -68,7 +68,7 @@ function start(name: string, stderr: number | "pipe") {
 	};
 }
 
-/** Changes the catalogue, which the gateway logs, twice; expects the same process to serve and to stop in order. */
+/** Changes the catalogue twice, which the gateway logs; expects the process to keep serving and to stop cleanly. */
 async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> {
 	const before = service.gateways();
 	for (const model of ["second", "third"]) {
@@ -81,7 +81,7 @@ async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> 
 	expect(await service.child.exited).toBe(0);
 }
 
-// For the short run, the next test covers a log without a reader.
+// In the short run the next test, a log without a reader, covers the same code.
 test.if(LONG && existsSync(FULL))(
 	"a service whose log is on a full disk starts, serves and stops",
 	async () => {
@@ -139,7 +139,7 @@ test.skipIf(!existsSync(FULL))(
 			KEY_PEPPER: SECRET,
 			CONSOLE_SECRET: SECRET,
 		};
-		// This instance never applies the change, so the command also fails for a second reason.
+		// An instance that never applies the change makes the command fail for a second reason.
 		await database.sql`
 			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
 			values ('away', 1, 1, 'live', 600000, now() + interval '600 s')`;

@@ -97,7 +97,7 @@ test("`instance recover` requires an ended lease and --journal-lost", async () =
 	let renews = true;
 	const renewing = (async () => {
 		while (renews) {
-			// The lease outlives the test, so recovery has to notice the renewals themselves.
+			// The lease outlives the test, so that only the renewals can show recovery that the instance is alive.
 			await database.sql`select instance_renew('gone', 1, 0, 300000)`;
 			await Bun.sleep(20);
 		}

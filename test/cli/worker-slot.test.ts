@@ -13,8 +13,8 @@ const folder = temporaryFolder();
 const marker = join(folder, "first-is-there");
 const path = join(folder, "child.ts");
 /**
- * The first process ignores requests to leave. The second ignores a stop if `second` is `stays`, and never becomes
- * ready if it is `deaf`.
+ * The first process ignores `retire`. The second ignores a stop if `second` is `stays`, and is never ready if it is
+ * `deaf`.
  */
 writeFileSync(
 	path,
@@ -130,7 +130,7 @@ test.each([
 	async (when, noted) => {
 		const place = join(folder, when.replaceAll(" ", "-"));
 		const child = `${place}.ts`;
-		/** All processes listen at one path: the first at once, later ones when the test allows it. */
+		/** All processes listen on the same socket path: the first process at once, later ones when the test allows it. */
 		writeFileSync(
 			child,
 			`import { appendFileSync, existsSync } from "node:fs";
@@ -177,7 +177,7 @@ test.each([
 		await died.promise;
 		const replaced = underWay ?? made.replace();
 		await waitFor(() => started().length === 2, "the successor's start");
-		// Sleeps longer than the restart delay of a dead process.
+		// Waits longer than the restart delay, after which a third process would have started.
 		await Bun.sleep(500);
 		const [, successor, ...others] = started();
 		writeFileSync(`${place}-may-${successor}`, "");

@@ -1,4 +1,4 @@
-/** An operator sees an account as its customer does: read-only, without secrets and files, with an audit entry. */
+/** Operators see an account as its customer does: read-only, without secrets and files, and with an audit entry. */
 import { expect, test } from "bun:test";
 import { can, RIGHTS, type Right } from "../../src/console/members/roles.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
@@ -11,7 +11,7 @@ const customer = await signedUp(service);
 const other = await signedUp(service);
 const { id: keyId, secret } = await service.key(customer.accountId);
 
-/** Routes outside the table, which forward to a gateway. */
+/** Routes outside the table of rights: the console forwards these requests to a gateway. */
 const FORWARDED = ["POST /playground/chat", "POST /batch-start", `GET /batch-files/file_${"0".repeat(32)}`];
 const account = `account=${customer.accountId}`;
 const pathOf = (route: string) =>

@@ -16,7 +16,7 @@ import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
 import { written } from "./mailbox.ts";
 
-/** However many consoles run, each crossed threshold is reported once to the recipients who enabled the notice. */
+/** Each crossed threshold is reported once to the recipients who enabled the notice, however many consoles run. */
 
 const db = await withDatabase();
 const never = new AbortController().signal;
@@ -74,7 +74,7 @@ async function spend(accountId: string, keyId: string, charged: number, hoursAgo
 	await foldAll(db.statements);
 }
 
-/** Checks and sends as several concurrent consoles would, each twice. */
+/** Checks for alerts and sends notices as two concurrent consoles would, twice. */
 async function lookAndTell(): Promise<void> {
 	await Promise.all(Array.from({ length: 4 }, () => findAlerts(db.statements)));
 	await findAlerts(db.statements);
@@ -159,7 +159,7 @@ test("the credit page names the recipients of the low-credit mail and its balanc
 	expect(promise).toContain("when the balance falls below $0.50");
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
-	// The balance is above the threshold; the available credit is below it, because leases hold the rest.
+	// Leases hold the difference: the balance is above the threshold, the available credit below it.
 	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, state) values (${id}, 'gone', 1, 800000000, 'open')`;
 	await db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 800000000 where id = ${id}`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
@@ -228,7 +228,7 @@ test("a confirmed top-up is reported once", async () => {
 	await db.sql`delete from alert_mark where account_id = ${id}`;
 	await db.sql`update batch_notice_setting set events_at = now() where account_id = ${id}`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
-	// Top-ups confirmed before the account enabled the notice are not reported.
+	// Top-ups confirmed before the account enabled the notice must not be reported.
 	await lookAndTell();
 	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
 		{ id: topUp, amount_usd: "250.00", method: "transfer" },
@@ -258,7 +258,7 @@ test("a mail threshold and the low-credit event send one mail, to roles for cred
 		await lookAndTell();
 		expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
 		expect(mails[0]?.text).toContain(`https://service.example/credit?account=${id}`);
-		// Other members get no row for the notice, not even a failed one.
+		// Only the two roles for credit get a row; a failed row for another member would be visible as an error.
 		expect(await db.sql`select 1 from batch_notice where account_id = ${id} and channel = 'mail'`).toHaveLength(2);
 		expect(told()).toEqual(events.map((type) => [type, null]));
 	}
@@ -278,12 +278,12 @@ test("a booking does not wait for a check, and the next check reports it", async
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
 		await look`select alerts_look(20, '["owner"]')`;
-		// If the booking had to wait for a lock of the check, it would fail after half a second.
+		// A booking that waited for a lock of the check would fail after half a second.
 		await payIn(db.statements, id);
 	});
 	await lookAndTell();
 	expect(told()).toEqual([["top_up.confirmed", null]]);
-	// A concurrent check must keep the `alert_touched` row while the booking is uncommitted.
+	// The check must not delete the `alert_touched` row of a booking that is not committed yet.
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (booking) => {
 		await booking`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)
@@ -324,7 +324,7 @@ test("recent users of a model get notices 30 and 7 days before its retirement", 
 	expect(await look(7.001)).toEqual(none);
 	expect(await look(7)).toEqual(told);
 	expect(mails[0]?.text).toContain("The model leaves retires on 2027-01-01");
-	// This mail is mandatory: no setting disables it.
+	// This mail is mandatory, so its text must not mention a setting that disables it.
 	for (const { text, german } of mails) {
 		expect(text).toContain("\nYou receive this mail because your account used the model recently.\n");
 		expect(german?.text).toContain(
@@ -361,7 +361,7 @@ test("usage of an hour above three times its average is reported once a day", as
 	const WEEK = 7 * 24;
 	const other = await newAccount(["spend.unusual"]);
 	const theirs = await newKey(other);
-	// High spending in another hour of that week does not count.
+	// High spending in another hour of the week before must not count towards the average.
 	await spend(other, theirs, 90_000_000_000, WEEK + 1);
 	await spend(other, theirs, 4_000_000_000, 2 * WEEK);
 	await spend(other, theirs, 12_000_000_000);
@@ -418,7 +418,7 @@ test("a check that dies is repeated; a repeated delivery has the same content", 
 	expect([calls[1]?.id, calls[1]?.body]).toEqual([calls[0]?.id ?? "", calls[0]?.body ?? ""]);
 });
 
-/** Inserts notices that have been due for an hour: all for one account, or each for its own. */
+/** Inserts notices that are an hour overdue: all of one account, or each of a different account. */
 async function crowd(type: string | null, from: number, to: number, account: string | null = null): Promise<void> {
 	await db.sql`
 		insert into batch_notice (batch_id, account_id, channel, user_id, type, data, next_at)
@@ -442,7 +442,7 @@ test("low credit is reported in the next run despite long queues of other notice
 		return Object.fromEntries(rows.map(({ type, rows }) => [type, rows]));
 	};
 	expect(await tried()).toEqual({ batch: 4, "credit.low": 2, "model.retiring": 14 });
-	// Too many notices of one kind do not take the places of other kinds.
+	// Many notices of one kind must not delay notices of other kinds.
 	await db.sql`update batch_notice set attempts = 0`;
 	await crowd("key.expiring", 20_001, 20_100);
 	await db.sql`update batch_notice set next_at = now() - interval '1 minute' where account_id = 'flood'`;
@@ -476,7 +476,7 @@ test("a run reads as many rows for a hundred times the pending notices", async (
 					select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as rows from pg_stat_xact_user_tables where relname = 'batch_notice'`;
 				return Number(row?.rows ?? 0);
 			};
-			// PostgreSQL may still report reads of this connection's earlier turns, so they are subtracted.
+			// PostgreSQL may report reads of earlier runs late, so the count before this run is subtracted.
 			const before = await count();
 			await sendNotices({ ...deps, statements }, "mail", never);
 			rows = (await count()) - before;

@@ -14,14 +14,14 @@ import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Answer, mailedLink, operator, PERSON_ENV, signedUp } from "./person.ts";
 
-/** An action and its audit entry commit together, so that a crash leaves both or neither. */
+/** An action and its audit entry are committed in one transaction: after a crash both exist, or neither does. */
 
 const service = await withService({ env: PERSON_ENV });
 const { sql, statements } = service.db;
 const owner = await signedUp(service);
 const { accountId } = owner;
 const boss = await operator(service);
-// The first request of a signed-in person creates the account.
+// A person's first request creates the person's account.
 await boss.get("/api/console/me");
 const script = await managementClient(service);
 const friend = await signedUp(service);
@@ -76,7 +76,7 @@ await sql`
 	values ('batch_1', ${accountId}, 'webhook', 'failed', now() + interval '1 day')`;
 const by = (action: AuditAction) => auditNote({ actor: "somebody", action, ip: null });
 
-/** Actions by their name in the audit log, in an order in which all succeed. */
+/** Actions by their name in the audit log, in an order in which each one succeeds. */
 const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | object>])[] = [
 	["key.create", () => call("POST", "/keys", { name: "new" })],
 	["key.update", () => call("PATCH", `/keys/${changed}`, { name: "other" })],
@@ -140,7 +140,7 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["management_key.revoke", () => revokeManagementKey(statements, managementKey.id, byCommand).then(() => ({}))],
 ];
 
-/** The contents of all tables that actions change, as text; tables that jobs and look-ups change are left out. */
+/** Returns the contents of all tables that actions change. Tables that jobs and look-ups change are omitted. */
 async function all(): Promise<string> {
 	const [row] = await sql`
 		select concat((select json_agg(x order by id) from account x),
@@ -216,7 +216,7 @@ test("a revocation is audited before its fence ends, then gets the outcome", asy
 	];
 	const noted = () => waitFor(async () => (await lines()).length === before + waiting.length, "a line of each");
 	await noted();
-	// A suspended account could not archive its project.
+	// Sent last, because a suspended account cannot archive its project.
 	waiting.push(script.send("PATCH", `/accounts/${accountId}`, { state: "suspended", reason }));
 	await noted();
 	await sql`update instance_beat set state = 'left' where id = 'silent'`;

@@ -12,7 +12,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { written } from "./mailbox.ts";
 
-/** The end of a batch is reported at least once, and exactly once unless a failure happens at that moment. */
+/** The end of a batch is reported at least once; twice only if a failure prevents recording the first delivery. */
 
 const db = await withDatabase();
 const books = createBatchBooks({ statements: db.statements });
@@ -97,7 +97,7 @@ const tell = async () => {
 };
 const rows = () =>
 	db.sql`select state, attempts, answer, problem, next_at > now() + interval '1 minute' as later from batch_notice`;
-/** The mail client's error for the server's reply to a command. */
+/** Builds the mail client's error for a server that refuses a command. */
 const refusedAt = (command: string, responseCode: number) =>
 	Object.assign(new Error("refused"), { command, responseCode });
 const wait = () => db.sql`update batch_notice set next_at = now()`;
@@ -190,9 +190,9 @@ test("the console repeats an attempt of a dead console under the same id", async
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = onMail = () => new Promise<never>(() => {});
-	// The manual clock stands still, so the deadlines of this "dead" console never fire.
+	// The manual clock does not advance, so the deadlines of this console never fire: it hangs as if it had died.
 	const dying = { ...deps, clock: createManualClock() };
-	// One after the other: of two concurrent claims the second would wait for its next turn.
+	// The calls run one after the other, because of two concurrent claims one gets nothing.
 	void sendNotices(dying, "webhook", never);
 	await waitFor(() => calls.length === 1, "the webhook to be under way");
 	void sendNotices(dying, "mail", never);

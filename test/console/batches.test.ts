@@ -108,7 +108,7 @@ describe("a batch in the console", () => {
 		const shown = await over(id);
 		expect([shown.state, shown.problems[0].line]).toEqual(["failed", 2]);
 
-		// Some lines run and others wait when the batch is cancelled.
+		// The gate makes some lines run and others wait when the batch is cancelled.
 		const gate = Promise.withResolvers<void>();
 		upstream.always(() => reply().text("an answer").behind(gate.promise));
 		const lines = Array.from({ length: 60 }, (_, n) => chatLine(`line ${n}`)).join("\n");
@@ -140,7 +140,7 @@ describe("a batch in the console", () => {
 		const asked = { mail: "owners", webhookUrl: hook, events: ["credit.low"] };
 		expect((await ann.send("PUT", path, asked)).body.events).toEqual(["credit.low"]);
 		expect((await ann.send("PUT", path, { ...asked, events: ["credit.high"] })).status).toBe(400);
-		// A change without notice settings leaves them as they are.
+		// A request without notice settings must not change these settings.
 		expect((await put(ann, hook)).body.events).toEqual(["credit.low"]);
 		expect((await ann.send("POST", `${path}/evt_none/replay`)).status).toBe(404);
 		expect((await put(ann, "https://hook.invalid/?token=other")).body.secret).toBeNull();
@@ -157,7 +157,7 @@ describe("a batch in the console", () => {
 		expect((await carl.send("POST", `${path}/secret${at}`)).status).toBe(403);
 		expect((await bob.get(`${path}${at}`)).status).toBe(404);
 
-		// Saving other settings concurrently keeps both the new secret and the other change.
+		// Requests that save different settings concurrently must not overwrite each other.
 		const saltOf = async () =>
 			(
 				await service.db.sql`select webhook_salt as salt from batch_notice_setting where account_id = ${ann.accountId}`
@@ -171,7 +171,7 @@ describe("a batch in the console", () => {
 		});
 		const saved = (await saving.waits).body;
 		expect([saved.secret, await saltOf(), saved.events]).toEqual([null, "made anew", ["spend.unusual"]]);
-		// Of two concurrent set-ups one returns a secret, which is the valid one.
+		// Of two concurrent set-ups one returns a secret, which must be the stored one.
 		await put(ann, null);
 		const shown = (await Promise.all(Array.from({ length: 8 }, () => put(ann, hook)))).map(({ body }) => body.secret);
 		expect(shown.filter((secret) => secret !== null)).toHaveLength(1);
@@ -240,7 +240,7 @@ describe("a batch in the console", () => {
 		const { id } = (await (await begin(cleo, own.key.id, chatLine("a"))).json()) as { id: string };
 		const shown = await over(id, cleo);
 		expect((await cleo.fetch(`/api/console/batch-files/${shown.outputFileId}`)).status).toBe(200);
-		// The batch has ended, so the refusal is not about rights.
+		// A 409 shows that the rights sufficed: the batch has ended.
 		expect((await cleo.send("POST", `/api/console/batches/${id}/cancel`)).body.error.code).toBe("conflict");
 	}, 60_000);
 

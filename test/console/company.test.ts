@@ -164,13 +164,13 @@ test("a token is valid once, for its provider, client, sign-in and browser", asy
 	expect(await back(ann, { code, state: "made up" })).toBe("/sign-in?company=stale");
 	expect(await back(ann, { code, state })).toBe("/keys");
 	expect(await back(ann, { code, state })).toBe("/sign-in?company=stale");
-	// A browser cannot finish the sign-in that another browser began.
+	// A browser must not be able to finish a sign-in that another browser began.
 	const hers = await begin(eve);
 	const second = await begin(ann);
 	expect(await back(eve, { code: liar.tell({ claims: claimsFor(second) }), state: second.get("state") ?? "" })).toBe(
 		"/sign-in?company=stale",
 	);
-	// A token of one sign-in is refused in a later one.
+	// A token of one sign-in must be refused in another one.
 	const third = await begin(ann);
 	expect(await back(ann, { code: liar.tell({ claims: claimsFor(hers) }), state: third.get("state") ?? "" })).toBe(
 		"/sign-in?company=failed",
@@ -209,7 +209,7 @@ test("a provider signs in only verified addresses of its domain, never operators
 	for (const email_verified of [false, undefined, "true"])
 		expect(await tried({ sub: "x2", email: `eve@${DOMAIN}`, email_verified })).toBe(why("not_verified"));
 	expect(await tried({ sub: "ada-1" })).toBe("/keys");
-	// The provider has given the address to another of its users.
+	// The provider has given this address to another of its users, whom the sign-in must refuse.
 	expect(await tried({ sub: "ada-2" })).toBe(why("other_person"));
 	await sql`insert into console_user (id, name, email, email_verified, operator) values
 		('usr_op', 'Op', ${`op@${DOMAIN}`}, true, true), ('usr_un', 'Un', ${`un@${DOMAIN}`}, false, false)`;
@@ -257,7 +257,7 @@ test("company sign-in opens only the company's account, not the person's own", a
 			).body.code,
 		).toBe("OWN_SIGN_IN_REQUIRED");
 	expect((await eva.get("/api/auth/list-accounts")).status).toBe(403);
-	// The provider's claim lowers Eva's role, which removes her invitations; an owner's role never changes.
+	// The claim lowers Eva's role, which withdraws her invitations. A claim never changes an owner's role.
 	const friend = { email: "friend@elsewhere.example", role: "admin" };
 	expect((await eva.send("POST", "/api/console/invitations", friend)).status).toBe(200);
 	const invited = () => sql`select email from invitation where account_id = ${owner.accountId}`;
@@ -272,7 +272,7 @@ test("company sign-in opens only the company's account, not the person's own", a
 	expect((await meOf(eva)).accounts).toMatchObject([{ role: "owner" }]);
 	await sql`update member set role = 'viewer' where account_id = ${owner.accountId} and user_id = ${me.user.id}`;
 
-	// If company sign-in is required, a password sign-in opens only the person's own account, except for owners.
+	// With required single sign-on, a password opens only the person's own account; owners are exempt.
 	expect((await own.get(`/api/console/overview?${at}`)).status).toBe(200);
 	await set({ required: true, clientSecret: null as never });
 	expect((await own.get(`/api/console/overview?${at}`)).status).toBe(403);
@@ -303,7 +303,7 @@ test("changed settings end company sessions; a secret is sent to no other issuer
 	expect(await back(ada, { code: liar.tell({ claims: claimsFor(sent) }), state: sent.get("state") ?? "" })).toBe(
 		"/sign-in?company=stale",
 	);
-	// A domain belongs to one account; a second domain needs its own proof.
+	// A domain belongs to one account only, and a changed domain must be proved again.
 	const thief = await signedUp(service);
 	await thief.send("PUT", PATH, SETTINGS);
 	await expect(proved(thief.accountId)).rejects.toMatchObject({ code: "conflict" });

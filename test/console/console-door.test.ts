@@ -6,7 +6,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const MB = 1024 * 1024;
 const clock = createManualClock();
 
-/** A request whose body arrives piece by piece. */
+/** Creates a request whose body the test sends piece by piece. */
 function arriving(address: string) {
 	let pieces!: ReadableStreamDefaultController<Uint8Array>;
 	const body = new ReadableStream<Uint8Array>({

@@ -9,7 +9,7 @@ import { writeUsage } from "./usage-rows.ts";
 const db = await withDatabase();
 const DAYS = 40;
 
-/** An account with usage on each day and entries in between, some exactly at midnight. */
+/** Creates an account with usage on each day and ledger entries in between, some exactly at midnight. */
 async function account(id: string, rows: number): Promise<void> {
 	const { sql } = db;
 	await sql`insert into account (id, email, name) values (${id}, ${`${id}@example.com`}, ${id})`;
@@ -85,7 +85,7 @@ test("the total of an account's hourly sums follows every change", async () => {
 	const { kept, summed } = await totals();
 	expect(kept.length).toBe(2);
 	expect(kept).toEqual(summed);
-	// Adds usage to known hours and to new ones, and updates the hourly sums.
+	// Adds usage to existing hourly sums and to new hours.
 	await writeUsage(db, { accountId: "acc_b", keyIds: ["key_acc_b"], rows: 50, days: 1, models: 2 });
 	await db.sql`update usage_event set settled_at = clock_timestamp() where account_id = 'acc_b' and admitted_at > now() - interval '1 day'`;
 	await foldAll(db.statements);

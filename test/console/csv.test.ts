@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { csvLine, csvResponse } from "../../src/base/csv.ts";
 
-/** The texts in this line that some spreadsheet could run as a formula, without leading blanks. */
+/** Returns the cells of a line that a spreadsheet could treat as a formula, without leading spaces. */
 function cells(line: string): string[] {
 	const value = line
 		.replace(/\r\n$/, "")

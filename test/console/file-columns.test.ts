@@ -1,4 +1,4 @@
-/** Each value of this request is different, so that a swapped column of the CSV file is noticed. */
+/** All values of this request differ, so that exchanging two columns of the CSV fails the test. */
 import { expect, test } from "bun:test";
 import { withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";

@@ -8,7 +8,7 @@ import { deleteOldShares } from "../../src/keys/limit-shares.ts";
 import { deleteOldAudit } from "../../src/ops/audit.ts";
 import { withDatabase } from "../support/database.ts";
 
-/** Clean-up jobs remove rows faster than the rows arrive, so that no table grows for ever. */
+/** Clean-up jobs must remove rows faster than rows are added, so that no table grows without limit. */
 
 const db = await withDatabase();
 const ROWS = 2_500;

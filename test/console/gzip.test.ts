@@ -26,7 +26,7 @@ describe("an answer of the console", () => {
 		for (const encoding of ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzipped"]) {
 			const response = await gzipped(asked({ "accept-encoding": encoding }), answer());
 			expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
-			// A shared cache must store the compressed and the plain form separately.
+			// A shared cache must not send a compressed response to a client that cannot read it.
 			expect(response.headers.get("vary")).toBe("accept-encoding");
 		}
 		const small = await gzipped(asked(), answer("{}"));

@@ -1,4 +1,4 @@
-/** Changes of credentials that are cut off at one of their statements take full effect or can be repeated. */
+/** A change of credentials that is cut off at any of its statements takes full effect or can be repeated. */
 import { afterEach, beforeEach, expect, setSystemTime, test } from "bun:test";
 import { createDevice } from "../attack/passkey.ts";
 import { withService } from "../support/service.ts";
@@ -16,7 +16,7 @@ await sql`
 	end $$`;
 const NEW_PASSWORD = "another good one, long enough";
 
-/** Cuts the connection at the statement that changes a row of this table. */
+/** Runs `run` and breaks its connection at the statement that changes a row of this table. */
 async function cutAt<T>([act, table]: readonly [string, string], run: () => Promise<T>): Promise<T> {
 	await sql.unsafe(`create trigger test_cut before ${act} on ${table} for each row execute function test_cut()`);
 	try {
@@ -38,7 +38,7 @@ async function withTotp(person: Person): Promise<string> {
 	return new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
 }
 const STEP_MS = 30_000;
-// Sets the time to the middle of a code's 30 seconds, so that no code expires during the test.
+// Sets the clock to the middle of a 30-second step, so that no one-time code expires during the test.
 beforeEach(() => {
 	setSystemTime(new Date((Math.floor(Date.now() / STEP_MS) + 0.5) * STEP_MS));
 });
@@ -46,7 +46,7 @@ afterEach(() => {
 	setSystemTime();
 });
 
-/** A code is valid once, from one step before to one step after its own. */
+/** Returns a code. It is accepted once, from one 30-second step before its own to one step after it. */
 const codeOf = (secret: string, stepsAhead: number) => totpCode(secret, Date.now() + stepsAhead * STEP_MS);
 const confirm = (person: Person, secret: string, stepsAhead = 0) =>
 	person.send("POST", "/api/auth/two-factor/verify-totp", { code: codeOf(secret, stepsAhead) });

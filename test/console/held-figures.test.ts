@@ -25,7 +25,7 @@ const operators = {
 	deployments: { current: async () => ({ models: [], replicas: [], connected: () => true }) },
 } as unknown as ConsoleParts;
 
-/** Creates a dead instance that holds these amounts of each budget. */
+/** Creates a dead instance whose leases hold these amounts, by budget. */
 async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<{ id: string; epoch: number }> {
 	const id = newUuid();
 	const epoch = await goLive(service.db, id);
@@ -49,7 +49,7 @@ test("a capped key shows a dead instance's holds of the current period only", as
 	const cap = { capNanoUsd: usd("1"), capPeriod: "day" } as const;
 	const { id: projectId } = await createProject(statements, accountId, { name: "search", ...cap });
 	const { id, secret } = await service.key(accountId, { ...cap, projectId });
-	// The lifetime budgets have no cap, so they are granted larger slices than the periods' budgets.
+	// The lifetime budgets have no cap, so their slices are larger than those of the periods' budgets.
 	const [key, project] = [await periodOf("api_key", id), await periodOf("project", projectId)];
 	await deadWith({ [id]: usd("3"), [key]: usd("0.25"), [projectId]: usd("3"), [project]: usd("0.5") });
 	const { data } = await (await service.get("/v1/key", secret)).json();

@@ -9,7 +9,7 @@ import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
-/** Limits on numbers of objects hold under concurrent creations by several consoles. */
+/** Limits on numbers of objects must hold even if several consoles create objects at the same time. */
 
 const service = await withService({ env: PERSON_ENV });
 const { sql, statements } = service.db;
@@ -76,7 +76,7 @@ test("expired keys do not count towards the limit and cannot be revived beyond i
 /** Starts a second creation while the first, which took the last place, is not committed. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {
-		// Counters of mails commit at once, in statements outside the transaction.
+		// Counters of mails are committed immediately, outside the transaction.
 		const inTransaction = ((...query: Parameters<typeof sql>) =>
 			query[0].join("").includes("rate_count")
 				? statements(query[0] as TemplateStringsArray, ...(query.slice(1) as []))
@@ -114,7 +114,7 @@ test("invitations of an account stay within the limit", async () => {
 			({ email, role }) => [email, role],
 		);
 	expect(await open()).toHaveLength(50);
-	// Repeating an invitation to an address takes no further place.
+	// Inviting the same address again does not count towards the limit.
 	const again = await owner.send("POST", "/api/console/invitations", { email: "7@example.com", role: "developer" });
 	expect(again.status).toBe(200);
 	expect(await open()).toHaveLength(50);

@@ -37,7 +37,7 @@ test("an address can be invited five times a day by all accounts together", asyn
 	expect(retryAfterS).toBeGreaterThan(23 * 3600);
 	expect(retryAfterS).toBeLessThanOrEqual(24 * 3600);
 	await waitFor(() => mailsTo(email).length === 2, "both mails to arrive");
-	// The link mailed last stays valid, and other addresses can still be invited.
+	// The last mailed link must stay valid, and other addresses can still be invited.
 	expect((await owner.get("/api/console/members")).body.invitations).toMatchObject([{ email }]);
 	const other = await owner.send("POST", "/api/console/invitations", { email: `x${email}`, role: "developer" });
 	expect(other.status).toBe(200);
@@ -122,7 +122,7 @@ test("an invitation is void if its sender loses the right while sending it", asy
 		const adminId = (await admin.get("/api/console/me")).body.user.id as string;
 		await sql`insert into member (user_id, account_id, role) values (${adminId}, ${accountId}, 'admin')`;
 		const friend = await signedUp(service);
-		// The admin's demotion waits for the uncommitted invitation, but sees the members as they were before.
+		// The demotion waits for the uncommitted invitation, but its snapshot of members is older than the invitation.
 		const { taken, token } = await sql.begin(async (held) => {
 			const inTransaction = ((...query: Parameters<typeof sql>) => held(...query)) as unknown as typeof statements;
 			const made = await sendInvite(inTransaction, accountId, {

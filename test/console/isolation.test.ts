@@ -8,7 +8,7 @@ import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-/** Ids of Ann's objects by path parameter. */
+/** Ids of Ann's objects, by the name of the path parameter. */
 
 const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const ann = await signedUp(service);
@@ -178,7 +178,7 @@ test("a customer gets 404 for the ids of other accounts", async () => {
 		const path = hersAt(route);
 		if (route.path.includes(":")) {
 			const { status } = await call(bob, route, path);
-			// A session's id is looked up among the caller's own sessions, so another's is not found.
+			// Sessions are searched only among the caller's own, so another person's session is not found.
 			expect({ route, status }).toEqual({ route, status: 404 });
 		}
 		const named = await call(bob, route, `${path}?account=${ann.accountId}`);
@@ -205,7 +205,7 @@ test("a customer gets 404 for the ids of other accounts", async () => {
 	expect((await bob.get(`/api/console/requests?project=${hers.project}`)).body.items).toEqual([]);
 	expect((await bob.get("/api/console/projects")).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/keys?project=${hers.project}`)).body.items).toEqual([]);
-	// A key can be neither created in nor moved to another account's project.
+	// A key must not enter another account's project, neither by creation nor by a move.
 	expect((await bob.send("POST", "/api/console/keys", { name: "x", projectId: hers.project })).status).toBe(404);
 	const own = (await bob.send("POST", "/api/console/keys", { name: "own" })).body.key.id;
 	expect((await bob.send("PATCH", `/api/console/keys/${own}`, { projectId: hers.project })).status).toBe(404);
@@ -259,7 +259,7 @@ test("every route allows exactly the roles in the table of rights", async () => 
 		[{ method: "POST", path: "/playground/chat" }, "requests.send"],
 	];
 	const roles = ROLES.filter((one) => one !== "owner");
-	/** The short run tests each route with one allowed and one refused role, taking the roles in turn. */
+	/** The short run tests each route with one permitted and one refused role, alternating the roles. */
 	const isAsked = (role: Role, right: Right, nth: number) => {
 		const alike = roles.filter((one) => can(one, right) === can(role, right));
 		return LONG || alike[nth % alike.length] === role;
@@ -272,7 +272,7 @@ test("every route allows exactly the roles in the table of rights", async () => 
 		for (const [nth, [route, right]] of [...asked, ...others].entries()) {
 			if (right === undefined || right === "person" || right === "anybody" || right === "operator") continue;
 			if (!isAsked(role, right, nth)) continue;
-			// Allowed calls use unknown ids, so that they change nothing.
+			// Permitted calls use unknown ids, so that they change nothing.
 			const mine = can(role, right);
 			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);
 			const { status, body } = await call(person, route, `${path}?account=${ann.accountId}`);
@@ -315,7 +315,7 @@ test("a developer sees only own keys; an unknown role has no rights", async () =
 	}
 	for (const path of ["playground/chat?", "batch-start?endpoint=/v1/chat/completions&"])
 		expect((await dev.send("POST", `/api/console/${path}key=${hers.key}&${at}`, {})).status).toBe(404);
-	// A rotated key still belongs to the member who made it, even if an owner rotated it.
+	// A rotated key still belongs to the member who created it, even if an owner rotates it.
 	const replaced = (await ann.send("POST", `/api/console/keys/${own}/rotate`, { graceMs: 60_000 })).body.key.id;
 	expect(await ids()).toEqual([replaced, own]);
 	expect((await dev.send("PATCH", `/api/console/keys/${replaced}?${at}`, { name: "y" })).status).toBe(200);

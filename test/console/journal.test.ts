@@ -1,4 +1,4 @@
-/** The monthly journal of a random history agrees with a plain model, with the statements, and never changes. */
+/** Monthly journals of a random history equal a reference model and the statements, and never change. */
 import { expect, test } from "bun:test";
 import { endPromotions } from "../../src/billing/adjustments.ts";
 import {
@@ -21,7 +21,7 @@ const KINDS = ["transfer", "card", "demo", "refund", "dispute", "won", "adjustme
 const random = createRandom(52);
 const after = (month: string) => MONTHS[MONTHS.indexOf(month) + 1] ?? "2026-09";
 
-/** Balances of the model's journal accounts in the present month, by account and model. */
+/** Balances of the reference model in the present month, by account and ledger account. */
 const model = new Map<string, number>();
 const note = (debit: string, credit: string, amount: number) => {
 	model.set(debit, (model.get(debit) ?? 0) + amount);
@@ -88,7 +88,7 @@ async function end(at: string): Promise<void> {
 	}
 }
 
-/** Plays a month, settles some usage of the month before late, and seals the month. */
+/** Plays a month: usage of the month, late usage of the month before, and the sealing of its days. */
 async function play(month: string): Promise<void> {
 	const day = () => `${month}-${String(random.int(1, 28)).padStart(2, "0")}T12:00:00Z`;
 	for (let step = 0; step < 60; step++) {
@@ -113,7 +113,7 @@ async function play(month: string): Promise<void> {
 		on conflict (id) do update set day = excluded.day`;
 }
 
-/** Settles usage of a month late, between the closing of the account's statement and of the journal: it is next month's. */
+/** Settles usage late, between the closing of the statement and of the journal: it belongs to the next month. */
 async function settleLater(account: string, month: string): Promise<Map<string, number>> {
 	await readStatement(statements, account, month);
 	const present = new Map(model);

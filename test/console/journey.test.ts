@@ -84,11 +84,11 @@ test("the console shows every step from the first top-up to a revoked key", asyn
 
 	const isSeen = async () => {
 		const overview = await customer.get("/api/console/overview");
-		// At a change of month the overview may show a new month without spending.
+		// If a new month has begun since, the overview rightly shows no spending.
 		const isSpent = overview.body.monthSpentNanoUsd > 0 || new Date().getUTCMonth() !== month;
 		return overview.body.checklist.firstRequest && isSpent;
 	};
-	// Open transactions of other test files delay the sums.
+	// Waits long, because open transactions of other test files delay the sums.
 	await waitFor(isSeen, "the request to reach the overview", FOLD_MS);
 	const log = await customer.get("/api/console/requests");
 	expect(log.body.items).toHaveLength(1);
@@ -136,7 +136,7 @@ test("a playground chat is billed to its key, and refused once the key is revoke
 	const streamed = await customer.send("POST", path, { ...ask, stream: true });
 	expect(streamed.headers.get("content-type")).toContain("text/event-stream");
 	expect(streamed.body).toEndWith("data: [DONE]\n\n");
-	// An error in the middle of a stream is in the reader's language; the charge follows.
+	// An error event in a stream is in the reader's language, and the delivered part is charged.
 	for (const [language, said] of [
 		["en", '"message":"The model server failed to respond."'],
 		["de", '"message":"Der Modellserver konnte nicht antworten."'],
@@ -179,7 +179,7 @@ test("a large transfer needs a second operator naming the same transaction", asy
 		const [first, second] = [await operator(strict), await operator(strict)];
 		const expected = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000" });
 		const { topUp: made, transferDetails } = expected.body;
-		// Only signed-in customers see the bank details, on the page and in its reference.
+		// Bank details are shown to signed-in customers only, together with the payment reference.
 		expect(transferDetails).toBe("Example Bank\nIBAN DE00 1234");
 		expect((await customer.get("/api/console/credit")).body.transferDetails).toBe(transferDetails);
 		expect(JSON.stringify((await customer.get("/api/console/public/config")).body)).not.toContain("IBAN");

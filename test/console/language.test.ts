@@ -61,7 +61,7 @@ test("mails are in the recipient's language: the browser's, then the setting", a
 	const token = new URL(/\S+\/verify\?\S+/.exec(asked.text)?.[0] ?? "").searchParams.get("token");
 	await person.send("POST", "/api/auth/verify-email", { token }, german);
 	expect((await person.get("/api/console/me")).body.user.language).toBe("de");
-	// The request's language is English, but the mail is in the recipient's language.
+	// The request is in English, but the mail must be in the recipient's language.
 	const reset = () =>
 		newPerson(service).send("POST", "/api/auth/request-password-reset", { email: person.email, redirectTo: "/reset" });
 	await reset();
@@ -106,7 +106,7 @@ test("errors are in the reader's language; programs always get English", async (
 	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
 	const stranger = await newPerson(service).get("/api/console/me", { headers: german });
 	expect(stranger.body.error.message).toBe("Bitte melden Sie sich an.");
-	// The gateway has its own translation of this text.
+	// The gateway creates this error, and translates it by itself.
 	const { key } = (await person.send("POST", "/api/console/keys", { name: "a" })).body;
 	const chat = { model: "none", messages: [{ role: "user", content: "a" }] };
 	expect(await inGerman("POST", `/api/console/playground/chat?key=${key.id}`, chat)).toEqual([
@@ -148,7 +148,7 @@ test("receipts, statements and status are translated; their data is not", async 
 		expect((await asked(`/api/console/credit/statement?month=${month}`, language)).text).toContain(`<br>${title} `);
 	const csv = `/api/console/credit/statement.csv?month=${month}`;
 	expect((await asked(csv, "de")).text).toBe((await asked(csv, "en")).text);
-	// The status page is cached for a second, separately for each language.
+	// The status page is cached for a second: each language must have its own cache entry.
 	for (const language of ["en", "de", "en", "de"]) {
 		const page = await asked("/status", language);
 		expect(page.text).toContain(`<html lang="${language}">`);
@@ -161,7 +161,7 @@ test("receipts, statements and status are translated; their data is not", async 
 			const [english = "", german = ""] = [id, server[id]].map((text) => text.replace("{time}.", ""));
 			expect([id, has(english), has(german)]).toEqual([id, language === "en", language === "de"]);
 		}
-		// The first observation comes in the middle of a minute; before it there is no history.
+		// Observations begin in the middle of a minute, so the page may have no history yet.
 		expect(has(language === "de" ? "no data yet" : server["no data yet"])).toBe(false);
 	}
 	const { text } = await asked("/status", "de", "application/json");

@@ -8,7 +8,7 @@ import { waitFor } from "../support/wait.ts";
 const all: LiveRights = async (rights) => new Set(rights);
 const rightOf = (userId: string) => ({ userId, sessionId: "s", accountId: null });
 
-/** Serves the feed on a real server, so that a client can leave as a browser does. */
+/** Serves the feed on a real port, so that a client can disconnect as a browser does. */
 function serve() {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });

@@ -13,22 +13,22 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
-/** The rows make about 170 an hour, in 24 groups of sums; more days would only add hours of the same kind. */
+/** The log has about 170 rows an hour in 24 groups of sums. More days would only repeat such hours. */
 const DAYS = 10;
 const DAY_MS = 86_400_000;
 const ROWS = 40_000;
 const TIDY_ROWS = 4_000;
 const REFUSALS = 20_000;
-/** Blocks allowed for other reads during a measurement. */
+/** Blocks allowed for reads by other statements during a measurement. */
 const LOOKS_MAX = 5;
-/** The most blocks of 8 KB that a page may read: no page needs more than 250, and the log has four times this many. */
+/** Most blocks of 8 KB that a page of the log may read; pages need up to 250, and the log has four times this many. */
 const BLOCKS_MAX = 420;
-/** The most blocks for an empty result, including reads by the service's jobs. */
+/** Most blocks for an empty result, including reads by background jobs. */
 const BLOCKS_OF_NONE = 250;
-/** The most blocks for pages that search hourly sums or rare rows, by whichever plan PostgreSQL chooses. */
+/** Most blocks for pages that search hourly sums or rare rows, whichever plan PostgreSQL chooses. */
 const BLOCKS_OF_SUMS = 2_000;
 
-// This file has its own server, so that other tests' reads do not count.
+// This file uses its own database server, so that reads by other tests are not counted.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 await migrate({ log: silentLog }, server.url);
 const database = await testDatabaseAt(server.url);
@@ -37,7 +37,7 @@ const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,
 	database,
-	// Background jobs are slowed, so that their reads do not count.
+	// Background jobs run a thousand times less often, so that their reads are not counted.
 	jobs: { pace: 1 / 1_000 },
 });
 const customer = await signedUp(service);
@@ -57,21 +57,21 @@ const sums = createStatements(
 	{ url: database.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 },
 );
 atEnd(() => sums.end());
-// Resets the position of the hourly sums, which would skip rows that settled before it.
+// Resets the position of the hourly sums, because they would skip rows that are settled before it.
 await database.sql`update usage_cursor set horizon = null`;
 await foldAll(sums);
 expect((await database.sql`select sum(requests)::int as n from usage_hour`)[0]?.n).toBe(ROWS);
 await pack();
 await database.sql`create extension pg_stat_statements`;
 
-/** Orders the rows by time, as a service writes them; otherwise each indexed row would be in a block of its own. */
+/** Orders the rows on disk by time, as a service writes them. In random order each row would need its own block. */
 async function pack(): Promise<void> {
 	await database.sql`cluster usage_hour using usage_hour_account_id_hour_key_id_model_class_pk`;
 	await database.sql`cluster usage_project_hour using usage_project_hour_pk`;
 	await database.sql`analyze usage_event, refused_request, usage_hour, usage_project_hour`;
 }
 
-/** Creates the table's indexes after its rows, which is faster. */
+/** Writes the table's rows first and then creates its indexes, which is faster. */
 async function indexedAfterwards(table: string, write: () => Promise<void>): Promise<void> {
 	const { sql } = database;
 	const indexes = await sql<{ indexname: string; indexdef: string }[]>`
@@ -87,8 +87,8 @@ async function indexedAfterwards(table: string, write: () => Promise<void>): Pro
 }
 
 /**
- * Blocks that a page's statements read: the fewest of several tries, because a new connection's reads of the catalogue
- * and heartbeats only add to them.
+ * Returns the blocks that a page's statements read: the minimum of several tries, because heartbeats and catalogue
+ * reads of a new connection only add to the count.
  */
 async function blocksOf(person: Person, path: string, blocksMax: number): Promise<number> {
 	let fewest = Number.POSITIVE_INFINITY;
@@ -194,7 +194,7 @@ test("a filter finds all rows of a rare model", async () => {
 	const [failed] =
 		await database.sql`select count(*)::int as n from usage_event where ending = 'upstream_failed' and key_id = ${keyIds[2] ?? ""}`;
 	expect(await all(`status=failed&key=${keyIds[2]}`)).toBe(failed?.n);
-	// The range starts and ends in the middle of an hour and is read in short pages, by each index of the hourly sums.
+	// The range starts and ends within an hour, and is read in short pages, once by each index of the hourly sums.
 	const [from, to] = [Date.now() - 0.9 * DAYS * DAY_MS - 1_234_567, Date.now() - DAY_MS / 4 - 2_345_678];
 	for (const [query, model, ending, key] of [
 		["model=rare-model", "rare-model", null, null],
@@ -243,7 +243,7 @@ test("a filter without results reads few database blocks", async () => {
 		const blocks = await blocksOf(customer, `/api/console/requests?${query}`, BLOCKS_OF_NONE);
 		expect({ query, blocks }).toEqual({ query, blocks: Math.min(blocks, BLOCKS_OF_NONE) });
 	}
-	// After some calls PostgreSQL uses a generic plan, which must read as few blocks.
+	// After some calls PostgreSQL switches to a generic plan, which must read as few blocks.
 	for (let call = 0; call < 8; call++)
 		await sql`select * from usage_hours(${customer.accountId}, null, 'none', null, '-infinity', 'infinity', 50)`;
 	const [row] = await sql<{ blocks: number }[]>`
@@ -279,7 +279,7 @@ test("usage without a project is found among much usage in projects", async () =
 	const of = { accountId: tidy.accountId, keyIds, projectId: id, allInProject: true };
 	const [before] = await database.sql`select pg_current_xact_id()::text as xid`;
 	await writeUsage(database, { ...of, rows: TIDY_ROWS, days: DAYS, models: 1 });
-	// Moves the aggregation's position before the new rows and after the old ones, which must not be summed again.
+	// Sets the position of the sums so that the new rows are after it and the old rows, already summed, before it.
 	await database.sql`update usage_cursor set folded_at = '2000-01-01', horizon = ${before?.xid ?? ""}`;
 	await foldAll(sums);
 	const [summed] = await database.sql`select sum(requests)::int as n from usage_hour`;

@@ -6,7 +6,7 @@ import { waitFor } from "../support/wait.ts";
 const server = startMailServer();
 const seen = new Set<ReceivedMail>();
 const LATE_MS = 2_000;
-/** Wait long enough for the mailer's retries after 3 and 30 s. */
+/** Longer than the mailer's retries after 3 and 30 s. */
 const AT_LAST_MS = 45_000;
 
 /** Environment of a service that sends its mails to this server. */
@@ -28,7 +28,7 @@ export async function newMail(email: string): Promise<ReceivedMail> {
 	try {
 		await waitFor(isThere, `a new mail to ${email}`, LATE_MS);
 	} catch (error) {
-		// Rarely, no mail arrives in a test file, for an unknown reason: the warning shows the mail server's state.
+		// In rare runs no mail arrives in a test file, for an unknown reason. The warning reports the mail server's state.
 		console.warn(`${(error as Error).message}: ${await server.look()}`);
 		await waitFor(isThere, `a new mail to ${email}`, AT_LAST_MS);
 	}

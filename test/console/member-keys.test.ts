@@ -38,7 +38,7 @@ test("a member's removal requires a choice for keys that the member created", as
 		.body;
 	const listed = await owner.get(`/api/console/members/${leaver.userId}/keys?${at}`);
 	expect(listed.body.items.map(({ id }: { id: string }) => id).sort()).toEqual([own.key.id, rotated.key.id].sort());
-	// The rotation stays in the audit log, however many changes follow.
+	// The audit log keeps the rotation, however many changes follow.
 	await deleteAuditBeyond(service.db.statements, 0);
 	const other = await member("developer");
 	expect((await other.get(`/api/console/members/${leaver.userId}/keys?${at}`)).status).toBe(403);
@@ -75,7 +75,7 @@ test("a failover does not undo the revocation of a removed member's keys", async
 	const { sql, statements } = service.db;
 	const lost: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
-			// Simulates a standby that lacks the first revocation and its log entry, but has the last revocation.
+			// Simulates a standby that took over with the last revocation but without the first one and its control entry.
 			if (/from control_log order by seq/.test(strings.join(" ")) && servers-- > 0)
 				await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
 			return statements<Row>(strings, ...values);
@@ -88,7 +88,7 @@ test("a failover does not undo the revocation of a removed member's keys", async
 	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
 	const [last] = await sql`select max(seq)::int as seq from control_log where subject in ${sql(ids)}`;
 	expect(revoked.entry?.seq).toBeGreaterThanOrEqual(last?.seq);
-	// Simulates a server that never keeps the revocation.
+	// Simulates database servers that never keep the first revocation.
 	servers = 1_000;
 	await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
 	await expect(revokeKeysMadeBy(lost, owner.accountId, leaver.userId)).rejects.toThrow("Not all keys");
@@ -124,7 +124,7 @@ test("a key created during its creator's removal shows no valid secret", async (
 		const left = await service.db.sql`
 			select 1 from api_key k join audit_event e on e.subject = k.id and e.actor = ${leaver.userId} where k.state = 'active'`;
 		expect(left.length).toBe(0);
-		// Every revoked key has an audit entry, whichever action revoked it.
+		// Every revoked key must have an audit entry, whichever action revoked it.
 		const unsaid = await service.db.sql`
 			select 1 from api_key k where k.made_by = ${leaver.userId} and k.state = 'revoked'
 				and not exists (select 1 from audit_event e where e.subject = k.id and e.action = 'key.revoke')`;
@@ -188,7 +188,7 @@ test("an admin assigns every role except owner; a demotion voids open invitation
 	const toOwner = (await invite(admin, "owner")).body;
 	expect(await invitedBy(admin.userId)).toEqual(["developer", "owner"]);
 	const third = await member("admin");
-	// The member's role is lowered between the check of the request's rights and the action.
+	// Lowers the member's role after the check of the request's rights and before the action.
 	for (const role of ["billing", null] as const) {
 		const late = changeMember(service.db.statements, owner.accountId, { userId: third.userId, by: other.userId, role });
 		await expect(late).rejects.toMatchObject({ code: "forbidden" });
@@ -253,7 +253,7 @@ describe("projects", () => {
 		const making = async (projectId: string | null) =>
 			(await call(dev, "POST", "/keys", { name: "k", ...(projectId === null ? {} : { projectId }) })).status;
 		expect([await making(null), await making(another.id), await making(his.id)]).toEqual([403, 404, 200]);
-		// Moving the key out of its project would escape the project's budget.
+		// A key moved out of its project would escape the project's cap.
 		for (const projectId of [null, another.id])
 			expect((await call(dev, "PATCH", `/keys/${inHis}`, { projectId })).status).toBe(403);
 		const made = (await keysOf(dev))[0] as string;
@@ -277,7 +277,7 @@ describe("projects", () => {
 		expect(await works(made.secret)).toBe(false);
 		expect((await call(owner, "DELETE", path)).status).toBe(404);
 		expect((await call(owner, "PUT", `/projects/${id}/members/nobody`)).status).toBe(404);
-		// A member who leaves the account also leaves its projects.
+		// Removing a member from the account also removes the member from its projects.
 		await call(owner, "PUT", path);
 		await remove(dev.userId, "&keys=keep");
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
@@ -313,7 +313,7 @@ describe("projects", () => {
 			await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
 			const owners = (await call(owner, "POST", "/keys", { name: "the owner's", projectId: id })).body.key;
 			const { answer, removal } = await sql.begin(async (holder) => {
-				// The creation has passed its check of the project and waits for the account's row.
+				// The creation has checked the project, and now waits for the lock on the account's row.
 				await holder`select 1 from account where id = ${owner.accountId} for no key update`;
 				const answer =
 					act === "make"

@@ -28,13 +28,13 @@ const repeat = async (times: number, answer: Answer) => {
 };
 
 test("a model's speed is the median of the last day's streams, within 6 %", async () => {
-	// 100 tokens in the 2 s after the first one are 50 tokens a second.
+	// 100 tokens in the 2 s after the first token are a rate of 50 tokens per second.
 	await repeat(8, { firstTokenMs: 200, durationMs: 2_200 });
 	await foldAll(db.statements);
 	await repeat(7, { firstTokenMs: 200, durationMs: 2_200 });
 	await repeat(5, { firstTokenMs: 5_000, durationMs: 105_000 });
 	await repeat(4, { firstTokenMs: 1, durationMs: 2 });
-	// These requests do not count: cut off, without a first token, older than a day, too short for a rate.
+	// These requests must not count: cut off, without a first token, older than a day, or too short for a rate.
 	await repeat(30, { firstTokenMs: 9_000, durationMs: 9_001, ending: "client_left" });
 	await repeat(30, { firstTokenMs: null, durationMs: 9_001 });
 	await repeat(30, { firstTokenMs: 9_000, durationMs: 99_001, agoH: 30 });

@@ -35,7 +35,7 @@ test("pages and sign-in answer 503 without the database and work again afterward
 		await admin.end();
 	}
 	await waitFor(async () => (await person.get("/api/console/me")).status === 200, "the console to work again");
-	// Invalid requests get their own errors again.
+	// An invalid request gets its own error again instead of a 503.
 	expect((await stranger.send("POST", "/api/auth/sign-in/email", { email: person.email, password: "no" })).status).toBe(
 		401,
 	);

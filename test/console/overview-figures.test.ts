@@ -1,4 +1,4 @@
-/** Overview pages whose lists are truncated, or whose usage rows have been deleted. */
+/** Overview pages whose lists are truncated, or whose requests were deleted. */
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
@@ -23,7 +23,7 @@ test("the first-request step stays done after the requests are deleted", async (
 	await sql`select ledger_settle_late('gone', ${epoch}, ${JSON.stringify(event)}::text::json)`;
 	expect(await firstRequest()).toBe(true);
 	await foldAll(statements);
-	// Deletes the rows, as the job does after RETENTION_USAGE_DAYS.
+	// Deletes the requests, as the clean-up does after RETENTION_USAGE_DAYS.
 	await sql`delete from usage_event`;
 	expect(await firstRequest()).toBe(true);
 });

@@ -53,7 +53,7 @@ test("lazy chunks exist and load nothing from other sites", async () => {
 	const chunks = [...script.matchAll(/import\("([^"]+)"\)/g)].map((match) => match[1] ?? "");
 	expect(chunks.length).toBeGreaterThan(5);
 	for (const chunk of chunks) expect((await get(chunk))?.status).toBe(200);
-	// The script comes from the production build; the development build contains warnings.
+	// `jsxDEV` occurs only in development builds, which also contain warnings.
 	expect(script.includes("jsxDEV")).toBe(false);
 });
 

@@ -2,13 +2,13 @@ import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { MAIL_ENV, newMail } from "./mailbox.ts";
 
-/** A service that people sign up at, in this process or another. */
+/** A service, in this process or another, at which people can sign up. */
 export interface PeopledService {
 	readonly url: string;
 	readonly db: Pick<TestDatabase, "statements">;
 }
 
-/** Each person has an IP address of their own, so that rate limits by address do not affect other tests. */
+/** Each person gets a different IP address, so that rate limits by address do not affect other tests. */
 export const PERSON_ENV = { TRUSTED_PROXIES: "127.0.0.1", ...MAIL_ENV };
 export const PASSWORD = "correct horse battery staple";
 
@@ -19,7 +19,7 @@ export interface Answer {
 	readonly body: any;
 }
 
-/** A person's browser: keeps cookies and sends the Origin header with every change. */
+/** A person's browser: keeps cookies, and sends the Origin header with each change. */
 export interface Person {
 	readonly email: string;
 	readonly address: string;
@@ -81,7 +81,7 @@ export function newPerson(service: PeopledService, email = `${crypto.randomUUID(
 	};
 }
 
-/** The link in the newest unread mail to a person. */
+/** Returns the link in the newest unread mail to a person. */
 export async function mailedLink(person: Pick<Person, "email">): Promise<string> {
 	const { text } = await newMail(person.email);
 	const link = /https?:\/\/\S+/.exec(text)?.[0];
@@ -89,7 +89,7 @@ export async function mailedLink(person: Pick<Person, "email">): Promise<string>
 	return link;
 }
 
-/** Opens the link of the newest mail and presses the button of its page. */
+/** Opens the link in the newest mail, and submits the form of its page. */
 export async function confirmAddress(person: Person, more: Record<string, unknown> = {}): Promise<Answer> {
 	const token = new URL(await mailedLink(person)).searchParams.get("token");
 	return person.send("POST", "/api/auth/verify-email", { token, ...more });

@@ -6,7 +6,7 @@ import type { RequestAs } from "../../src/console/gateway-client.ts";
 import { playgroundChat } from "../../src/console/playground.ts";
 import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
 
-/** Runs a playground chat whose gateway request is answered by `send`. */
+/** Runs a playground chat. `send` stands for the gateway. */
 function asked(send: (request: RequestAs) => Promise<Response>, signal = new AbortController().signal) {
 	const timeouts: number[] = [];
 	const url = "http://console.internal/api/console/playground/chat?key=key_1";

@@ -4,7 +4,7 @@ import { atEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { type Answer, operator, PERSON_ENV, signedUp } from "./person.ts";
 
-/** Submitting a form again after a lost answer creates nothing twice. */
+/** Submitting a form again after a lost response must not create a second object. */
 
 const stripe = startStripe();
 atEnd(() => stripe.stop());
@@ -27,7 +27,7 @@ interface Form {
 	readonly other: Record<string, unknown>;
 	readonly action: string;
 	readonly by?: typeof boss;
-	/** Selects the part of the answer that a repetition must return unchanged. */
+	/** Selects the part of the response that a repetition must return unchanged. */
 	readonly told: (answer: Answer) => unknown;
 }
 
@@ -37,7 +37,7 @@ const name = { input: { name: "one" }, other: { name: "another" } };
 const usd = { input: { usd: "100" }, other: { usd: "200" } };
 const [scopes, role] = [["keys:read"], "viewer"];
 
-/** Every form of the console that creates something. */
+/** Every form of the console that creates an object. */
 const FORMS: readonly Form[] = [
 	{ path: "/credit/top-ups/transfer", ...usd, action: "topup.create", told: topUpOf },
 	{ path: "/credit/top-ups/card", ...usd, action: "topup.create", told: topUpOf },

@@ -15,13 +15,13 @@ import { LONG } from "../support/long-form.ts";
 import { foldAll } from "../support/sums.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
-/** Every figure of the operators' pages, compared with a plain sum over the raw rows. */
+/** Compares every figure of the operators' pages with a plain sum over the raw rows. */
 
 const db = await withDatabase();
 const { sql, statements } = db;
 const DAY_MS = 86_400_000;
 const REQUESTS = LONG ? 200_000 : 5_000;
-/** More than are listed, so that the rest is summed. */
+/** More accounts than the page lists, so that it sums the others as `other`. */
 const ACCOUNTS = 60;
 const accountId = (n: number) => `acc_${n}`;
 
@@ -37,7 +37,7 @@ for (let n = 0; n < ACCOUNTS; n++) {
 	if (n % 10 === 0)
 		await sql`delete from usage_event where account_id = ${id} and admitted_at > now() - interval '30 days'`;
 }
-// Several hours of each of the last days.
+// Several hours on each of the last three days.
 await writeUsage(db, { accountId: accountId(1), keyIds: ["key_1"], rows: 500, days: 3, models: 3 });
 await writeRefusals(db, { accountId: accountId(1), keyIds: ["key_1"], rows: 300, days: 50, models: 2 });
 await sql`
@@ -52,7 +52,7 @@ await sql`
 	from generate_series(1, 200) n`;
 await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
 	select gen_random_uuid(), 'acc_1', 'key_1', 'i', 1, 'model-0', 12345, now() from generate_series(1, 3)`;
-// Called directly, because this sum takes longer than a page's statement may.
+// Calls the function directly: this sum takes longer than the timeout of a page's statement.
 await sql`select usage_fold()`;
 await foldAll(statements);
 
@@ -132,7 +132,7 @@ for (const days of [1, 7, 29, 90])
 			];
 		expect(figuresOf(figures.total)).toEqual((await raw(first, nowMs)) ?? null);
 		if (days < 90) expect(figuresOf(figures.before)).toEqual((await raw(figures.beforeMs, first)) ?? null);
-		// The earlier period is as long as the shown one, to the hour; to the day where sums are by day.
+		// The period before has the length of the shown one, up to an hour; up to a day where sums are daily.
 		expect(Math.abs(nowMs - first - (first - figures.beforeMs))).toBeLessThan(days > 19 ? DAY_MS : 3_600_000);
 		const entries = await sql`
 			select kind, sum(amount_nano_usd)::text as nano from ledger_entry where created_at >= ${from(first)} and created_at < ${from(nowMs)} group by 1 order by 1`;
@@ -228,7 +228,7 @@ test("samples of two consoles add each minute of a replica once, with its cost",
 	const same = JSON.stringify([{ model: "m", replica: "m#1", used: 3, places: 8, cost: 3_600_000 }]);
 	await sql.begin(async (first) => {
 		await first`select service_sample(${same}, '[]')`;
-		// The first console's sample is not committed yet.
+		// The transaction of the first console's sample is still open.
 		await sampleService(statements, view);
 	});
 	await Promise.all(Array.from({ length: 8 }, () => sampleService(statements, view)));
@@ -249,7 +249,7 @@ test("samples of two consoles add each minute of a replica once, with its cost",
 });
 
 test("daily sums of old hours equal the requests", async () => {
-	// As if 41 days had passed since.
+	// Moves all rows 41 days into the past.
 	for (const [table, column] of [
 		["usage_event", "admitted_at"],
 		["service_hour", "hour"],

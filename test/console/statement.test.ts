@@ -24,7 +24,7 @@ const NOBODY = { company: "", address: "", vatId: "" };
 /** A fixed date, so that the month does not end during the test. */
 const now = new Date();
 const asked = await statementsAt(db, now.getTime());
-/** The three months before the present one, and the present one. */
+/** The three months before the present month, and the present month. */
 const months = [3, 2, 1, 0].map((back) =>
 	new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString().slice(0, 7),
 );
@@ -61,7 +61,7 @@ async function use(at: string, charged: number, model = "m-1", project: string |
 		on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
 }
 
-/** Makes all days before `day` count as sealed. */
+/** Marks all days before `day` as sealed. */
 async function sealedUntil(day: string): Promise<void> {
 	await db.sql`insert into seal_cursor (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
 		values (1, ${day}, now(), now(), now(), gen_random_uuid(), '', now(), gen_random_uuid())
@@ -89,7 +89,7 @@ test("a month opens with the closing balance of the month before", async () => {
 
 test("a closed month never changes; late usage belongs to a later month", async () => {
 	await sealedUntil(`${third}-01`);
-	// Eight people open the page at the same time.
+	// Eight requests close the months at the same time.
 	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, [ID])));
 	expect((await listMonths(asked, ID)).map(({ state }) => state)).toEqual(["running", "over", "closed", "closed"]);
 	const before = { first: await read(first), second: await read(second) };
@@ -103,12 +103,12 @@ test("a closed month never changes; late usage belongs to a later month", async 
 	expect(after.second.openingNanoUsd).toBe(after.first.closingNanoUsd);
 	expect(after.third.lateNanoUsd).toBe(82n);
 	expect(after.third.openingNanoUsd).toBe(after.second.closingNanoUsd);
-	// The lines add up to the closing balance, including late settlements listed in a later month.
+	// The lines add up to the closing balance, even with late settlements in a later month.
 	for (const statement of Object.values(after)) {
 		const sum = statementLines(statement, place).reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
 		expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
 	}
-	// The third month's closing balance includes the late settlement, so the present month lists none.
+	// The closing balance of the third month contains the late settlement, so the present month must not list it.
 	await sealedUntil(`${present}-01`);
 	const closed = await read(third);
 	expect(closed).toEqual({ ...after.third, state: "closed" });
@@ -229,7 +229,7 @@ test("a text that the PDF's font lacks is refused in the PDF and shown on the pa
 	}
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "北京 office" }));
 	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print the statement's page instead");
-	// Invisible characters need no font, so the PDF is made.
+	// Invisible characters need no font, so they must not prevent the PDF.
 	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
 });
 
@@ -281,8 +281,8 @@ test("a PDF of 3,000 movements has few pages and yields the event loop", async (
 	const statement = await read(second);
 	const line = statementLines(statement, place)[0];
 	if (line === undefined) throw new Error("there is a line");
-	// Most of the time goes into cutting long names: only some wrap, which adds two pages; wrapping all would make
-	// thirty.
+	// Cutting long names takes most of the time. Only some names wrap, which adds two pages; if all wrapped, they would
+	// add thirty.
 	const lines = Array.from({ length: 3_000 }, (_, at) => ({
 		...line,
 		description: "a long ".repeat(at % 10 === 0 ? 70 : 1),
@@ -299,7 +299,7 @@ test("a PDF of 3,000 movements has few pages and yields the event loop", async (
 		turnsOfRows = turns.mock.calls.length;
 		for (const spy of [clock, turns]) spy.mockRestore();
 	});
-	// After each slow row the PDF yields to the event loop.
+	// Drawing must yield to the event loop after each slow row.
 	expect(turnsOfRows).toBeGreaterThanOrEqual(300);
 	const { text, pages } = await pdfOf(bytes);
 	expect(pages).toBeLessThan(8);
@@ -332,7 +332,7 @@ test("the console makes two PDFs at a time, at most one of an account, in turn",
 		await nextTurn();
 	}
 	expect(begun).toEqual(["a1", "b1", "a2", "c1"]);
-	// Further PDFs are refused for the account that fills the queue, not for others.
+	// Further PDFs are refused only for the account that fills the queue.
 	expect(await made[50]).toBe("overloaded");
 });
 

@@ -7,7 +7,7 @@ import { LONG } from "../support/long-form.ts";
 import { withService } from "../support/service.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
-/** Texts that Postgres changes or refuses in JSON (half surrogates) or refuses everywhere (NUL). */
+/** Texts that Postgres refuses or changes in JSON (lone surrogates), or refuses everywhere (NUL). */
 const BAD: readonly unknown[] = [
 	{ text: "half \ud800" },
 	{ text: "half \udc00 of a character" },
@@ -116,7 +116,7 @@ test("sign-in refuses unstorable text without an internal error", async () => {
 	const values = ["half \ud800", "zero \0", "zero\0@example.com", { a: 1 }, ["x"], 5, null];
 	for (const [at, [path, field, body]] of sent.entries())
 		for (const value of LONG ? values : [values[at], values[(at + 3) % values.length]]) {
-			// Each attempt has its own IP address, since failed attempts are counted by address.
+			// Each attempt uses a different IP address, because failed attempts are limited by address.
 			const person = path === "update-user" ? ann : newPerson(service);
 			const { status } = await person.send("POST", `/api/auth/${path}`, { ...body, [field]: value });
 			expect([path, value, status >= 400 && status < 500]).toEqual([path, value, true]);

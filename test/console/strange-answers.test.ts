@@ -6,7 +6,7 @@ import { createWebhookSender, webhookSecret } from "../../src/console/notices/we
 import { atEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Servers at addresses that customers entered may answer anything: each call ends and affects no other call. */
+/** Servers at addresses that customers entered may answer anything: each call must end and affect no other call. */
 
 const open = new Set<Socket>();
 let says = "";

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 
-/** The six-digit code (RFC 6238) of a moment; `secret` is in base 32, as in an `otpauth:` URL. */
+/** Returns the six-digit code (RFC 6238) for a time. `secret` is in base 32, as in an `otpauth:` URL. */
 export function totpCode(secret: string, atMs = Date.now()): string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 	let bits = "";

@@ -15,13 +15,13 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 
 type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** Names of functions that create faults, and of those that receive a fault's text. */
+/** Names of functions that create faults, and of functions that take a fault's text as argument. */
 const REFUSES = /^(Fault|KeyFault|ConsoleError)$/;
 const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson|toProblem|signInError|write)$/;
 
-/** A fault's text in a source file, the names of its inserted values, and its code. */
+/** A fault's text in a source file, with its code and the names of the values to insert. */
 interface FaultText {
-	/** `x1` marks a computed part of the text, for which a translation is impossible. */
+	/** `x1` marks a part that the code computes; such a text cannot be translated. */
 	readonly text: string;
 	readonly values: readonly string[];
 	readonly code: string;
@@ -60,7 +60,7 @@ function textOf(node: Node): string | undefined {
 	return (node.quasis as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join("x1");
 }
 
-/** The names in `{ values: { … } }`, or in `{ … }` itself. */
+/** Returns the names in `{ values: { … } }`, or in `{ … }`. */
 function valuesOf(node: Node): string[] {
 	if (node.type !== "ObjectExpression") return [];
 	return (node.properties as Node[]).flatMap((property) => {
@@ -78,7 +78,7 @@ const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 const german = (id: string, values = {}) => translate("de", { id, values });
 const marks = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name).sort();
 
-/** Files whose errors only programs and operators read, in English. */
+/** Files whose errors are read by programs and operators only, so they stay in English. */
 const FOR_PROGRAMS =
 	/^(console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|migrate|own-|pooler|session-|postgres-|reachable-|server-|way)|ledger|cluster)/;
 const thrown = ["console", "billing", "keys", "files", "batch", "db", "limits", "money"]

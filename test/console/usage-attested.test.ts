@@ -27,8 +27,8 @@ test("a request attested as lost, then settled, counts once", async () => {
 	await sql`select lease_close('lost', ${epoch}, true, 100, '[]')`;
 	const late = (id: string | undefined) =>
 		sql`select ledger_settle_late('lost', ${epoch}, ${JSON.stringify(settledEvent("acc", "key", 7, { id: id as string, at: admittedMs, budgets: ["proj_1"] }))}::text::json)`;
-	// Three late settlements: before the sums include the attested row, when they may include it, and when they surely
-	// do.
+	// Settles three requests late: when the sums lack the attested row, when they may contain it, and when they contain
+	// it.
 	await late(ids[0]);
 	await foldAll(statements);
 	await late(ids[1]);

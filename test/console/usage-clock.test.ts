@@ -5,9 +5,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { foldAll } from "../support/sums.ts";
 
-/**
- * A database with a clock that the test sets: schema `steps` comes before pg_catalog and has its own clock_timestamp().
- */
+/** A database whose clock the test sets: the schema `steps`, searched before pg_catalog, has a clock_timestamp(). */
 async function withClock() {
 	const database = await createTestDatabase();
 	const { sql } = database;
@@ -26,7 +24,7 @@ async function withClock() {
 		fold: () => foldUsage(statements),
 		foldAll: () => foldAll(statements),
 		setAhead: (minutes: number) => sql`update steps.ahead set by = make_interval(mins => ${minutes}::integer)`,
-		/** Inserts a row settled `ahead` minutes from now by the clock at that moment. */
+		/** Inserts a row that is settled `ahead` minutes after the clock's present time. */
 		insert: (on: typeof sql | TransactionSql, ahead = 0) => on`
 			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 				reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)

@@ -9,7 +9,7 @@ export async function writeUsage(
 		rows: number;
 		days: number;
 		models: number;
-		/** Project of every seventh request; with `allInProject`, of all but the oldest 50. */
+		/** Project of every seventh request; with `allInProject`, of all requests but the oldest 50. */
 		projectId?: string;
 		allInProject?: boolean;
 	},
@@ -17,7 +17,7 @@ export async function writeUsage(
 	const perStatement = 100_000;
 	const write = async (from: number) => {
 		const count = Math.min(perStatement, of.rows - from);
-		// One row in 5,000 is of a rare model, and about one in 1,000 failed.
+		// One row in 5,000 is of a rare model, and about one in 1,000 is of a failed request.
 		await db.sql`
 			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 				reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,

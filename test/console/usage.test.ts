@@ -76,7 +76,7 @@ test("a row committed after a summing job is counted once by the next job", asyn
 		expect(await count()).toBe(3);
 		await rebuildAll(db.statements);
 		expect(await count()).toBe(3);
-		// Simulates a restored database, whose transaction numbers start again.
+		// Simulates a restored database, whose transaction numbers are lower than before.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;
 		await foldUsage(db.statements);
 		await foldAll(db.statements);
@@ -135,7 +135,7 @@ test("the longest range is accepted, and refused with a millisecond more", async
 });
 
 test("the live overview sends a new request and forgets closed pages", async () => {
-	// The overview's newest requests are the newest by the clock, which may have been set back.
+	// The overview sorts by the clock, which another test may have set back.
 	const watcher = await signedUp(service);
 	await topUp(watcher, await operator(service));
 	const { secret } = (await watcher.send("POST", "/api/console/keys", { name: "watched" })).body;
@@ -197,7 +197,7 @@ test("usage stays in its project when the key moves", async () => {
 	const [search, support] = [await make("search"), await make("support")];
 	const mover = (await customer.send("POST", "/api/console/keys", { name: "mover", projectId: search })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
-	/** Sends a chat; a 503 says that the gateway is loading the moved key again, so the request is repeated. */
+	/** Sends a chat. After a 503, which says that the moved key is being loaded again, the request is repeated. */
 	const ask = async (model = "test-model"): Promise<number> => {
 		let status = 503;
 		await waitFor(async () => {
@@ -223,7 +223,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect(await ask()).toBe(200);
 	await move(support);
 	expect([await ask(), await ask()]).toEqual([200, 200]);
-	// Waits until the sums include both requests, so that later usage adds to both tables.
+	// Waits until the sums contain both requests, so that later usage updates existing rows of both tables.
 	await service.settled();
 	await foldAll(statements);
 	await move(null);
@@ -265,7 +265,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
 	expect(await found(`project=${support}&status=failed`)).toEqual([]);
-	// Outside projects there are one request of the moved key and those of other keys.
+	// Without a project there are one request of the moved key and those of other keys.
 	for (const with_ of ["", "&model=test-model", "&status=ok"])
 		expect([with_, await found(`project=none${mine}${with_}`)]).toEqual([with_, ["ok"]]);
 	const [inNone] = await service.db.sql`

@@ -6,7 +6,7 @@ import { isPublicAddress, publicUrlProblem } from "../../src/console/notices/pub
 import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
 import { untilEnd } from "../support/at-end.ts";
 
-/** Calls to customers' servers are signed by the Standard Webhooks rules and reach no private address. */
+/** Webhooks must be signed as Standard Webhooks specifies, and reach no private address. */
 
 interface Received {
 	readonly headers: Headers;
@@ -142,7 +142,7 @@ test("the sender connects to the checked address although the name changes", asy
 	);
 	const answers = ["127.0.0.1"];
 	const looked = createWebhookSender({ production: false }, async () => [{ address: answers.pop() ?? "", family: 4 }]);
-	// Only the given resolver knows this name, so the connection used its address.
+	// Only the test's resolver knows this host name, so the connection must have used the resolved address.
 	const answer = await looked(message(`https://hook.invalid:${listener.port}/`), never);
 	expect(answer).toEqual({ problem: "no_connection" });
 	expect(await hello.promise).toContain("hook.invalid");
@@ -198,7 +198,7 @@ test("the sender limits the length of the normalized URL", () => {
 				[most, undefined],
 				[most + 1, "Enter a valid URL."],
 			] as const) {
-				// The URL parser drops a trailing blank, so the test encodes it.
+				// The URL parser drops a trailing space, so the test encodes it.
 				const url = `${before}${sign.repeat(count)}`.replace(/ $/, "%20");
 				const told = [
 					publicUrlProblem(url, true),

@@ -45,7 +45,7 @@ async function books() {
 	const live = await db.sql`select 1 from instance_now where state <> 'left'`;
 	const [own] = await db.sql<{ charged: string }[]>`
 		select coalesce(sum(charged_nano_usd), 0)::text as charged from usage_event where account_id = ${accountId}`;
-	// What the pages of credit and usage show next to each other.
+	// The balance and the spent amount, which the pages show together, must add up.
 	expect([Number(balance), Number(spent)]).toEqual([CREDIT - Number(own?.charged), Number(own?.charged)]);
 	return { usage, free: Number(available) === Number(balance), held: Number(held), broken, live: live.length };
 }

@@ -10,7 +10,7 @@ afterEach(async () => {
 	await Promise.all(servers.splice(0).map((server) => server.stop(true)));
 });
 
-/** A server that answers the given calls, such as `GET /v1/models`, with JSON, and all others with 404. */
+/** Starts a server that answers the given calls, such as `GET /v1/models`, with JSON, and all others with 404. */
 function serve(answers: Readonly<Record<string, Answer>>, headers: Record<string, string> = {}): number {
 	const server = Bun.serve({
 		hostname: "127.0.0.1",

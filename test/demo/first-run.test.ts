@@ -22,7 +22,7 @@ interface Run {
 	readonly banner: string;
 }
 
-/** Runs `serve` without a database or a catalogue, and without the search for local model servers. */
+/** Runs `serve` without a database and a catalogue, and without the search for model servers on this machine. */
 async function start(): Promise<Run> {
 	const config = loadConfig({ PORT: "0", DATA_DIR: dataDir }, dataDir);
 	const app = await createApp(config, { log: silentLog });
@@ -52,7 +52,7 @@ async function stop({ app, demo }: Run): Promise<void> {
 	await demo.stop();
 }
 
-// Copies a prepared database, since creating one is slow and this file tests only the demo's data.
+// Copies a prepared database, because creating one is slow and these tests only concern the demo's data.
 mkdirSync(join(dataDir, "demo"));
 await placeCluster(join(dataDir, "demo"));
 const first = await start();
@@ -156,7 +156,7 @@ test("a link opened many times at once signs one browser in as the customer", as
 	expect(responses.filter(({ status }) => status === 410)).toHaveLength(7);
 	expect(signedIn[0]?.headers.get("location")).toEndWith("/overview");
 	const cookie = cookieOf(signedIn[0] as Response);
-	// The browser has a person's session now.
+	// Only the response that signed a browser in may set the cookie of a known browser.
 	const known = responses.map(
 		({ headers }) => headers.getSetCookie().filter((line) => line.includes(".device=")).length,
 	);
@@ -167,7 +167,7 @@ test("a link opened many times at once signs one browser in as the customer", as
 	const { items } = await ask("/requests?limit=50", cookie);
 	expect(items.length).toBe(50);
 	expect((await ask("/operator/accounts", cookie)).error.code).toBe("forbidden");
-	// Opened again by a signed-in browser, the link redirects to its target.
+	// A browser that is signed in is redirected even by a used link.
 	const again = await open(linkFor("Customer"), { cookie });
 	expect([again.status, again.headers.get("location"), cookieOf(again)]).toEqual([302, "/overview", ""]);
 });

@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 const db = await withDatabase();
 const { statements, sql } = db;
 
-/** A console's jobs, each of which starts when `begin` is called. */
+/** Creates a console's jobs; each starts when the test calls `begin`. */
 function jobsOf(verifyRowsPerS: number, { statements, log }: { statements: Statements; log: Log }) {
 	const waiting: (() => void)[] = [];
 	const clock: Clock = {

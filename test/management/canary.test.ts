@@ -1,4 +1,4 @@
-/** The log and the database contain no secret of a management key or a created key, and no idempotency token. */
+/** Log and database contain no secret of a management key or of a created key, and no idempotency token. */
 import { expect, test } from "bun:test";
 import { withChat } from "../support/service.ts";
 import { managementCall, managementClient } from "./management-client.ts";

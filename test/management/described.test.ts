@@ -20,7 +20,7 @@ function assertDescribed(name: ManagementRouteName, { status, body }: Management
 }
 
 test("every response matches its schema in the OpenAPI document", async () => {
-	// The range includes tomorrow, to which usage around midnight (UTC) may belong.
+	// Includes tomorrow: usage around midnight (UTC) may belong to that day.
 	const day = (ahead: number) => new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10);
 	const usage = `/usage?from=${day(0)}&to=${day(1)}&account_id=${accountId}`;
 	await (

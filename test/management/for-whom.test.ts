@@ -1,6 +1,6 @@
 /**
- * A management key acts for the operator who created it. It can bypass neither the second operator nor the accounts
- * that are closed to that operator.
+ * A management key acts for the operator who created it. It can neither confirm that operator's adjustments nor change
+ * an account that this operator may not change.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

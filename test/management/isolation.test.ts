@@ -1,4 +1,4 @@
-/** Every route requires the right scope and a key whose rights have not ended, for each kind of caller. */
+/** Every route requires a key with the right scope that has not ended, from every kind of caller. */
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { revokeManagementKey } from "../../src/keys/management-key-admin.ts";
@@ -55,7 +55,7 @@ const pathOf = ({ path, query }: ManagementRoute) => {
 	return `${path.replace("/v1/management", "").replace("{id}", id)}?${[...account, ...range].join("&")}`;
 };
 
-/** Each client has its own address, so that failed attempts of other tests do not count. */
+/** Each client gets a different address, so that failed attempts of other tests do not count. */
 let lastAddress = 0;
 function call(caller: string | undefined, route: ManagementRoute, address?: string) {
 	lastAddress += 1;
@@ -116,7 +116,7 @@ test("each scope opens only its own routes", async () => {
 	for (const scope of MANAGEMENT_SCOPES) {
 		const client = await managementClient(service, { scopes: [scope] });
 		for (const route of routes) {
-			// The code of another refusal shows that the scope allowed the call: the key or project was changed before.
+			// A 409 shows that the scope sufficed: an earlier call has already revoked the key or archived the project.
 			const { status, body } = await call(client.secret, route);
 			const isForbidden = status === 403 && body.error.code === "forbidden";
 			expect([scope, route.path, route.method, isForbidden]).toEqual([
@@ -178,7 +178,7 @@ test("a right that ends while the body is read allows nothing", async () => {
 		`content-length: ${text.length}`,
 	];
 	socket.write(`${head.join("\r\n")}\r\n\r\n${text.slice(0, 5)}`);
-	// The time of a key's last use is stored after the request is admitted.
+	// The time of the last use is stored when the key is accepted, before the body is complete.
 	await waitFor(async () => {
 		const [row] = await service.db.sql`select last_used_at from management_key where id = ${client.id}`;
 		return row?.last_used_at !== null;

@@ -184,7 +184,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		[`from=${day(40)}&to=${day(0)}`, "from"],
 		[`from=${day(500)}&to=${day(0)}&account_id=${one.accountId}`, "from"],
 		[`from=2027-13-01&to=${day(0)}`, "from"],
-		// 2026-02-30 must be refused: as 2 March its usage would be counted in two ranges.
+		// 2026-02-30 must be refused: interpreted as 2 March, its usage would count in two ranges.
 		["from=2026-02-30&to=2026-03-05", "from"],
 		["from=2026-02-28&to=2026-02-29", "to"],
 		["from=0000-01-01&to=0000-01-02", "from"],

@@ -24,7 +24,7 @@ export interface ManagementKeyOptions {
 	readonly madeBy?: string;
 }
 
-/** A client with a management key of the given scopes, by default all. Paths are relative to `/v1/management`. */
+/** A client with a management key of the given scopes; default: all. Paths are relative to `/v1/management`. */
 export async function managementClient(
 	service: TestService,
 	{ scopes = MANAGEMENT_SCOPES, expiresAtMs, madeBy = "cli" }: ManagementKeyOptions = {},

@@ -16,12 +16,12 @@ test("every audited action has its own label, and every writer uses the typed ac
 	const writers = [...new Bun.Glob("**/*.{ts,sql}").scanSync({ cwd: SOURCE })].filter(
 		(path) => !path.startsWith("db/migrations") && /into audit_event/.test(read(path)),
 	);
-	// The SQL function gets its entries from `auditNotesJson` in ops/audit.ts.
+	// `audit.sql` gets its entries from `auditNotesJson` in ops/audit.ts, whose actions are typed.
 	expect(writers.toSorted()).toEqual(["db/functions/audit.sql", "ops/audit.ts"]);
 	expect(read("ops/audit.ts")).toContain("readonly action: AuditAction");
 	const words = Object.values(AUDIT_WORDS);
 	expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
-	// Labels of audit entries are not sentences.
+	// Labels of audit entries are not sentences, so they have no full stop.
 	expect(words.filter((word) => /[.?!]/.test(word))).toEqual([]);
 	expect(actText("an.act of another version")).toBe("an.act of another version");
 });

@@ -3,7 +3,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type ChatEnd, streamChat } from "../../src/web/chat-stream.ts";
 import { untilEnd } from "../support/at-end.ts";
 
-/** The chunks of the next answer, each delivered by its own read. */
+/** Chunks of the next response. Each read returns one chunk. */
 let next: readonly Uint8Array[] = [];
 const server = untilEnd(
 	Bun.serve({

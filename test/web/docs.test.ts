@@ -5,7 +5,7 @@ import { join } from "node:path";
 const DOCS = join(import.meta.dir, "../../src/web/docs");
 const pages = readdirSync(join(DOCS, "en")).sort();
 const read = (language: string, page: string): string => readFileSync(join(DOCS, language, page), "utf8");
-/** The text of each block that has words, without its code and its links. */
+/** Returns the words of each block, without its code and links. */
 const prose = (text: string): string[] =>
 	text
 		.replace(/^```[\s\S]*?^```$/gm, "")

@@ -67,7 +67,7 @@ test("the usage filter ignores unknown values and covers whole days", () => {
 		status: null,
 	});
 	expect(readUsageFilter(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
-	// Usage is summed by whole hours, so the linked log must begin at a whole hour or day.
+	// The log of a linked range must begin at a whole hour or day, because usage is summed per hour and day.
 	for (const range of ["24h", "7d", "30d", "month", "90d", "365d"]) {
 		const { from, bucket } = readUsageFilter(new URLSearchParams(`range=${range}`), now);
 		expect([range, (from ?? 0) % (bucket === "hour" ? 3_600_000 : 86_400_000)]).toEqual([range, 0]);

@@ -6,7 +6,7 @@ test("two actions that need the password share one dialog", async () => {
 	const dialog = Promise.withResolvers<boolean>();
 	let dialogs = 0;
 	let isGiven = false;
-	// Acts like the page's single dialog: opening it again drops the first request.
+	// Simulates the page's dialog: opening it a second time would drop the first request.
 	onPasswordAsked(() => {
 		dialogs += 1;
 		return dialogs === 1 ? dialog.promise : Promise.resolve(false);

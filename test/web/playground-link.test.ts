@@ -35,7 +35,7 @@ const SHARED: Shared = {
 };
 const fragmentOf = (url: string | undefined) => new URL(url ?? "").hash;
 
-/** The fragment of a link with any content, valid or not. */
+/** Returns the URL fragment of a link with this content, which may be invalid. */
 async function fragmentWith(value: unknown): Promise<string> {
 	const packed = new Blob([JSON.stringify(value)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
 	return `#chat=${Buffer.from(await new Response(packed).arrayBuffer()).toString("base64url")}`;

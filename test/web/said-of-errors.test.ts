@@ -6,12 +6,12 @@ import { Fault, type FaultCode } from "../../src/base/fault.ts";
 import { ERRORS, errorResponse } from "../../src/gateway/error-body.ts";
 import { openapiDocument } from "../../src/gateway/openapi/openapi.ts";
 
-/** The documentation's list of errors has exactly the errors that the service returns to customers. */
+/** The docs must list exactly the errors that the service returns to customers. */
 
 const SRC = join(import.meta.dir, "../../src");
 const page = readFileSync(join(SRC, "web/docs/en/errors.md"), "utf8");
 const paper = readFileSync(join(SRC, "gateway/README.md"), "utf8");
-/** Error codes of the console and of operators' scripts, which the documentation leaves out. */
+/** Error codes of the console and the management interface, which the docs omit. */
 const NOT_OF_THE_INTERFACE = [
 	"session_required",
 	"forbidden",

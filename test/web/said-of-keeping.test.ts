@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 
-/** What the pages say about retention is true, whatever the operator has configured. */
+/** Texts about how long data is kept must be true for every configuration. */
 
 const page = (path: string) => readFileSync(join(import.meta.dir, "../../src/web", `${path}.tsx`), "utf8");
 const KEPT_DAYS = 7;

@@ -1,4 +1,4 @@
-/** Amounts that are shown next to each other: each label shows its own amount. */
+/** Amounts next to each other on a page: each label must show its own amount. */
 import { expect, test } from "bun:test";
 import { createElement, type ReactElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";

@@ -6,11 +6,11 @@ import { pages as german } from "../../src/base/de.json";
 import { keyLabel } from "../../src/web/labels.ts";
 import { t } from "../../src/web/texts.tsx";
 
-/** Texts of a page's source file: those that it takes from the translations, and those that it contains itself. */
+/** Texts in a page's source file: those that `t` translates, and literals that it does not. */
 interface PageTexts {
-	/** All string literals: a page may take a text from a lookup table, so each literal counts as a use of that text. */
+	/** All string literals: a page may take a text from a lookup table, so each literal counts as a use of the text. */
 	readonly quoted: readonly string[];
-	/** Words that readers would see in English whatever their language. */
+	/** Words that readers would see in English in every language. */
 	readonly literal: readonly string[];
 }
 
@@ -19,7 +19,7 @@ type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 /** Attributes and fields whose text people read. */
 const FOR_PEOPLE =
 	/^(label|title|description|placeholder|alt|lead|aria-label|aria-valuetext|nothingFoundMessage|empty|why)$/;
-/** Elements whose content is code and is not translated. */
+/** Elements whose content is code, which is not translated. */
 const CODE = /^(code|kbd|pre|style|svg)$/;
 
 function pageTexts(path: string, source: string): PageTexts {
@@ -34,7 +34,7 @@ function pageTexts(path: string, source: string): PageTexts {
 		if (node.type === "JSXText") literal.push(...said(String(node.value)));
 		if (node.type === "JSXAttribute" && FOR_PEOPLE.test(nameOf(node.name))) literal.push(...saidBy(node.value));
 		if (node.type === "Property" && FOR_PEOPLE.test(nameOf(node.key))) literal.push(...saidBy(node.value));
-		// Names inside a translated text, which are translated with it.
+		// In an array with a translated text, both branches of each condition must be translated.
 		if (node.type === "ArrayExpression" && (node.elements as unknown[]).some(isAsked))
 			for (const one of node.elements as unknown[]) if (isChoice(one)) literal.push(...saidBy(one));
 		if (node.type === "JSXElement" && CODE.test(nameOf((node.openingElement as Node).name))) return;
@@ -49,7 +49,7 @@ function pageTexts(path: string, source: string): PageTexts {
 	return { quoted, literal: [...new Set(literal)] };
 }
 
-/** The words of a quoted text, or of a choice between texts, that are not taken from the translations. */
+/** Returns the words of a text, or of both branches of a condition, that are not translated. */
 function saidBy(value: unknown): string[] {
 	if (!isNode(value)) return [];
 	if (value.type === "JSXExpressionContainer") return saidBy(value.expression);
@@ -59,7 +59,7 @@ function saidBy(value: unknown): string[] {
 	return said(textOf(value) ?? "");
 }
 
-/** Whether the text comes from the translations, in at least one case of a choice. */
+/** True if the text is translated, in at least one branch of a condition. */
 function isAsked(value: unknown): boolean {
 	if (!isNode(value)) return false;
 	if (isChoice(value)) return isAsked(value.consequent) || isAsked(value.alternate);
@@ -129,7 +129,7 @@ describe("the catalogue of the pages", () => {
 				said.set(sentence, (said.get(sentence) ?? new Set()).add(theirs?.[nth] ?? ""));
 		}
 		const several = [...said].filter(([, sentences]) => sentences.size > 1).map(([english]) => english);
-		// "Nothing was charged." is said of cards and of requests, for which German has two words.
+		// German needs two words: "Nothing was charged." is about cards and about requests.
 		expect(several).toEqual(["Nothing was charged."]);
 	});
 
@@ -142,7 +142,7 @@ describe("the catalogue of the pages", () => {
 		expect(past).toEqual([]);
 	});
 
-	// Of two values with one label an object keeps the last only.
+	// In an object with a repeated label only the last value would be shown.
 	test("lists of details repeat no label in any language", () => {
 		const blocks = pages.flatMap((path) =>
 			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^(\t+)of=\{\{$([\s\S]*?)^\1\}\}$/gm)].map(

@@ -36,12 +36,12 @@ beforeAll(async () => {
 describe("an existing database", () => {
 	test("reports version, round trip, schema, clock, and settings that risk data loss", async () => {
 		const findings = await check();
-		// These findings depend on the machine's load; the tests of `judgeSettings` below cover them.
+		// These two findings depend on the load of the machine, so the tests of `judgeSettings` below cover them.
 		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
 			expect(findings.filter((finding) => what.test(finding.what))).toHaveLength(1);
 		expectFinding(findings, "ok", /the schema is up to date/);
 		expectFinding(findings, "ok", /clocks.* \d+ ms apart/);
-		// The test server runs without `fsync`.
+		// `fsync is off` is expected, because the test server runs without it.
 		expectFinding(findings, "broken", /fsync is off/);
 		expectFinding(findings, "broken", /synchronous_commit is off/);
 		expectFinding(findings, "warning", /full_page_writes is off/);

@@ -61,7 +61,7 @@ describe("model servers", () => {
 		expectWell(await check(serve({ "/info": { model_id: "bge" } }), { dialect: "tei", model: "bge" }));
 		const tgi = serve({ "/v1/models": { data: [{ id: "served" }] }, "/info": { model_id: "served" } });
 		expectWell(await check(tgi, { dialect: "tgi" }));
-		// llama.cpp serves its one model whatever name the request has.
+		// llama.cpp answers with its only model, whatever model name the request has.
 		const llama = serve({ "/v1/models": { data: [{ id: "a.gguf", owned_by: "llamacpp" }] } });
 		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
@@ -103,7 +103,7 @@ describe("model servers", () => {
 });
 
 describe("mail", () => {
-	/** A mail server that accepts one password and records the commands it receives. */
+	/** Starts a mail server that accepts one password and records the commands that it receives. */
 	function startMail(): { url(password: string): string; told: string[] } {
 		const told: string[] = [];
 		const server = Bun.listen({

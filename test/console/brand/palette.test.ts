@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { CONTRAST_MIN, contrastRatio, createPalette } from "../../../src/console/brand/palette.ts";
 import { createRandom } from "../../support/random.ts";
 
-/** Page backgrounds of the style sheets on which text in the accent colour appears. */
+/** Backgrounds in the pages' style sheets on which text in the accent colour appears. */
 const GROUNDS = { light: ["#ffffff", "#f5f7f8", "#fafbfb"], dark: ["#131618", "#191d20", "#1f2428"] } as const;
 const EDGES = ["#000000", "#ffffff", "#808080", "#ffff00", "#00ff00", "#0000ff", "#ff0000", "#fefefe", "#010101"];
 

@@ -9,7 +9,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const db = await withDatabase();
 
-/** A clock that shortens the pauses between tries. */
+/** A clock with shorter pauses between attempts. */
 const clock = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 3_000 || ms === 30_000 ? 20 : ms, then),

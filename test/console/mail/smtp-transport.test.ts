@@ -7,7 +7,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const PASSWORD = "canary/7f:3 ü";
 
-/** Starts a mail server whose errors quote the client's commands, sign-in included; returns its address. */
+/** Starts a mail server whose error messages quote the client's commands, including the login; returns its address. */
 function startParrot(ways: string): string {
 	const server = Bun.listen({
 		hostname: "127.0.0.1",

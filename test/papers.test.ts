@@ -1,4 +1,4 @@
-/** Tables in papers equal the source, so that a change of one requires a change of the other. */
+/** Tables in Markdown files must equal the source: a change of the source requires a change of the table. */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { markdownTable } from "./support/source-rules.ts";
 const SOURCE = join(import.meta.dir, "../src");
 const paper = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 const rowsOf = (path: string, heading: string) => markdownTable(paper(path), heading);
-/** The names in a table's cell, separated by commas. */
+/** Names in a table's cell, separated by commas. */
 const listed = (cell = "") => cell.split(", ").filter(Boolean);
 const firsts = (rows: readonly string[][]) => rows.flatMap(([first]) => listed(first));
 

@@ -1,6 +1,6 @@
 /**
- * Runs the tests in five processes, or six for a part of them, on one test database: `bun test/run.ts [path…]`. Prints
- * failures again at the end. Exits with 1 if a test, a file or the runner failed.
+ * Runs the tests in five processes (six for a part of the suite) on one database server: `bun test/run.ts [path…]`.
+ * Prints failures again at the end. Exits with 1 if a test, a file or the runner failed.
  */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,15 +10,15 @@ import { TEST_MS_MAX } from "./support/at-end.ts";
 import { buildProduct } from "./support/built-product.ts";
 import { testHome, testPostgres } from "./support/postgres.ts";
 
-/** Collects the failures in the output of `bun test`, to print them again at the end. */
+/** Collects failures from the output of `bun test`, so that they can be printed again at the end. */
 interface FailureReader {
 	read(text: string): void;
 	end(): void;
-	/** Each failure with its file, and the output since the previous test. */
+	/** Returns each failure with its file and the output since the previous test. */
 	found(): readonly string[];
 }
 
-/** Most lines printed of one failure; the rest is in the output above. */
+/** Most lines that are printed for one failure; the complete output is above. */
 const LINES_MAX = 200;
 const FAILURES_MAX = 100;
 
@@ -56,7 +56,7 @@ function createFailureReader(): FailureReader {
 		} else lines.push(line);
 	}
 
-	/** An error outside of tests has no closing line, so it ends here. */
+	/** An error outside of any test has no closing line, so its text ends at the next file. */
 	function flush(): void {
 		const at = lines.indexOf(OUTSIDE);
 		lines = at === -1 ? [] : lines.slice(at);
@@ -80,12 +80,12 @@ function createFailureReader(): FailureReader {
 	};
 }
 
-/** Duration assumed for a file without a measurement; slow files have one. */
+/** Assumed duration of a file without a measurement; slow files have one in `durations.json`. */
 const UNKNOWN_MS = 2_000;
 
 /**
- * Writes the durations of `files` in milliseconds to `path`, so that Bun starts the longest first. Bun adds its own
- * measurements there and needs a value for every file; `durations.json` has those of another machine.
+ * Writes the durations of `files` in milliseconds to `path`, so that Bun starts the longest files first. Bun updates
+ * that file and needs a value for every file; `durations.json` has measurements of another machine.
  */
 function writeDurations(path: string, files: readonly string[]): void {
 	const known: Record<string, number> = { ...durations, ...measured(path) };
@@ -98,14 +98,14 @@ function measured(path: string): Record<string, number> {
 	try {
 		return JSON.parse(readFileSync(path, "utf8")).files ?? {};
 	} catch {
-		// A killed run may have left half a file.
+		// The file may be incomplete if an earlier run was killed.
 		return {};
 	}
 }
 
 /**
- * Processes for the whole suite on two processors, since tests mostly wait. A part of the suite is a fifth faster with
- * six.
+ * Processes for the whole suite on two processors; more than two, because tests mostly wait. A part of the suite takes
+ * a fifth less time with six.
  */
 const PROCESSES_WHOLE = 5;
 const PROCESSES_PART = 6;
@@ -131,12 +131,12 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 	});
 }
 
-// Keeps the server for the whole run, so that no file starts or stops one.
+// Holds the database server for the whole run, so that files do not start and stop it.
 const [database, product] = await Promise.all([testPostgres(), buildProduct(testHome())]);
 const startedAtMs = performance.now();
 let exitCode = 0;
 try {
-	// Starts the longest files first, so that none is left for the end.
+	// Starts the longest files first, because a long file at the end would keep the other processes idle.
 	const timingsPath = join(testHome(), "timings.json");
 	writeDurations(timingsPath, files);
 	await run(files, [
@@ -156,7 +156,7 @@ process.exitCode = stopped ? 1 : exitCode;
 
 async function run(some: readonly string[], options: readonly string[]): Promise<void> {
 	const colours = process.stdout.isTTY ? { FORCE_COLOR: "1" } : {};
-	// Connects to this machine directly, whatever proxy is configured.
+	// Connections to this machine must not use a proxy.
 	const direct = [process.env.NO_PROXY, "localhost", "127.0.0.1", "[::1]"].filter(Boolean).join(",");
 	const child = Bun.spawn(
 		[process.execPath, "test", `--timeout=${TEST_MS_MAX}`, ...options, ...some.map((file) => `./${file}`)],
@@ -167,8 +167,7 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				...colours,
 				NO_PROXY: direct,
 				no_proxy: direct,
-				// The product's settings; without them a thread of each process searches for memory to return many times a
-				// second.
+				// As in the product: by default a thread of each process tries many times a second to return memory.
 				MIMALLOC_PURGE_DELAY: "5000",
 				MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5000",
 				TEST_POSTGRES_HELD: "1",
@@ -180,7 +179,7 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 	);
 	running = child;
 	await Promise.all([
-		// Bun's report is on stderr, the output of tests on stdout.
+		// Bun writes its report to stderr; the tests write to stdout.
 		pass(child.stdout, process.stdout, () => {}),
 		pass(child.stderr, process.stderr, failures.read),
 	]);

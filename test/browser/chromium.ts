@@ -2,22 +2,22 @@ import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Person } from "../console/person.ts";
 
-/** Paths of the browser. The headless shell has no windows and needs two thirds of the processor time. */
+/** Paths of the browser. The headless shell comes first: it draws no windows and needs a third less processor time. */
 const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) =>
 	existsSync(path),
 );
 
-/** Without a browser the tests are skipped, with a message. */
+/** Without a browser the tests are skipped, and a message says so. */
 export const hasChromium = CHROMIUM !== undefined;
 if (!hasChromium)
 	console.log("browser tests are skipped: there is neither /usr/bin/chromium-headless-shell nor /usr/bin/chromium");
 
-/** Timeout of each wait; only a failure or a loaded machine reaches it. */
+/** Timeout of each wait, which only a failure or an overloaded machine reaches. */
 const WAIT_MS = 60_000;
 
 /**
- * The features that the driver switches off (only the last such list counts), and windows of the browser itself, which
- * cost half a second of a processor for each tab.
+ * Features that the driver disables (repeated here, because only the last such list counts), and the browser's own
+ * windows, which cost half a second of processor time per tab.
  */
 const FEATURES_OFF =
 	"AimEnabled,AvoidCorsURLLoaderRestartOnRedirect,AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose," +
@@ -32,14 +32,14 @@ export async function launch(): Promise<Browser> {
 		args: [
 			"--no-sandbox",
 			"--disable-gpu",
-			// Without a GPU the browser's separate GPU process would only cost a twelfth more work.
+			// Without a GPU, a separate GPU process would add a twelfth to the work.
 			"--in-process-gpu",
 			"--disable-quic",
 			"--no-first-run",
 			"--disable-background-networking",
 			"--disable-component-update",
 			"--disable-sync",
-			// Pages live for seconds, so optimizing compilers would not pay off.
+			// Pages live for seconds, too short for optimizing compilers to pay off.
 			"--js-flags=--no-maglev,--no-opt",
 			`--disable-features=${FEATURES_OFF}`,
 		],
@@ -51,7 +51,7 @@ export interface Tab {
 	readonly context: BrowserContext;
 	/** Console errors, thrown errors, and requests to other origins. */
 	readonly complaints: string[];
-	/** Failed requests, such as `403 POST /api/…`. Aborted requests of a page that was left do not count. */
+	/** Failed requests, such as `403 POST /api/…`, without those that were aborted because the page was left. */
 	readonly failures: string[];
 	close(): Promise<void>;
 }
@@ -61,15 +61,15 @@ export interface TabOptions {
 	readonly height?: number;
 	readonly scheme?: "light" | "dark";
 	readonly person?: Person;
-	/** Whether to show animations, which double a dialog's work because the window is drawn for each frame. */
+	/** True: shows animations. They double the work of a dialog, because the window is drawn for each frame. */
 	readonly moves?: boolean;
-	/** Other origins that the tab's pages may request. */
+	/** Other origins to which the tab's pages may send requests. */
 	readonly elsewhere?: readonly string[];
 }
 
 /**
- * A tab with its own window, signed in as `person`. Records requests to other origins as complaints, also of windows
- * that its pages open.
+ * Opens a tab with its own window, signed in as `person`. Records requests to other origins as complaints, also those
+ * of windows that its pages open.
  */
 export async function openTab(browser: Browser, url: string, options: TabOptions = {}): Promise<Tab> {
 	const context = await browser.newContext({
@@ -117,7 +117,7 @@ export function cookiesOf(person: Person, url: string) {
 	return [...person.cookies].map(([name, value]) => ({ name, value, url }));
 }
 
-/** Whether the message is expected: the browser logs each refused request, which the page explains. */
+/** True for the message that the browser logs for each refused request: the page explains these itself. */
 function isExpected(text: string): boolean {
 	return text.startsWith("Failed to load resource: the server responded with a status of");
 }

@@ -3,12 +3,12 @@ import { LONG_MODEL, MODEL, type Stage } from "./stage.ts";
 export type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 
 /**
- * Name in findings and pictures, viewer, and path. `like` names a page with the same parts and longer texts, which the
- * short form visits instead.
+ * A page: its name in findings and pictures, its viewer and its path. `like` names a page with the same parts and
+ * longer texts, which the short run visits instead.
  */
 export type StagePage = readonly [name: string, who: Who, path: (stage: Stage) => string, like?: string];
 
-/** Every page for each kind of viewer. */
+/** Every page for every kind of viewer that may open it. */
 export const PAGES: readonly StagePage[] = [
 	["landing", "visitor", () => "/"],
 	["sign-in", "visitor", () => "/sign-in", "sign-up"],
@@ -81,8 +81,8 @@ export const PAGES: readonly StagePage[] = [
 	["operator-not-found", "operator", () => "/operator/nowhere", "request-missing"],
 ];
 
-/** Pages of the short run: one of each kind. */
+/** Pages of the short run: those that have no page `like` them. */
 export const PAGES_SHORT: readonly StagePage[] = PAGES.filter(([, , , like]) => like === undefined);
 
-/** Whether the same page also exists with the longest names and amounts. */
+/** True if the page also exists with the longest names and amounts. */
 export const isThereLonger = ([name]: StagePage): boolean => PAGES.some(([other]) => other === `extreme-${name}`);

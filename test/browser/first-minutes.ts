@@ -2,17 +2,17 @@ import type { Locator, Page } from "playwright-core";
 import { mailedLink, PASSWORD } from "../console/person.ts";
 import { picture } from "./stage.ts";
 
-/** Numbers of manual steps of a person. */
+/** Numbers of a person's manual steps. */
 export interface Steps {
 	clicks: number;
 	fields: number;
 	/** Console pages that were shown. */
 	pages: number;
-	/** Visits to other sites: the mailbox, a payment page. */
+	/** Visits to other sites: the person's mailbox, a payment page. */
 	left: number;
 }
 
-/** Counts the steps that are done by the returned functions. `home`: the console's address. */
+/** Returns functions that act on the page and count the manual steps. `home`: the console's URL. */
 function countSteps(page: Page, home: string) {
 	const steps: Steps = { clicks: 0, fields: 0, pages: 0, left: 0 };
 	let at = "";
@@ -41,9 +41,7 @@ function countSteps(page: Page, home: string) {
 	};
 }
 
-/**
- * Goes from the landing page to the first streamed answer, and returns the manual steps. `paid` confirms the payment.
- */
+/** Acts from the landing page to the first streamed answer; returns the manual steps. `paid` confirms the payment. */
 export async function firstMinutes(
 	newcomer: Page,
 	visit: { home: string; email: string; payUrl: string; paid: () => Promise<void> },

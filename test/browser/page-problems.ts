@@ -1,9 +1,9 @@
-/** Problems of layout and accessibility of the shown page. */
+/** Finds problems of layout and accessibility on the shown page. */
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { WITH_PICTURES } from "./stage.ts";
 
-/** Axe runs through the debugger's protocol, which the page's security policy does not block. */
+/** Axe is run through the debugger's protocol, because the page's security policy blocks scripts from elsewhere. */
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
 interface Violation {
@@ -44,8 +44,8 @@ export async function problemsOf(page: Page): Promise<string[]> {
 }
 
 /**
- * Runs in the page; undefined before axe is loaded. Removes closed details while axe runs, since hidden elements cost a
- * millisecond each. The short form also hides siblings with the same elements, classes and roles, such as table rows.
+ * Runs in the page; undefined before axe is loaded. Removes closed details while axe runs, because hidden elements cost
+ * a millisecond each. The short run also hides siblings with equal elements, classes and roles, such as table rows.
  */
 async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const { axe } = globalThis as { axe?: Axe };
@@ -59,7 +59,7 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const known = new Map<string, number>();
 	const worthOf = ({ name, value }: Attr) =>
 		/^(class|role|style|type|scope|aria-\w+)$/.test(name) ? value : value !== "";
-	/** A hash of an element's structure: equal for elements of the same structure. */
+	/** Returns a hash of an element's structure, equal for elements with the same structure. */
 	const makeOf = (element: Element): number => {
 		const parts = new Set<string>();
 		for (const child of element.childNodes) {
@@ -93,9 +93,9 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	}
 }
 
-/** Runs in the page, since each separate query costs a round trip. */
+/** Runs in the page as one function, because each separate query costs a round trip. */
 function misfits(): { wide: number; parts: string[]; names: string[] } {
-	// A table may scroll inside its panel; a card may not.
+	// A table may scroll within its panel, but a card may not.
 	const outsideTheirPanels = [
 		...document.querySelectorAll(".panel .table-room, .panel .stats, .panel .stat-value, .panel td"),
 	].filter((part) => {

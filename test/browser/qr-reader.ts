@@ -1,7 +1,7 @@
 import jsQR from "jsqr";
 import type { Locator } from "playwright-core";
 
-/** Reads a QR code from a drawn element; null without one. */
+/** Reads a QR code from a drawn element; null if there is no code. */
 export async function readQrCode(shown: Locator): Promise<string | null> {
 	const png = [...(await shown.screenshot())];
 	const image = await shown.page().evaluate(async (bytes) => {

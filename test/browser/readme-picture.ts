@@ -1,4 +1,4 @@
-/** Makes the picture of the console that README.md shows: `bun test/browser/readme-picture.ts`. */
+/** Takes the screenshot of the console for README.md: `bun test/browser/readme-picture.ts`. */
 import { join } from "node:path";
 import { stopTestPostgres } from "../support/postgres.ts";
 import { launch, openTab } from "./chromium.ts";
@@ -14,7 +14,7 @@ try {
 	const tab = await openTab(browser, stage.service.url, { width: WIDTH, height: HEIGHT, person: stage.rich });
 	await tab.page.goto("/overview");
 	await tab.page.waitForLoadState("networkidle").catch(() => {
-		// The page is drawn, although its live feed never ends.
+		// A timeout is expected, because the live feed never ends: the page is drawn by then.
 	});
 	await tab.page.locator("main svg").first().waitFor();
 	await tab.page.waitForTimeout(1_000);

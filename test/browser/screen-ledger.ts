@@ -11,7 +11,7 @@ export interface ScreenEntry {
 const WAIT_MS = 60_000;
 const NANO_DIGITS = 9;
 
-/** The ledger as shown, newest first. */
+/** Returns the ledger entries that the page shows, newest first. */
 async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 	const table = page.getByRole("table", { name: "Ledger" });
 	const rows = await table.locator("tbody tr:not(.skeleton-row)").evaluateAll((found) =>
@@ -33,7 +33,7 @@ async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 	}));
 }
 
-/** Waits for the newest entry, then returns all. Throws if they do not add up to the balance above them. */
+/** Waits for the newest entry, then returns all entries. Throws if they do not add up to the balance above them. */
 export async function ledgerThatAddsUp(page: Page, newest: { what: string; lines: number }): Promise<ScreenEntry[]> {
 	let entries: ScreenEntry[] = [];
 	await waitFor(
@@ -58,7 +58,7 @@ export async function ledgerThatAddsUp(page: Page, newest: { what: string; lines
 	return entries;
 }
 
-/** `−$1,204.50` */
+/** Parses an amount such as `−$1,204.50`. */
 function nanoOf(text: string): bigint {
 	const [, minus, whole = "", fraction = ""] = /^(−)?\$([\d,]+)\.(\d+)$/.exec(text) ?? [];
 	if (whole === "") throw new Error(`not an amount: ${text}`);

@@ -11,13 +11,13 @@ import { reply, startUpstream, withUpstream } from "../support/upstream-server.t
 import { waitFor } from "../support/wait.ts";
 import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chromium.ts";
 
-/** `models` are ids of models on one server; `modelExtra` are further lines of each model in the catalogue. */
+/** `models` are ids of models on one server; `modelExtra` is additional YAML of each model in the catalogue. */
 export interface SceneOptions extends Omit<ServiceOptions, "models"> {
 	readonly models?: readonly string[];
 	readonly modelExtra?: string;
 }
 
-/** For all tests of a file: await it at the top. */
+/** Starts the service and browser for all tests of a file; await it at the top of the file. */
 export async function withScene(options: SceneOptions = {}) {
 	const upstream = withUpstream("vllm");
 	upstream.always(() => reply().text("Hello."));
@@ -31,12 +31,12 @@ export async function withScene(options: SceneOptions = {}) {
 	return {
 		service,
 		upstream,
-		/** Opens a tab. Without a browser, so that tests are skipped, returns an empty object. */
+		/** Opens a tab. If there is no browser, and tests are skipped, returns an empty object. */
 		open: async (tab?: TabOptions) => (browser === undefined ? ({} as Tab) : openTab(browser, service.url, tab)),
 	};
 }
 
-/** One browser for all tests of a file; undefined without one. */
+/** Starts a browser for all tests of a file; undefined if none is installed. */
 export async function withBrowser(): Promise<Browser | undefined> {
 	if (!hasChromium) return undefined;
 	const browser = await launch();
@@ -44,7 +44,7 @@ export async function withBrowser(): Promise<Browser | undefined> {
 	return browser;
 }
 
-/** A service with two models, one of them disconnected, an operator, and customers with much, little and no credit. */
+/** A service with two models, one of them without a server, an operator, and customers with different credit. */
 export type Stage = Awaited<ReturnType<typeof setStage>>;
 
 export const MODEL = "llama-3.3-70b-instruct";
@@ -60,7 +60,7 @@ const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
-/** Starts the stage. `own`: with an operator's brand and card payments. */
+/** Starts the service with its customers. `own`: with an operator's brand and card payments. */
 export async function setStage({ own = false } = {}) {
 	const upstream = startUpstream({ dialect: "vllm" });
 	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
@@ -96,7 +96,7 @@ export async function setStage({ own = false } = {}) {
 		upstream,
 		operator: boss,
 		rich,
-		/** Names of maximum length, amounts above a million dollars and below a millionth. */
+		/** A customer with names of maximum length, amounts above a million dollars and below a millionth. */
 		extreme,
 		fresh,
 		ids,
@@ -126,18 +126,18 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	});
 	await answer.text();
 	await service.settled();
-	// The hourly sums skip rows of the past, so they are rebuilt.
+	// Rebuilds the hourly sums, because the regular summing skips rows of the past.
 	await rebuildAll(service.db.statements);
 	await writeSpeeds(service);
 	const { body } = await rich.get("/api/console/requests?limit=1");
-	// A request above the second key's cap, and one for an unknown model.
+	// Refused requests: one above the second key's cap, and one for an unknown model.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });
 	await refuse(service, rich, main.secret, { model: "llama-4" });
 	const { body: project } = await rich.send("POST", "/api/console/projects", { name: "Search", capUsd: "300" });
 	return { key: main.key.id as string, request: body.items[0].id as string, refused, project: project.id as string };
 }
 
-/** Many measured responses for one model, too few for another. */
+/** Writes many measured responses for one model, and too few for another. */
 async function writeSpeeds(service: TestService): Promise<void> {
 	const [much, little] = [MODEL, "mistral-small-3.2"];
 	await service.db.sql`delete from model_speed where model in (${much}, ${little})`;
@@ -217,7 +217,7 @@ async function writeHistory(service: TestService, accountId: string, keyIds: rea
 			from generate_series(0, ${USAGE_ROWS - 1}::int) n) g`;
 }
 
-/** A chat call with a key by the SDK: "answered", or status and code of the refusal. */
+/** Sends a chat with a key through the SDK; returns "answered", or status and code of the refusal. */
 export async function callWith(url: string, apiKey: string, model = MODEL): Promise<string> {
 	const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
 	try {
@@ -230,14 +230,14 @@ export async function callWith(url: string, apiKey: string, model = MODEL): Prom
 }
 
 export const WITH_PICTURES = Bun.env.PICTURES !== undefined;
-/** `PICTURES=own`: with an operator's brand. */
+/** With `PICTURES=own` pages have an operator's brand. */
 export const WITH_OWN_BRAND = Bun.env.PICTURES === "own";
 const PICTURES = join(import.meta.dir, "screenshots", ...(WITH_OWN_BRAND ? ["own-brand"] : []));
 
-/** Timeout of a picture: pages are long, and several are drawn at once. */
+/** Timeout of a screenshot: pages are long, and several are drawn at the same time. */
 const PICTURE_MS = 120_000;
 
-/** Takes a picture of the whole page if `PICTURES` is set; not kept in the repository. */
+/** Takes a screenshot of the whole page if `PICTURES` is set; the repository contains none. */
 export async function picture(page: Page, name: string): Promise<void> {
 	if (!WITH_PICTURES) return;
 	mkdirSync(PICTURES, { recursive: true });

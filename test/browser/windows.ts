@@ -8,27 +8,28 @@ import { type Stage, WITH_PICTURES } from "./stage.ts";
 const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 type AnyView = readonly [width: number, scheme: "light" | "dark"];
-/** Widths between the two views: a tablet with cards next to the navigation, wider with tables, and common laptops. */
+/** Widths between the narrow and the wide view: tablets and common laptops, with cards or tables. */
 export const BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
 export const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
 ];
 /**
- * The long form (`bun run pages`) loads each page in all four views and takes pictures; the short form in one of two.
+ * Views of a page: the long run (`bun run pages`) loads each page in all four and takes screenshots, the short run in
+ * one of the first two.
  */
 const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 
-/** A window for all tests of a file, in which viewers look at pages one after the other. */
+/** Creates a window for all tests of a file, in which different viewers look at pages in turn. */
 export function createWindows(stage: Stage, browser: Browser | undefined) {
 	let kept: Tab | undefined;
 	const open = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
-	/** True if nothing was loaded in the page since the last reset. */
+	/** True if no page was loaded since the last reset. */
 	const isBlank = (page: Page) => new URL(page.url(), stage.service.url).pathname === BLANK;
 
 	/**
-	 * Shows the window in this view, on a blank page, with only the viewer's session. One window serves all tests: a new
-	 * one starts a process and compiles every script.
+	 * Returns the window in this view, on a blank page, with the viewer's session only. All tests share one window,
+	 * because a new one starts a process and compiles every script.
 	 */
 	async function of(who: Who, ...view: View): Promise<Tab> {
 		const tab = kept ?? (await open({ moves: WITH_PICTURES }));
@@ -45,7 +46,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined) {
 		return tab;
 	}
 
-	/** Visits pages in alternating views; in the long form each page in every view. */
+	/** Visits pages in alternating views; in the long run each page in every view. */
 	async function inItsViews(
 		who: Who,
 		pages: readonly StagePage[],
@@ -70,7 +71,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined) {
 	return { of, open, isBlank, inItsViews };
 }
 
-/** Layout problems at the other widths, in text of twice the size, and in the other view. */
+/** Returns layout problems at other widths, with text of twice the size, and in the other view. */
 export async function layoutElsewhere(
 	page: Page,
 	view: View,
@@ -105,9 +106,9 @@ export async function layoutElsewhere(
 	return found;
 }
 
-/** Follows a path like a link, without a reload. Cached answers and open state stay. */
+/** Opens a path as a link does, without a reload: cached responses and open state stay. */
 export async function walk(page: Page, path: string): Promise<void> {
-	// A test that runs alone starts with an empty tab.
+	// The tab is empty if the test runs alone.
 	if (page.url() === "about:blank") return void (await page.goto(path));
 	await page.evaluate((to) => {
 		history.pushState(null, "", to);
@@ -116,7 +117,7 @@ export async function walk(page: Page, path: string): Promise<void> {
 }
 
 export async function settled(page: Page): Promise<void> {
-	// Polls inside the page, since a query from outside is slower.
+	// Polls inside the page, because each query from outside is slower.
 	await page.evaluate(async () => {
 		const isRead = () =>
 			document.querySelector("h1") !== null &&
@@ -133,11 +134,11 @@ export async function settled(page: Page): Promise<void> {
 }
 
 export async function seenAs(page: Page, [width, scheme]: AnyView): Promise<void> {
-	// Makes both changes at once, so that the page is laid out once.
+	// Makes both changes at the same time, so that the browser computes the layout once.
 	await Promise.all([
 		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),
 		page.emulateMedia({ colorScheme: scheme }),
 	]);
-	// Listeners to the size run at the next frame and draw for the one after it.
+	// Listeners for size changes run in the next frame, and what they draw appears in the frame after it.
 	await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }

@@ -11,7 +11,7 @@ import { type OpenDatabase, openDatabase } from "../../src/planes/open-database.
 import { createProcessMetrics } from "../../src/planes/process-metrics.ts";
 import { loadOrCreateSecrets, newInternalSecret, type Secrets } from "../../src/secrets.ts";
 
-/** Gateway and console in one process. `stop` stops both, the console first; it may be called repeatedly. */
+/** Gateway and console in one process. `stop` stops the console, then the gateway; it may be called repeatedly. */
 export interface App extends GatewayPlane {
 	readonly people: ConsolePlane;
 	readonly config: Config;
@@ -24,7 +24,7 @@ export async function createApp(
 		log: Log;
 		clock?: Clock;
 		jobs?: JobOptions | undefined;
-		/** By default the configured database, which is opened here. */
+		/** Default: the configured database, which is opened here. */
 		database?: OpenDatabase | undefined;
 		onDiskFailed?: (error: unknown) => void;
 	},

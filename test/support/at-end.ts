@@ -3,32 +3,32 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Timeout of a test on a busy machine; only a hanging test takes this long. */
+/** Timeout of a test on a busy machine, which only a hanging test reaches. */
 export const TEST_MS_MAX = 60_000;
 const END_MS_MAX = 60_000;
-/** Limit for a clean-up: Bun's error for a hook that times out does not name the hook. */
+/** Time after which a slow clean-up is named: Bun's timeout error does not say which clean-up hangs. */
 const LATE_MS = 20_000;
-/** Clean-ups of the current file, and of earlier files that failed to load. */
+/** Clean-ups of the current file, and those of earlier files that failed to load. */
 let ends: { file: string; registered: (() => unknown)[] } | undefined;
 
-/** The file that has set its own test timeout. */
+/** The file that has set its own test timeout with `testsMayTake`. */
 let patient: string | undefined;
 
-/** Sets the timeout of this file's tests, before or after registering its cleanups. */
+/** Sets the timeout of this file's tests. May be called before or after `atEnd`. */
 export function testsMayTake(ms: number): void {
 	patient = Bun.main;
 	setDefaultTimeout(ms);
 }
 
-/** Runs clean-ups after the last test of the file in reverse order, so that what each one needs still exists. */
+/** Runs `end` after the last test of the file. The order is reversed, because later parts use earlier ones. */
 export function atEnd(end: () => unknown): void {
-	// A file that throws while loading never reaches its end, so its clean-ups run with those of the next file.
+	// A file that throws while it loads has no `afterAll`, so its clean-ups run at the end of the next file.
 	if (ends?.file !== Bun.main) {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };
-		// Bun's default of 5 s, which no configuration file changes, is too short for tests that stop a service.
+		// Bun's default of 5 s is too short for tests that stop a service, and no configuration file can change it.
 		if (patient !== Bun.main) setDefaultTimeout(TEST_MS_MAX);
-		// Bun runs hooks in order of registration, so a single hook runs all cleanups.
+		// One hook runs all clean-ups, because Bun runs hooks in order of registration, and the reverse is needed.
 		afterAll(async () => {
 			ends = undefined;
 			for (const one of registered.reverse()) {
@@ -41,13 +41,13 @@ export function atEnd(end: () => unknown): void {
 	ends.registered.push(end);
 }
 
-/** Stops a server after the last test of the file. */
+/** Stops a server after the last test of the file; returns the server. */
 export function untilEnd<T extends { stop(): unknown }>(server: T): T {
 	atEnd(() => server.stop());
 	return server;
 }
 
-/** An empty folder for all tests of the file. */
+/** Creates an empty folder for all tests of the file. */
 export function temporaryFolder(home = tmpdir()): string {
 	const folder = mkdtempSync(join(home, "tollgate-"));
 	atEnd(() => rmSync(folder, { recursive: true, force: true }));

@@ -14,15 +14,15 @@ import { buildBinary, builtCommit } from "../packaging/build-binary.ts";
 import { isRunning } from "./processes.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** Files that the binary is made from; the lock file stands for the installed packages. */
+/** Files from which the binary is built. The lock file represents the installed packages. */
 const SOURCES = ["src/**/*", "package.json", "bun.lock", "tsconfig.json", "bunfig.toml"];
 const KEPT = "built-";
-/** Number of sources whose binaries are kept, so that switching between two rebuilds neither. */
+/** Most binaries that are kept, one per state of the sources, so that switching between two states rebuilds neither. */
 const KEPT_MAX = 2;
 
 /**
- * The binary as shipped, for processes that tests start: a start from source takes twice the processor time. A build is
- * slow, so a binary of the same source from an earlier run is reused.
+ * Returns the binary as shipped, for processes that tests start: from source a start takes twice the processor time. A
+ * build is slow, so a binary that an earlier run built from the same source is reused.
  */
 export async function buildProduct(folder: string): Promise<{ readonly binary: string; remove(): void }> {
 	for (const name of readdirSync(folder)) {
@@ -35,11 +35,11 @@ export async function buildProduct(folder: string): Promise<{ readonly binary: s
 	const kept = join(folder, `${KEPT}${sourceDigest()}`);
 	try {
 		if (existsSync(kept)) {
-			// A hard link under this run's own name, since another run may remove the other name at any time.
+			// A hard link with a name of this run: another run may remove the shared name at any time.
 			linkSync(kept, binary);
 		} else {
 			const made = await buildBinary(binary);
-			// The caller chose this binary, so it is not removed.
+			// `TEST_BINARY` names an existing binary, which must not be removed.
 			if (made !== binary) return { binary: made, remove };
 			linkSync(binary, join(home, "kept"));
 			renameSync(join(home, "kept"), kept);

@@ -1,17 +1,17 @@
 import { expect } from "bun:test";
 import type { TestService } from "./service.ts";
 
-/** The smallest chat request. The echoing upstream counts one token for each word and three more for each message. */
+/** Returns a minimal chat request. The echoing upstream counts one token per word, and three more per message. */
 export function ask(text = "one two three", more: Record<string, unknown> = {}): Record<string, unknown> {
 	return { model: "test-model", messages: [{ role: "user", content: text }], ...more };
 }
 
-/** The charge of `chatModel` in nano-dollars: USD 1 per million prompt tokens, USD 2 per million output tokens. */
+/** Charge of a `chatModel` in nano-dollars: USD 1 per million prompt tokens, USD 2 per million output tokens. */
 export function priceOf(prompt: number, completion: number): number {
 	return prompt * 1_000 + completion * 2_000;
 }
 
-/** Reads an error answer: exactly `error` with its four fields and the named extra ones. */
+/** Reads an error response, whose `error` must have exactly its four fields and the named extra ones. */
 export async function errorOf(response: Response, extra: readonly string[] = []) {
 	const text = await response.text();
 	expect(response.headers.get("content-type")).toBe("application/json");
@@ -28,7 +28,7 @@ export async function errorOf(response: Response, extra: readonly string[] = [])
 	return { status: response.status, headers: response.headers, error: body.error };
 }
 
-/** Expects no charge and no held amount: the balance is the amount paid in. */
+/** Expects no charge and no held amount: the balance must be the amount paid in. */
 export async function expectUncharged(service: TestService, accountId: string): Promise<void> {
 	await service.settled();
 	const balance = await service.balance(accountId);
@@ -37,8 +37,8 @@ export async function expectUncharged(service: TestService, accountId: string): 
 }
 
 /**
- * The only usage row of an account, once everything is settled. Expects its charge as the spent amount, nothing held,
- * and books that reconcile.
+ * Returns the only usage row of an account after everything is settled. Expects its charge as the spent amount, nothing
+ * held, and consistent books.
  */
 export async function onlyUsage(
 	service: TestService,

@@ -15,14 +15,14 @@ export interface TestDatabase extends Database {
 	drop(): Promise<void>;
 }
 
-/** A database for all tests of a file: awaited at the top, dropped after the last test. */
+/** Creates a database for all tests of a file: await it at the top; it is dropped after the last test. */
 export async function withDatabase(): Promise<TestDatabase> {
 	const database = await createTestDatabase();
 	atEnd(() => database.drop());
 	return database;
 }
 
-/** The URL of an empty database without functions. */
+/** Creates an empty database without the service's functions; returns its URL. */
 export async function createEmptyDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test_empty");
@@ -33,19 +33,19 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test");
-	// A file copy costs less than a copy through the log, as long as the files are in memory.
+	// A file copy is cheaper than a copy through the write-ahead log, because the files are in memory.
 	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
 	return { url: server.urlOf(name), drop: () => server.asAdmin(`drop database if exists ${name} with (force)`) };
 }
 
-/** A migrated database, cloned from the template in 20 ms of processor time. */
+/** Creates a migrated database: a clone of the template, which takes 20 ms of processor time. */
 export async function createTestDatabase(): Promise<TestDatabase> {
 	const { url: address, drop } = await createMigratedDatabase();
 	ofClones ??= (await preparedUrl(address)).slice(address.length);
 	return clientsOf(`${address}${ofClones}`, drop);
 }
 
-/** URL parameters of all migrated databases, read from the first clone. */
+/** URL parameters of migrated databases, read from the first clone and equal for all. */
 let ofClones: string | undefined;
 
 async function preparedUrl(address: string): Promise<string> {
@@ -58,7 +58,7 @@ export async function testDatabaseAt(address: string): Promise<TestDatabase> {
 	return clientsOf(await preparedUrl(address), async () => {});
 }
 
-/** Clients of a test database; `ended` is called when all have ended. */
+/** Clients of a test database; calls `ended` once all clients have ended. */
 function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
 	const transactional = createTransactional(
@@ -77,7 +77,7 @@ function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 	};
 }
 
-/** Runs `work` in a transaction that is rolled back; `work` gets statements in the product's form. */
+/** Runs `work` in a transaction that is then rolled back. `work` gets statements like the product's. */
 export async function rolledBack(
 	sql: postgres.Sql,
 	work: (transaction: postgres.TransactionSql, statements: Statements) => Promise<unknown>,

@@ -1,14 +1,14 @@
-/** Counts the members of the dependency object that a function takes. */
+/** Counts the members of the dependency object that each function takes. */
 import { parseSync } from "oxc-parser";
 import type { SourceFile } from "./source-rules.ts";
 
 const MEMBERS_MAX = 8;
 const BAG = /(Deps|Parts|Config)$/;
-/** Types that may have more members, with the functions or files that take them. Entries may only be removed. */
+/** Types that may have more than eight members, with the functions or files that take them. Only remove entries. */
 const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
-	// Functions that assemble the program, and checks of settings against each other.
+	// Functions that assemble the program, and checks that compare settings.
 	["Config", /^src\/(config|app|planes|cli)\b|: createConsole$/],
-	// The list of all routes, each of which picks its own dependencies.
+	// The list of all routes, each of which takes its own dependencies from it.
 	["ConsoleParts", /: createConsoleApi$/],
 	["BatchRunnerDeps", /^src\/batch\//],
 	["RunDeps", /^src\/(batch|cli)\//],
@@ -23,8 +23,8 @@ type Node = any;
 type Declarations = ReadonlyMap<string, Node>;
 
 /**
- * Problems such as `src/a.ts: createX takes 12 members of XDeps`, for parameters that are an interface, a pick or an
- * intersection.
+ * Returns problems such as `src/a.ts: createX takes 12 members of XDeps`, for parameters whose type is an interface, a
+ * `Pick` or an intersection.
  */
 export function bagProblems(files: readonly SourceFile[], exceptions = EXCEPTIONS): string[] {
 	const parsed = files.map(({ path, text }) => ({ path, program: parseSync(path, text).program as Node }));
@@ -72,7 +72,7 @@ function isBag(type: Node): boolean {
 	return BAG.test(name) || (/^(Pick|Omit)$/.test(name) && first !== undefined && isBag(first));
 }
 
-/** Names in a type: `Pick<ConsoleDeps, "a"> & Other` has both. */
+/** Names in a type: for `Pick<ConsoleDeps, "a"> & Other` these are `ConsoleDeps` and `Other`. */
 function typesOf(type: Node): string[] {
 	if (type.type === "TSIntersectionType") return type.types.flatMap(typesOf);
 	const name = type.typeName?.name;

@@ -11,19 +11,19 @@ import { CHAT_DIALECTS, SINGLE_CHOICE } from "./upstream-wire.ts";
 
 /**
  * A matrix of tests: each behaviour of the upstream or the client, in every chat dialect, through a complete service.
- * The six dialects run concurrently, each with its own customer; afterwards the test checks each result.
+ * The six dialects run concurrently, each with a different customer; then the test checks each result.
  */
 
-/** Dialects whose servers report usage with every event; with others a broken answer's usage is estimated. */
+/** Dialects whose servers report usage with every event. In others the usage of a broken answer is estimated. */
 const RUNNING_USAGE: readonly DialectName[] = ["vllm", "sglang"];
-/** Names, paths, errors and fields of upstreams that a client must not see. */
+/** Names, paths, errors and fields of upstreams that clients must not see. */
 const FOREIGN =
 	/served-name|upstream-model|chatcmpl-upstream|secret|gguf|\/srv|timings|__verbose|token_ids|matched_stop|lie_/;
 const CREDIT = 100e9;
 const BREAK_OFF_MS = 1_000;
 
 const QUESTION = "one two three";
-/** Tokens of the question by the upstream's count, and by the estimate: 17 bytes with the role, 4 per message. */
+/** Tokens of the question: as the upstream counts them, and as estimated (17 bytes, plus 4 per message). */
 export const PROMPT = 6;
 export const PROMPT_ESTIMATE = 9;
 
@@ -32,7 +32,7 @@ export interface Place {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
 	readonly secret: string;
-	/** Sends the request's bytes with additional fields, and closes the connection after the answer. */
+	/** Sends the request's bytes with additional fields; closes the connection after the response. */
 	send(more: Record<string, unknown>, ...answers: Reply[]): Promise<{ client: RawClient; nth: number }>;
 }
 
@@ -56,8 +56,8 @@ export interface Charge {
 
 export interface Matrix {
 	/**
-	 * Runs all cells with LONG. Otherwise, of two cells that differ only in code common to all dialects, each dialect
-	 * runs its `half`.
+	 * With LONG runs all cells. Otherwise, of two cells that differ only in code common to all dialects, each dialect
+	 * runs one, its `half`.
 	 */
 	cell<Acted>(
 		name: string,
@@ -68,8 +68,8 @@ export interface Matrix {
 }
 
 /**
- * Awaited once per test file: the service of all its tests. Cells that wait for seconds run one after the other from
- * the start, `ahead` of their tests and parallel to another matrix.
+ * Creates the service of all tests of a file; await it once. With `ahead`, cells that wait for seconds run one after
+ * the other from the start, parallel to the cells of another matrix.
  */
 export async function dialectMatrix(limits: string, { ahead = false } = {}): Promise<Matrix> {
 	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
@@ -99,7 +99,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 		};
 	}
 
-	/** The circuit breaker would remove a replica that only fails, so each failure is followed by a success. */
+	/** A success follows each failure: otherwise the circuit breaker would exclude a replica that only fails. */
 	async function serveOn({ send }: Place): Promise<void> {
 		const { client } = await send({}, reply().text("fine"));
 		expect(parseRaw(await client.ended()).status).toBe(200);
@@ -128,7 +128,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 			}
 
 			const begun = ahead ? lastAhead.then(run) : undefined;
-			// The tests of these cells report the failure.
+			// An error is not handled here, because the tests of these cells report it.
 			if (begun !== undefined) lastAhead = begun.catch(() => {});
 			describe(name, () => {
 				let done: Awaited<ReturnType<typeof run>>;
@@ -146,7 +146,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	};
 }
 
-/** The charge of a broken answer: the upstream's count if it reports one with each event, else the estimate. */
+/** Charge of a broken answer: the upstream's count if it reports usage with each event, else the estimate. */
 export function deliveredCharge(
 	dialect: DialectName,
 	tokens: { counted: number; estimated: number },
@@ -182,7 +182,7 @@ export function expectFree(cell: Cell<unknown>, ending: string, status: number):
 
 type Json = Record<string, unknown>;
 
-/** The JSON events of a whole stream, after checks of form, head, a single usage record and the end. */
+/** Returns the JSON events of a complete stream, after checks of its form, headers, single usage record and end. */
 export function streamedEvents(cell: Cell<string>, includeUsage: boolean): Json[] {
 	const { status, headers, body } = parseRaw(cell.acted);
 	expect(status).toBe(200);
@@ -208,7 +208,7 @@ export function streamedEvents(cell: Cell<string>, includeUsage: boolean): Json[
 	return events;
 }
 
-/** The answer's usage record equals the row's to the nano-dollar. */
+/** Expects the answer's usage record to equal the usage row, to the nano-dollar. */
 export function expectUsageOf({ usage }: Json, row: Row): void {
 	expect(usage).toEqual({
 		prompt_tokens: row.prompt_tokens,
@@ -229,7 +229,7 @@ export function wholeAnswer(cell: Cell<string>, status: number): Json {
 	return JSON.parse(answer.body);
 }
 
-/** Disconnects the client once `ready` resolves; returns the upstream's request, which ends within a second. */
+/** Disconnects the client when `ready` resolves. Returns the upstream's request, which must end within a second. */
 export async function leaveWhen(
 	{ upstream, send }: Place,
 	more: Json,

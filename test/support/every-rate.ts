@@ -3,7 +3,7 @@ import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 
 const pico = (usdPerMillion: number) => (usdPerMillion * 1_000_000) as PicoUsdPerUnit;
 
-/** Every rate with a different value, so that exchanging two rates is noticed. */
+/** All rates have different values, so that exchanging two rates fails a test. */
 export const EVERY_RATE: Rates = {
 	input: pico(1),
 	cachedInput: pico(2),

@@ -17,7 +17,7 @@ interface Client {
 interface Backend {
 	socket: Socket<unknown> | undefined;
 	readonly waiting: Buffer[];
-	/** The client whose transaction is running; undefined between transactions. */
+	/** The client whose transaction is in progress; undefined between transactions. */
 	owner: Client | undefined;
 	unread: Buffer;
 }
@@ -31,8 +31,8 @@ const SSL_REQUEST = 80_877_103;
 const WELCOME = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, READY, 0, 0, 0, 5, IDLE]);
 
 /**
- * The faults of a connection pooler for PostgreSQL: it drops or refuses some start-up parameters, shares one server
- * session among all clients by transaction, or accepts clients without answering.
+ * Simulates faults of a connection pooler: it drops or refuses some start-up parameters, shares one server session
+ * among all clients by transaction, or accepts clients without answering.
  */
 export function startFakePooler(url: string, options: FakePoolerOptions) {
 	const target = new URL(url);
@@ -108,7 +108,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions) {
 		return backend;
 	}
 
-	/** Forwards complete messages to the server while this client's transaction runs. */
+	/** Forwards complete messages to the server while this client's transaction is in progress. */
 	function serve(client: Client): void {
 		const { backend } = client;
 		if (backend === undefined) return;
@@ -126,9 +126,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions) {
 		}
 	}
 
-	/**
-	 * Sends the server's bytes to the client whose transaction runs; the next client's turn comes after the transaction.
-	 */
+	/** Sends the server's bytes to the client whose transaction is in progress; afterwards another client is served. */
 	function answer(backend: Backend, bytes: Uint8Array): void {
 		backend.unread = Buffer.concat([backend.unread, bytes]);
 		while (backend.unread.length >= 5 && backend.unread.length > backend.unread.readInt32BE(1)) {

@@ -6,8 +6,8 @@ import { atEnd } from "./at-end.ts";
 import type { TestDatabase } from "./database.ts";
 
 /**
- * Statements with a fixed `now()`, by a schema that precedes the server's own. For tests of the present month or day,
- * which might end during the test.
+ * Returns statements with a fixed `now()`, which a schema before pg_catalog defines: for tests of the present month or
+ * day, which might end during the test.
  */
 export async function statementsAt({ sql, url }: TestDatabase, atMs: number): Promise<Statements> {
 	await sql`create schema fixed`;

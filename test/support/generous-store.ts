@@ -1,7 +1,7 @@
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { maxUsd } from "../../src/money/nano-usd.ts";
 
-/** A store that grants every amount as soon as `granted` resolves, and accepts every batch of settlements. */
+/** A ledger store that grants every amount once `granted` resolves, and accepts every batch of settlements. */
 export const generousStore = (granted?: () => Promise<void> | undefined): LedgerStore => ({
 	async grant(requests) {
 		await granted?.();

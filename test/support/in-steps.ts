@@ -1,6 +1,6 @@
 import type { ReadResult } from "../../src/upstream/call/stream-wire.ts";
 
-/** The two reading methods of an AnswerStream, over a `next` that the test controls. */
+/** Both reading methods of an AnswerStream, based on a `next` that the test controls. */
 export function inSteps<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
 	arrives(): Promise<ReadResult>;
 	take(): readonly Chunk[] | null;

@@ -38,15 +38,15 @@ export async function startLeaseChild(options: {
 	const started = {
 		process: child,
 		heard,
-		/** Sends a command and waits for the line that answers it. */
+		/** Sends a command and waits for the line that starts with `answer`. */
 		ask(command: string, answer: string): Promise<string> {
 			child.stdin.write(`${command}\n`);
 			child.stdin.flush();
 			return heard(answer);
 		},
 		/**
-		 * `kill -9`, if it still runs. Resolves once Postgres has finished the statements that the process had sent: a late
-		 * heartbeat would otherwise extend a lease that a test saw end.
+		 * Kills the process if it is still running. Resolves once Postgres has finished its statements: a late heartbeat
+		 * would otherwise extend a lease that a test saw end.
 		 */
 		end: (): Promise<void> => (ended ??= kill()),
 	};

@@ -1,8 +1,8 @@
 import type postgres from "postgres";
 
 /**
- * Number of this database's statements that wait for a lock; with `query`, of statements like it. Call it outside the
- * transaction with the lock, where the first result would be repeated.
+ * Returns how many statements of this database wait for a lock; with `query`, only statements like it. Call it outside
+ * the transaction that holds the lock, because there the first result would be repeated.
  */
 export async function lockWaits(sql: postgres.Sql, query = "%"): Promise<number> {
 	const [row] = await sql<{ waits: number }[]>`

@@ -1,7 +1,7 @@
 /**
- * Preloaded into an attacked process (`bun --preload`): measures the processor time of each event-loop step, which a
- * busy machine does not lengthen (elapsed time on systems other than Linux). On SIGWINCH it writes the long steps since
- * the last time, in ms, to `STEPS_DIR/<pid>` and resets.
+ * Preloaded into an attacked process (`bun --preload`): measures the processor time of each event-loop step, which does
+ * not depend on other load (on systems other than Linux: elapsed time). On SIGWINCH it writes the long steps since the
+ * previous signal, in ms, to `STEPS_DIR/<pid>`.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,15 +1,15 @@
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 
-/** What the provider claims about the person; tests change it to lie. */
+/** Claims of the provider about the person; tests change them to false ones. */
 export interface Told {
 	claims: JWTPayload;
 	foreignKey?: boolean;
 	unsigned?: boolean;
-	/** The token endpoint's answer instead of an id token. */
+	/** Response of the token endpoint, in place of an id token. */
 	answer?: Response;
 }
 
-/** An OpenID provider that signs any claims. `login`: claims of the person, who is redirected at once. */
+/** An OpenID provider that signs any claims. `login` returns a person's claims; no login page is shown. */
 export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPayload = () => ({})) {
 	const [own, foreign] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
 	const jwk = { ...(await exportJWK(own.publicKey)), kid: "1", alg: "RS256", use: "sig" };

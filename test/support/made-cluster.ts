@@ -10,9 +10,9 @@ const PREFIX = "made-cluster-";
 const LOCK_MS_MAX = 60_000;
 
 /**
- * Puts an empty cluster of the embedded PostgreSQL into a data folder without one, as its first start would: a copy of
- * a cluster that later runs reuse. A copy costs less than a tenth of an initialisation (a second of processor time).
- * Not for tests of the first start.
+ * Puts an empty cluster of the embedded PostgreSQL into a data folder, as the first start of a service would. It is a
+ * copy of a cluster that later runs reuse: a copy takes less than a tenth of the second of processor time that an
+ * initialisation takes. Not for tests of the first start.
  */
 export async function placeCluster(dataDir: string): Promise<void> {
 	const made = await madeCluster();
@@ -29,10 +29,10 @@ async function madeCluster(): Promise<string> {
 	if (lock === undefined) throw new Error(`nobody released ${home}/made-cluster.lock`);
 	try {
 		if (existsSync(folder)) return folder;
-		// Removes leftovers of killed runs, and clusters of other versions.
+		// Removes unfinished copies of killed runs, and clusters of other versions.
 		for (const other of readdirSync(home)) if (other.startsWith(PREFIX)) rmSync(join(home, other), { recursive: true });
 		const unfinished = `${folder}.unfinished`;
-		// The server may run as another user, who must be able to read the folder.
+		// The server may run as a different user, who must be able to read the folder.
 		mkdirSync(unfinished, { mode: 0o755 });
 		const server = await startEmbeddedPostgres(
 			{ log: silentLog },

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Socket } from "bun";
 
 export interface ReceivedMail {
-	/** Recipients in lower case. */
+	/** Mail addresses of the recipients, in lower case. */
 	readonly to: readonly string[];
 	readonly subject: string;
 	readonly text: string;
@@ -18,7 +18,7 @@ interface Session {
 
 /**
  * A mail server on this machine that accepts mails from all processes. It answers the first mails with `refusals`, one
- * each, and drops them.
+ * each, and discards these mails.
  */
 export function startMailServer(refusals: readonly string[] = []) {
 	const mails: ReceivedMail[] = [];
@@ -48,9 +48,7 @@ export function startMailServer(refusals: readonly string[] = []) {
 	return {
 		url: `smtp://127.0.0.1:${port}`,
 		mails,
-		/**
-		 * Explains a missing mail: the number of connections, and whether a connection succeeds now. Listens again if not.
-		 */
+		/** Explains a missing mail: number of connections, and whether a connection succeeds now. Listens again if not. */
 		async look() {
 			const seen = connections;
 			const answers = await greets(port);
@@ -65,7 +63,7 @@ export function startMailServer(refusals: readonly string[] = []) {
 	};
 }
 
-/** The kernel's state of this process's listening port. */
+/** Returns the kernel's state of this process's listening port. */
 function stateOf(port: number): string {
 	const at = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
 	const lines = readFileSync("/proc/net/tcp", "utf8")
@@ -87,7 +85,7 @@ function linkOf(descriptor: string): string {
 	}
 }
 
-/** Whether a new connection is greeted within some seconds. */
+/** True if a new connection gets the server's greeting within some seconds. */
 async function greets(port: number): Promise<boolean> {
 	const greeted = Promise.withResolvers<boolean>();
 	const socket = { open() {}, data: () => greeted.resolve(true), close: () => greeted.resolve(false), error() {} };

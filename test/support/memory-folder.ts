@@ -13,17 +13,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 
-/** Linux' file system in memory, which may be small in a container. */
+/** Linux' file system in memory; it may be small in a container. */
 const MEMORY = "/dev/shm";
-/** Least free space: a run needs half of it, and other programs need memory too. */
+/** Least free memory to use it: a run needs half of it, and other programs need the remaining memory. */
 const ROOM_BYTES_MIN = 1024 ** 3;
 const PREFIX = "tollgate-test-";
-/** Name of the file with the owner's folder: the memory folder is removed once that folder does not exist any more. */
+/** File that names the owner's folder. Once that folder does not exist any more, the memory folder is removed. */
 const OWNER = "owner";
 
-/**
- * A folder in memory that belongs to the folder `owner` and is reused by its next run; undefined without enough memory.
- */
+/** A folder in memory that belongs to the folder `owner`, whose next run reuses it; undefined if memory is short. */
 export function memoryFolder(owner: string, memory = MEMORY): string | undefined {
 	try {
 		accessSync(memory, constants.W_OK | constants.X_OK);
@@ -40,24 +38,24 @@ export function memoryFolder(owner: string, memory = MEMORY): string | undefined
 	return folder;
 }
 
-/** Where servers that a test starts keep their data: in memory if possible, else in the temporary folder. */
+/** Returns the folder for data of servers that a test starts: in memory if possible, else the temporary folder. */
 export function quickFolder(): string {
 	return memoryFolder(tmpdir()) ?? tmpdir();
 }
 
-/** Removes memory folders whose owner's folder no longer exists. */
+/** Removes memory folders whose owner's folder does not exist any more. */
 export function sweepMemory(memory = MEMORY): void {
 	if (!existsSync(memory)) return;
 	for (const name of readdirSync(memory)) {
 		if (!name.startsWith(PREFIX)) continue;
 		const folder = join(memory, name);
 		try {
-			// The folder is being created and has no owner file yet.
+			// A folder without an owner file is just being created, so it stays.
 			const isLeft = !existsSync(readFileSync(join(folder, OWNER), "utf8"));
 			const isServed = findPostmaster(join(folder, "postgres", "cluster")) !== undefined;
 			if (isLeft && !isServed) rmSync(folder, { recursive: true, force: true });
 		} catch {
-			// The folder belongs to another user, or another process removes it now.
+			// The folder belongs to another user, or another process is removing it.
 		}
 	}
 }

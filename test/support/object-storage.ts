@@ -1,7 +1,7 @@
 import { untilEnd } from "./at-end.ts";
 
 /**
- * The part of S3 that files use, in memory and without checks of signatures. `bun test/files/run.ts` tests real
+ * The part of S3 that the service uses, in memory and without checks of signatures. `bun test/files/run.ts` tests real
  * storages.
  */
 export function startObjectStorage() {

@@ -8,7 +8,7 @@ const PROGRAM = Bun.which("pgbouncer", { PATH: `${process.env.PATH}:/usr/sbin` }
 export const HAS_PGBOUNCER = PROGRAM !== null;
 if (!HAS_PGBOUNCER) console.warn("pgbouncer is not installed: its tests are skipped (apt-get install pgbouncer)");
 
-/** Starts PgBouncer before a database, until the end of the file. Any database name leads to that database. */
+/** Starts PgBouncer for this database until the end of the file. Every database name leads to this database. */
 export async function startPgbouncer(url: string, mode: "session" | "transaction", settings = "") {
 	const { hostname, port, username, password, pathname, search } = new URL(url);
 	const folder = temporaryFolder();

@@ -6,7 +6,7 @@ import {
 	type KeyFields,
 } from "../../src/keys/key-entry.ts";
 
-/** A key of `acc_1` with all rights and no limit. */
+/** Fields of a key of `acc_1` that has all rights and no limit. */
 export const plainKeyFields = (id: string, changes: Partial<KeyFields> = {}): KeyFields => ({
 	id,
 	accountId: "acc_1",

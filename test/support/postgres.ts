@@ -9,43 +9,42 @@ import { migrate } from "../../src/db/migrate.ts";
 import { memoryFolder } from "./memory-folder.ts";
 
 /**
- * One PostgreSQL for all test runs of this user, with a migrated template that each test file clones. The first file
- * that needs it starts it. Each run holds a lock that the kernel frees when the run dies, and the last run to end in
- * order stops the server (`stopTestPostgres`, called by `preload.ts`); the next run adopts a killed run's server.
+ * One PostgreSQL server for all test runs of this user, with a migrated template that each test file clones. The first
+ * file that needs it starts it. Each run holds a file lock, which the kernel releases when the run dies. The last run
+ * to end stops the server (`stopTestPostgres`, called by `preload.ts`); if it was killed, the next run takes the server
+ * over.
  */
 export type TestPostgres = Awaited<ReturnType<typeof start>>;
 
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
 
-/** Folder of files that are kept between runs. */
+/** Folder of files that are kept from run to run. */
 export function testHome(): string {
 	return HOME;
 }
 
-/** No durability: these tests do not need it, and the disk is slow. */
+/** Durability is off: these tests do not need it, and the disk is slow. */
 export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 const SETTINGS = {
 	...FAST,
 	max_connections: "800",
 	max_wal_size: "256MB",
-	// Without a standby, transactions that lock tables get no transaction id and do not delay the folding of sums
+	// At this level, transactions that lock tables get no transaction id, and do not delay the summing of usage
 	// (`sums.ts`).
 	wal_level: "minimal",
 	max_wal_senders: "0",
-	// Databases live for seconds, so background maintenance would find nothing worth doing.
+	// Databases exist for seconds, so background maintenance would find nothing to do.
 	autovacuum: "off",
-	// PostgreSQL plans a prepared statement's first five executions by value; few sessions here reach the sixth. A
-	// generic plan from the start saves a tenth of the server's work.
+	// By default PostgreSQL plans the first five executions of a prepared statement individually, and few sessions here
+	// reach the sixth. Generic plans from the start save a tenth of the server's work.
 	plan_cache_mode: "force_generic_plan",
 };
 
-/** The first statement of a session whose reads are counted: plans are chosen as in production. */
+/** First statement of a session whose reads are counted: it plans statements as production does. */
 export const PLANS_AS_USUAL = "set plan_cache_mode = auto";
 
-/**
- * Folder of the server's files, in memory: creating a database copies 640 files, which is ten times slower on a disk.
- */
+/** Folder of the server's files, in memory: creating a database copies 640 files, ten times slower on a disk. */
 function serverFolder(): string {
 	return memoryFolder(tmpdir()) ?? HOME;
 }
@@ -57,7 +56,7 @@ export function testPostgres(): Promise<TestPostgres> {
 	return shared;
 }
 
-/** Stops the server after a run's last test, unless another process holds it for several runs. */
+/** Stops the server after a run's last test, unless another process holds its lock. */
 export async function stopTestPostgres(): Promise<void> {
 	if (Bun.env.TEST_POSTGRES_HELD !== undefined) return;
 	const running = shared;
@@ -76,16 +75,16 @@ async function start() {
 		const template = `template_${schemaDigest()}`;
 		if (!server.adopted) await dropLeftovers(adminUrl, template);
 		await makeTemplate(adminUrl, urlOf(template), template);
-		// Idle connections stay open: the driver may lose the result of a statement sent while one closes.
+		// Idle connections stay open: the driver may lose the result of a statement sent while a connection closes.
 		const admin = postgres(adminUrl, { max: 2, onnotice: () => {} });
 		if (!server.adopted) await provePasswordCheaply(admin, server.url);
 		return {
 			adminUrl,
-			/** Uses persistent connections, since opening a connection costs more than most statements. */
+			/** Runs a statement as administrator on a persistent connection; opening one costs more than most statements. */
 			asAdmin: async (statement: string) => void (await admin.unsafe(statement)),
 			urlOf,
 			template,
-			/** Stops the server unless another run uses it. */
+			/** Stops the server unless another run is using it. */
 			async stop() {
 				await admin.end({ timeout: 1 });
 				await server.stop();
@@ -96,7 +95,7 @@ async function start() {
 	}
 }
 
-/** Stores the password with one hashing round: SCRAM's 4,096 for each of a run's thousands of connections are slow. */
+/** Stores the password with a single hashing round: SCRAM's 4,096 are slow for thousands of connections. */
 async function provePasswordCheaply(admin: postgres.Sql, url: string): Promise<void> {
 	const { username, password } = new URL(url);
 	await admin.begin(async (tx) => {
@@ -105,7 +104,7 @@ async function provePasswordCheaply(admin: postgres.Sql, url: string): Promise<v
 	});
 }
 
-/** Removes databases of killed runs, and templates of other schemas. */
+/** Removes databases of killed runs, and templates of other versions of the schema. */
 async function dropLeftovers(adminUrl: string, template: string): Promise<void> {
 	const admin = postgres(adminUrl, { max: 1, onnotice: () => {} });
 	try {
@@ -129,7 +128,7 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 		await admin.unsafe(`drop database if exists ${template}`);
 		await admin.unsafe(`create database ${template}`);
 		await migrate({ log: silentLog }, templateUrl);
-		// Opens a connection to the template, which writes PostgreSQL's catalogue cache file once for all clones.
+		// Connects to the template once, so that PostgreSQL writes its catalogue cache file, which all clones then contain.
 		const reader = postgres(templateUrl, { max: 1, onnotice: () => {} });
 		await reader`select 1`;
 		await reader.end();
@@ -139,7 +138,7 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 	}
 }
 
-/** A digest of the schema, which names the template: a changed migration makes a new one. */
+/** A digest of the schema, which is part of the template's name: a changed migration makes a new template. */
 function schemaDigest(): string {
 	const root = join(import.meta.dir, "../../src/db");
 	const hash = new Bun.CryptoHasher("sha256");
@@ -151,7 +150,7 @@ function schemaDigest(): string {
 	return hash.digest("hex").slice(0, 12);
 }
 
-/** A name that no other test process uses at the same time. */
+/** Returns a name that no other test process uses at the same time. */
 export function uniqueName(prefix: string): string {
 	return `${prefix}_${process.pid}_${Bun.randomUUIDv7().replaceAll("-", "").slice(-12)}`;
 }

@@ -3,14 +3,14 @@ import { randomBytes, scryptSync } from "node:crypto";
 import { stopTestPostgres } from "./postgres.ts";
 
 /**
- * Cost of password hashes: the library's 16,384 takes 65 ms of processor time. `planes/apart.test.ts` checks the real
- * cost.
+ * Cost of password hashes in tests: the library's cost of 16,384 takes 65 ms of processor time. `planes/apart.test.ts`
+ * checks the real cost.
  */
 const COST = 2;
 
 /**
- * Lowers the cost of the services' password hashes in this process: a run signs up hundreds of people, and no test
- * depends on the cost.
+ * Lowers the cost of password hashes in this process: a run signs hundreds of people up, and no test depends on the
+ * cost.
  */
 function hashPasswordsCheaply(): void {
 	const hash = (password: string, salt: string) =>
@@ -29,5 +29,5 @@ function hashPasswordsCheaply(): void {
 
 hashPasswordsCheaply();
 
-// Registered outside of all files, so that it runs after the last file, or after each where processes are shared.
+// Registered outside of test files, so that it runs after the last file, or after each file if they share processes.
 afterAll(stopTestPostgres, 60_000);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Running child processes of `parent`. */
+/** Returns the running child processes of `parent`. */
 export function childrenOf(parent: number): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))
@@ -12,7 +12,7 @@ export function isRunning(pid: number): boolean {
 	return parentOf(pid) !== undefined;
 }
 
-/** Resident memory of a process, including memory shared with others. */
+/** Returns a process's resident memory, including memory that it shares with others. */
 export function residentBytes(pid: number): number {
 	return Number(/^Rss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) * 1024;
 }
@@ -32,7 +32,7 @@ export function childrenWithRole(parent: number, role: "gateway" | "console"): n
 	});
 }
 
-/** A process's parent; undefined if the process has ended. */
+/** Returns a process's parent; undefined if the process has ended. */
 function parentOf(pid: number): number | undefined {
 	try {
 		const [state, parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];

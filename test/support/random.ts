@@ -1,4 +1,4 @@
-/** A seeded source of random decisions: the same seed gives the same sequence. */
+/** A seeded source of random decisions: equal seeds give equal sequences. */
 export interface Random {
 	fraction(): number;
 	between(from: number, to: number): number;
@@ -7,11 +7,11 @@ export interface Random {
 	pick<T>(list: readonly T[]): T;
 	shuffled<T>(list: readonly T[]): T[];
 	uuid(): string;
-	/** A second, independent source, so that its draws do not change those of this one. */
+	/** Returns an independent source: drawing from it does not change this source's sequence. */
 	fork(): Random;
 }
 
-/** The generator mulberry32, which is small and fast. */
+/** Creates a source with the generator mulberry32, which is small and fast. */
 export function createRandom(seed: number): Random {
 	let state = seed >>> 0;
 	function fraction(): number {

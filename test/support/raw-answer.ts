@@ -1,9 +1,9 @@
-/** Answers of a model server as literal bytes: the JSON of a whole answer, the events of a stream. */
+/** Answers of a model server as literal bytes: the JSON body, or the events of a stream. */
 import { type Reply, reply } from "./upstream-reply.ts";
 
 type Json = Record<string, unknown>;
 
-/** The text of server-sent events with these bodies, followed by `[DONE]`. */
+/** Returns server-sent events with these bodies, followed by `[DONE]`. */
 function eventsText(bodies: readonly Json[], endMarker = true): string {
 	const events = bodies.map((body) => `data: ${JSON.stringify(body)}\n\n`).join("");
 	return endMarker ? `${events}data: [DONE]\n\n` : events;
@@ -29,7 +29,7 @@ export function usageEvent(prompt: number, completion: number): Json {
 	return { choices: [], usage: { prompt_tokens: prompt, completion_tokens: completion } };
 }
 
-/** The JSON events of a stream's text, without comments and the end marker. */
+/** Parses the JSON events of a stream's text, without comments and the end marker. */
 export function jsonEvents(text: string): Json[] {
 	return text
 		.split("\n\n")

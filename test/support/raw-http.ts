@@ -1,12 +1,12 @@
 import { connect } from "node:net";
 import { waitFor } from "./wait.ts";
 
-/** Deadline of every wait, far beyond expected durations. */
+/** Deadline of every wait, far above expected durations. */
 const WAIT_MS = 20_000;
 
 export type RawClient = Awaited<ReturnType<typeof openRaw>>;
 
-/** A parsed answer, with the chunks of its body joined. */
+/** A parsed response, whose body's chunks are joined. */
 export interface RawResponse {
 	readonly status: number;
 	readonly headers: Headers;
@@ -89,7 +89,7 @@ function joinChunks(text: string): string {
 	return body;
 }
 
-/** Parses all answers in `text`. Throws unless their framing is exact and nothing else follows. */
+/** Parses all responses in `text`. Throws unless their framing is exact and no other bytes follow. */
 export function answersIn(text: string): RawResponse[] {
 	const bytes = Buffer.from(text);
 	const answers: RawResponse[] = [];
@@ -130,7 +130,7 @@ export function answersIn(text: string): RawResponse[] {
 	return answers;
 }
 
-/** The events of a stream's body: parsed JSON, comments as `":"`, and `"[DONE]"`. Throws on anything else. */
+/** Parses the events of a stream's body: JSON, comments as `":"`, and `"[DONE]"`. Throws on anything else. */
 export function eventsOf(body: string): unknown[] {
 	return body
 		.split("\n\n")

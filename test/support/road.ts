@@ -1,4 +1,4 @@
-/** A request's real code path without sockets and Postgres: the test controls the upstream and the journal. */
+/** The real code of a request without sockets and Postgres. The test controls the upstream and the journal. */
 import { createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { newUuid } from "../../src/base/id.ts";
@@ -33,7 +33,7 @@ import { createManualClock } from "./upstream-clock.ts";
 
 const INPUT = 1_000;
 export const OUTPUT = 2_000;
-/** Prompt tokens that the upstream counts. */
+/** Prompt tokens that the scripted upstream reports. */
 const PROMPT = 10;
 
 export const roadModel: Model = modelOver([], {
@@ -45,17 +45,17 @@ export const roadModel: Model = modelOver([], {
 	},
 });
 
-/** The cost of `tokens` output tokens with the upstream's prompt count. */
+/** Cost of `tokens` output tokens plus the upstream's prompt tokens. */
 export const costOf = (tokens: number) => PROMPT * INPUT + tokens * OUTPUT;
 
-/** A call to the upstream, answered by the test. */
+/** A call to the upstream whose answer the test controls. */
 export class ScriptedCall {
 	usage: TokenUsage | undefined;
 	tokens = 0;
 	isClosed = false;
-	/** Whether the call ignores its abortion and hangs. */
+	/** True: the call ignores its abort signal and hangs. */
 	isDeaf = false;
-	/** Whether the call reports usage with each event. */
+	/** True: the call reports usage with each event. */
 	counts = true;
 	readonly signal: AbortSignal;
 	readonly #waiting: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
@@ -69,7 +69,7 @@ export class ScriptedCall {
 		else signal.addEventListener("abort", () => this.#aborted());
 	}
 
-	/** Ends the call as its caller does, by the signal, by ending the stream, or both. */
+	/** Ends the call by abort signal, by closing the stream, or both, as the code under test does. */
 	close(): void {
 		if (!this.isClosed && !this.signal.aborted) this.#aborted();
 		this.isClosed = true;
@@ -87,7 +87,7 @@ export class ScriptedCall {
 		this.#reply.reject(failure);
 	}
 
-	/** Delivers output, one token for each word. */
+	/** Delivers output, one token per word. */
 	arrive(...words: string[]): void {
 		this.tokens += words.length;
 		if (this.counts) this.count();
@@ -95,7 +95,7 @@ export class ScriptedCall {
 		this.#put(words.map((word) => ({ ...delta(word), outputBytes: word.length })));
 	}
 
-	/** Ends the call regularly, with its usage. */
+	/** Ends the answer with its usage. */
 	end(): void {
 		this.count();
 		this.#put(null);
@@ -118,7 +118,7 @@ export class ScriptedCall {
 		this.usage = { promptTokens: PROMPT, completionTokens: this.tokens, cachedTokens: 0, reasoningTokens: 0 };
 	}
 
-	/** The next events, as an AnswerStream returns them; null at the end. */
+	/** Returns the next events, as an AnswerStream does; null at the end. */
 	next(): Promise<readonly ChatChunk[] | null> {
 		const step = Promise.withResolvers<readonly ChatChunk[] | null>();
 		const ready = this.#ready.shift();
@@ -140,13 +140,13 @@ export class ScriptedCall {
 	}
 }
 
-/** A journal whose disk the test can slow down or break. */
+/** A journal whose disk the test can delay or break. */
 function scriptedJournal() {
 	const control = {
 		progress: [] as (Progress & { id: string })[],
 		settled: 0,
 		isBroken: false,
-		/** Whether a write is on disk at once; otherwise each `durable` waits in `syncs`. */
+		/** True: a write is on disk at once. False: each `durable` waits in `syncs`. */
 		isDurable: true,
 		syncs: [] as PromiseWithResolvers<void>[],
 	};
@@ -194,7 +194,7 @@ export function createRoad(options: RoadOptions = {}) {
 	const gaps: number[] = [];
 	const note = (message: string) => void logged.push(message);
 	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log, isOn: () => true };
-	/** While set, Postgres' grants are held back, so requests for credit wait. */
+	/** While set, grants of Postgres are delayed, so that requests wait for credit. */
 	let credit: { asked: PromiseWithResolvers<void>; granted: PromiseWithResolvers<void> } | undefined;
 	const store = generousStore(() => {
 		credit?.asked.resolve();
@@ -288,23 +288,23 @@ export function createRoad(options: RoadOptions = {}) {
 		refused,
 		counted,
 		logged,
-		/** Milliseconds that fast readers waited for the next event, in total. */
+		/** Total milliseconds that readers waited for the next event. */
 		gaps,
 		calls,
-		/** Holds grants back until `grant` is called; `asked` resolves once a request waits for credit. */
+		/** Delays grants until `grant` is called; `asked` resolves once a request waits for credit. */
 		withholdCredit() {
 			credit = { asked: Promise.withResolvers(), granted: Promise.withResolvers() };
 			return { asked: credit.asked.promise, grant: credit.granted.resolve };
 		},
-		/** The nth call to the upstream, counted from 1, once it exists. */
+		/** Resolves with the nth call to the upstream (counted from 1) once that call exists. */
 		call(nth = 1): Promise<ScriptedCall> {
 			return arrival(nth).promise;
 		},
-		/** Sets whether the server pool says that other requests wait for a place. */
+		/** Sets whether the pool of replicas reports that other requests wait for capacity. */
 		contend(others: boolean): void {
 			contended = others;
 		},
-		/** What remains of requests: holds, places, streams, and timers other than the parts' own. */
+		/** What requests leave behind: holds, slots, streams, and timers other than those of the parts themselves. */
 		leftovers: () => ({
 			running: ledger.view().running,
 			held: [...ledger.slices()].map(({ held }): NanoUsd => held),

@@ -5,7 +5,7 @@ import { atEnd, temporaryFolder } from "./at-end.ts";
 import { preparedDatabase, type TestService } from "./service.ts";
 
 /**
- * Starts another instance with the service's database (or `databaseUrl`) and catalogue, until the end of the file;
+ * Starts a second instance, until the end of the file, with the service's catalogue and database (or `databaseUrl`).
  * `more` is additional environment.
  */
 export async function secondGateway(

@@ -25,35 +25,35 @@ import { waitFor } from "./wait.ts";
 export type TestService = Awaited<ReturnType<typeof startService>>;
 
 export interface ServiceOptions {
-	/** By default one chat model whose server does not answer. */
+	/** YAML of the models; default: one chat model whose server does not answer. */
 	readonly models?: string;
 	readonly limits?: string;
 	readonly brand?: string;
 	readonly env?: Record<string, string>;
-	/** By default a database of its own, which is dropped with the service. */
+	/** Default: a new database, which is dropped with the service. */
 	readonly database?: TestDatabase;
 	readonly clock?: Clock;
-	/** Pace of the console's jobs; by default no job runs within a test. */
+	/** Pace of the console's jobs; by default no job runs during a test. */
 	readonly jobs?: JobOptions | undefined;
 }
 
-/** With this pace each job first runs after half an hour or more. */
+/** With this pace each job runs for the first time after half an hour or more. */
 const NO_JOBS: JobOptions = { pace: 1 / 1_000 };
 export const JOBS_AS_USUAL: JobOptions = {};
 
-/** A service for all tests of a file: awaited at the top, stopped after the last test. */
+/** Starts a service for all tests of a file: await it at the top; it is stopped after the last test. */
 export async function withService(options: ServiceOptions): Promise<TestService> {
 	return untilEnd(await startService(options));
 }
 
-/** Starts a service with one chat model, and that model's scripted server, for all tests of a file. */
+/** Starts a service with one chat model and the model's scripted server, for all tests of a file. */
 export async function withChat(options: Omit<ServiceOptions, "models"> & { dialect?: DialectName } = {}) {
 	const { dialect = "openai", ...others } = options;
 	const upstream = withUpstream(dialect);
 	return { upstream, service: await withService({ models: chatModel({ url: upstream.url, dialect }), ...others }) };
 }
 
-/** The whole service in this process, with its own port and database. */
+/** Starts both planes in this process, with an own port and database. */
 export async function startService(options: ServiceOptions) {
 	const db = options.database ?? (await createTestDatabase());
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
@@ -80,7 +80,7 @@ export async function startService(options: ServiceOptions) {
 		db,
 		dataDir,
 		logged,
-		/** Creates an account, with confirmed credit unless `credit` is null. Amounts are in decimal dollars. */
+		/** Creates an account with confirmed credit, or none if `credit` is null. Amounts are in decimal dollars. */
 		async account({
 			credit = "100",
 			exactCredit,
@@ -121,7 +121,7 @@ export async function startService(options: ServiceOptions) {
 		},
 		get: (path: string, secret?: string): Promise<Response> =>
 			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
-		/** Resolves when no request runs and Postgres has every settlement. */
+		/** Resolves when no request is running and Postgres has every settlement. */
 		async settled() {
 			await waitFor(() => {
 				const view = app.instanceLease.present()?.view();
@@ -129,12 +129,12 @@ export async function startService(options: ServiceOptions) {
 			}, "all requests to be settled in Postgres");
 		},
 		async usage(accountId: string): Promise<Record<string, string | number | null>[]> {
-			// Ordered by id: ids of one process never decrease, while its clock may.
+			// Sorts by id instead of by time: ids of a process never decrease, while its clock may be set back.
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by request_id`;
 		},
 		balance: (accountId: string): Promise<Balance> => accountBalance(db.statements, accountId),
 		reconciled: async (): Promise<readonly Check[]> => (await reconcile(db.statements)).checks,
-		/** Replaces the catalogue, as a SIGHUP does. */
+		/** Replaces the catalogue, as after a SIGHUP. */
 		async serve(models: string, limits?: string) {
 			writeFileSync(configPath, catalogText(models, limits));
 			await app.reload();
@@ -150,8 +150,8 @@ export async function startService(options: ServiceOptions) {
 }
 
 /**
- * The database option of a supervisor's children: a cloned database has its schema, and checking it costs a fifth of a
- * start.
+ * Database option for a supervisor's children: skips the check of the schema, which costs a fifth of a start. A cloned
+ * database has the schema.
  */
 export function preparedDatabase(url: string): OpenDatabase | undefined {
 	return hasFunctionSet(url) ? { url, release: async () => true } : undefined;
@@ -161,7 +161,7 @@ function catalogText(models: string, limits?: string, brand?: string): string {
 	return `models:\n${models}\n${limits ? `limits:\n${limits}\n` : ""}${brand ? `brand:\n${brand}\n` : ""}`;
 }
 
-/** YAML of one chat model with round rates: USD 1 per million input tokens, USD 2 per million output tokens. */
+/** YAML of a chat model with round rates: USD 1 per million input tokens, USD 2 per million output tokens. */
 export function chatModel(options: { id?: string; url: string; dialect?: string; extra?: string }): string {
 	return `  - id: ${options.id ?? "test-model"}
     kind: chat

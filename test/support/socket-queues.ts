@@ -2,18 +2,16 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const FLUSH_TURNS = 10;
 const FLUSH_MS = 20;
-/**
- * How long the other end may take to read on a busy machine. A listening socket or a stalled reader takes all of it.
- */
+/** Longest wait until the other end has read, on a busy machine. With a stalled reader all of it passes. */
 const READ_MS_MAX = 1_000;
 
 /**
- * Resolves once bytes written to sockets of this port were sent and read: fully by a program of this process; of other
- * processes only the kernel's queue is known.
+ * Resolves once bytes written to sockets of this port were sent and read. For another process only the kernel's queue
+ * is known, not what its program has read.
  */
 export async function untilRead(port: number): Promise<void> {
 	await Bun.sleep(FLUSH_MS);
-	// A blocked event loop runs expired timers before it reads its sockets.
+	// Lets the event loop read its sockets: after a block it runs expired timers first.
 	await turns();
 	const giveUpAt = performance.now() + READ_MS_MAX;
 	while ((hasUnread(port) || isFetching()) && performance.now() < giveUpAt) await Bun.sleep(5);
@@ -25,8 +23,8 @@ async function turns(): Promise<void> {
 }
 
 /**
- * Whether a socket of this port has unread bytes, by the kernel's table (proc(5), `/proc/net/tcp`); false where there
- * is none.
+ * True if a socket of this port has unread bytes in the kernel's table (proc(5), `/proc/net/tcp`); false without such a
+ * table.
  */
 function hasUnread(port: number): boolean {
 	return ["/proc/net/tcp", "/proc/net/tcp6"].some((table) => {
@@ -40,8 +38,8 @@ function hasUnread(port: number): boolean {
 }
 
 /**
- * Whether the thread that reads for the runtime's `fetch` is busy (proc(5), `/proc/self/task`): on a busy machine it
- * may hold bytes that it took from a socket, which are lost if the connection breaks then.
+ * True if the thread that reads for the runtime's `fetch` is busy (proc(5), `/proc/self/task`): it may hold bytes that
+ * it took from a socket, which are lost if the connection breaks now.
  */
 function isFetching(): boolean {
 	fetchThread ??= threadsOf().find((thread) => linesOf(`${thread}/comm`)[0] === "HTTP Client");

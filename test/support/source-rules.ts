@@ -1,16 +1,16 @@
-/** Rules about source text as plain functions, so that tests can show what each finds. */
+/** Rules about the source as functions of its text, so that tests can show what each rule finds. */
 import { dirname, join, normalize } from "node:path";
 import { parseSync } from "oxc-parser";
 
-/** A source file with its path from the repository's root. */
+/** A source file. Its path starts at the repository's root. */
 export interface SourceFile {
 	readonly path: string;
 	readonly text: string;
 }
 
 /**
- * Highest first. A folder imports only from folders below it, types included, and from at least one of the next line:
- * so each is as low as it can be, and no two lines can be exchanged.
+ * Layers of folders, highest first. A folder imports only from layers below its own, types included, and from at least
+ * one folder of the next layer: so each is as low as possible, and the order of layers is unique.
  */
 export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
@@ -27,13 +27,13 @@ export const LAYERS: readonly (readonly string[])[] = [
 ];
 
 const LINES_MAX = 330;
-/** Code shown to customers, which reads the environment and writes to the terminal when they run it. */
+/** Example code for customers, which reads the environment and writes to the terminal when they run it. */
 const SHOW_CODE = ["src/demo/banner.ts", "src/web/snippets/chat.ts"];
 
-/** The imports of each file, parsed once. */
+/** Imports of each file that was already parsed. */
 const read = new WeakMap<SourceFile, readonly string[]>();
 
-/** Relative imports and re-exports of a file, types and dynamic imports included: paths from the root. */
+/** Returns relative imports and re-exports of a file, including types and dynamic imports, as paths from the root. */
 export function importsOf(file: SourceFile): readonly string[] {
 	const imports = read.get(file) ?? readImports(file);
 	read.set(file, imports);
@@ -56,7 +56,7 @@ function readImports({ path, text }: SourceFile): string[] {
 	return found;
 }
 
-/** Imports that go up, sideways between folders of one line, or out of the source; files and imports in no layer. */
+/** Finds imports from a higher or the same layer, or from outside the source; files and imports without a layer. */
 export function orderProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
 	return files.flatMap((file) => {
 		const rank = rankOf(file.path, layers);
@@ -64,7 +64,7 @@ export function orderProblems(files: readonly SourceFile[], layers = LAYERS): st
 		return importsOf(file)
 			.filter((target) => !target.startsWith("src/") || folderOf(target) !== folderOf(file.path))
 			.flatMap((target) => {
-				// The import reads the version.
+				// This import is allowed: it reads the version.
 				if (target === "package.json") return [];
 				const below = rankOf(target, layers);
 				if (below < 0) return [`${file.path} imports ${target}, which is in no layer`];
@@ -73,7 +73,7 @@ export function orderProblems(files: readonly SourceFile[], layers = LAYERS): st
 	});
 }
 
-/** Folders that could be in a lower layer, or that do not exist. */
+/** Finds folders that could be in a lower layer, or that do not exist. */
 export function layerProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
 	const needs = new Map<string, Set<string>>();
 	for (const file of files) {
@@ -93,7 +93,7 @@ export function layerProblems(files: readonly SourceFile[], layers = LAYERS): st
 	);
 }
 
-/** Import cycles, types included, each as a list of files. */
+/** Finds import cycles, types included. Each is a list of files. */
 export function importCycles(files: readonly SourceFile[]): string[][] {
 	const edges = new Map(files.map((file) => [file.path, importsOf(file)]));
 	const cycles: string[][] = [];
@@ -112,7 +112,7 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
 	return cycles;
 }
 
-/** Imports of console code by the pages, except the shared file. */
+/** Finds imports of console code by the pages, except of the shared file. */
 export function sharedProblems(files: readonly SourceFile[]): string[] {
 	const pages = files.filter(({ path }) => folderOf(path) === "web");
 	return pages.flatMap((file) =>
@@ -141,13 +141,10 @@ export function lengthProblems(files: readonly SourceFile[]): string[] {
 
 const CLOSURE_LETS_MAX = 5;
 
-/**
- * Functions with many variables that inner functions change, unless they declare states and transitions with
- * `createStates`.
- */
+/** Finds functions with many variables that inner functions change, unless they declare states with `createStates`. */
 export function stateProblems(files: readonly SourceFile[]): string[] {
 	return files.flatMap(({ path, text }) => {
-		// Parsing costs a hundred times as much as this quick check.
+		// This quick check avoids parsing, which takes a hundred times as long.
 		if ((text.match(/\blet \w/g)?.length ?? 0) <= CLOSURE_LETS_MAX) return [];
 		const problems: string[] = [];
 		walkScopes(parseSync(path, text).program, newScope(), ({ node, lets, inner, hasStates }) => {
@@ -162,7 +159,7 @@ export function stateProblems(files: readonly SourceFile[]): string[] {
 interface Scope {
 	readonly node: SyntaxNode | undefined;
 	readonly lets: Set<string>;
-	/** The function's variables that it or its inner functions assign. */
+	/** Variables of the function that the function or its inner functions assign. */
 	readonly own: Set<string>;
 	readonly inner: Set<string>;
 	hasStates: boolean;
@@ -204,9 +201,7 @@ function nameOf(node: unknown): string | undefined {
 	return (node as { readonly name?: string } | null | undefined)?.name;
 }
 
-/**
- * Rooms with more lines than their budget, and rooms without one. `budget`: lines by room; `top` is for files of `src` itself.
- */
+/** Finds rooms above their line budget or without one. `budget`: lines by room; `top` is the files of `src` itself. */
 export function budgetProblems(files: readonly SourceFile[], budget: ReadonlyMap<string, number>): string[] {
 	const lines = new Map<string, number>();
 	for (const { path, text } of files) {
@@ -226,7 +221,7 @@ export function budgetProblems(files: readonly SourceFile[], budget: ReadonlyMap
 const BANNED =
 	/\b(anew|meanwhile|(?:is|are) told|stands in|(?:comes|came) of|lets go|somebody|nobody|whoever|hears|that is so|beside)\b/i;
 
-/** Words that CONTRIBUTING.md forbids, in comments of sources and in papers outside of code blocks. */
+/** Finds words that CONTRIBUTING.md forbids, in comments of sources and in Markdown outside of code blocks. */
 export function wordProblems(files: readonly SourceFile[]): string[] {
 	return files.flatMap(({ path, text }) => {
 		let isCode = false;
@@ -239,12 +234,12 @@ export function wordProblems(files: readonly SourceFile[]): string[] {
 	});
 }
 
-/** Files that only re-export, which hide dependencies, and utility files, which grow without end. */
+/** Finds files that only re-export, which hide dependencies, and utility files, which grow without limit. */
 export function nameProblems(files: readonly SourceFile[]): string[] {
 	return files.map(({ path }) => path).filter((path) => /(^|\/)(index|utils?|helpers?|common|misc)\.tsx?$/.test(path));
 }
 
-/** Addresses of package registries, and paths of a machine, in code or the lock file. */
+/** Finds addresses of package registries, and paths of a machine, in code and the lock file. */
 export function placeProblems(files: readonly SourceFile[]): string[] {
 	const registry = /\bregistry\.[a-z0-9-]+\.[a-z]{2,}|npmmirror|verdaccio|\/-\/[\w.-]+\.tgz/;
 	const machine = /(^|[\s"'`(=:])\/(work|home|root|Users|tmp\/bun)\/[\w.-]/m;
@@ -254,7 +249,7 @@ export function placeProblems(files: readonly SourceFile[]): string[] {
 	});
 }
 
-/** Cells of the Markdown table after `heading`, without the header row and code marks. */
+/** Returns cells of the Markdown table after `heading`, without the header row and code marks. */
 export function markdownTable(text: string, heading: string): string[][] {
 	const lines = text.slice(text.indexOf(`\n${heading}\n`)).split("\n");
 	const first = lines.findIndex((line) => line.startsWith("|"));
@@ -271,8 +266,8 @@ export function markdownTable(text: string, heading: string): string[][] {
 }
 
 /**
- * Files and folders that a paper names in code marks or links to and that do not exist. A name is a path if it ends
- * like a source file, or begins with `src/` or `test/`; it is resolved from the paper and from the root.
+ * Finds files and folders that a Markdown file names in code marks or links and that do not exist. A name is a path if
+ * it ends like a source file, or begins with `src/` or `test/`. Paths may be relative to the Markdown file or the root.
  */
 export function missingPaths({ path, text }: SourceFile, exists: (path: string) => boolean): string[] {
 	const named = [...text.matchAll(/`([\w./-]+)`/g)]
@@ -295,7 +290,7 @@ export function codeBlocks(text: string, language: string): string[] {
 	);
 }
 
-/** The folder below `src`, or the name of a file that is directly in `src`. */
+/** Returns the folder below `src`, or the file's name for a file in `src` itself. */
 function folderOf(path: string): string {
 	return /^src\/([^/.]+)/.exec(path)?.[1] ?? "";
 }
@@ -313,7 +308,7 @@ function matches(files: readonly SourceFile[], pattern: RegExp, except: readonly
 		});
 }
 
-/** Works for formatted source only, in which comments begin a line or follow a blank. */
+/** Removes comments. Expects formatted source, in which a comment begins a line or follows a space. */
 function withoutComments(text: string): string {
 	return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/[^\n]*/g, "$1");
 }
@@ -321,7 +316,7 @@ function withoutComments(text: string): string {
 const PAPER_LINES_MAX = 250;
 const PAPER_CHARS_MAX = 120;
 
-/** Papers that are too long, and their lines that are too wide; tables, code and lines with links may be wider. */
+/** Finds Markdown files and lines that are too long. Tables, code and lines with links may be longer. */
 export function paperProblems(papers: readonly SourceFile[]): string[] {
 	return papers.flatMap(({ path, text }) => {
 		const lines = text.replace(/\n$/, "").split("\n");

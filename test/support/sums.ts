@@ -2,12 +2,12 @@ import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { waitFor } from "./wait.ts";
 
-/** The aggregation takes rows older than a minute even while older transactions are open. */
+/** Longer than a minute: rows of that age are summed even while older transactions are open. */
 export const FOLD_MS = 70_000;
 
 /**
- * Aggregates until the sums contain everything committed so far. Rows younger than the oldest transaction on the
- * server, which may be another test's, are skipped at first.
+ * Sums usage until the sums contain everything committed so far. Rows younger than the oldest open transaction on the
+ * server, perhaps another test's, are skipped at first.
  */
 export async function foldAll(statements: Statements): Promise<void> {
 	const [now] = await statements<{ xid: string }>`select pg_current_xact_id()::text as xid`;
@@ -23,7 +23,7 @@ export async function foldAll(statements: Statements): Promise<void> {
 	);
 }
 
-/** Rebuilds the sums from everything committed so far. */
+/** Rebuilds the sums from all committed usage. */
 export async function rebuildAll(statements: Statements): Promise<void> {
 	await rebuildUsage(statements);
 	await foldAll(statements);

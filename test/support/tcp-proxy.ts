@@ -3,24 +3,24 @@ import { untilEnd } from "./at-end.ts";
 
 type Way = "to server" | "to client";
 
-/** The first ReadyForQuery message (type and length) ends the sign-in. */
+/** First ReadyForQuery message (type and length), which ends the connection's start-up. */
 const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
 
 interface Pair {
 	readonly client: Socket<Pair>;
 	name: string | undefined;
 	server: Socket<unknown> | undefined;
-	/** Postgres has announced that it accepts statements. */
+	/** True once Postgres has announced that it accepts statements. */
 	isSignedIn: boolean;
 	silent: boolean;
 	readonly toServer: Uint8Array[];
 	readonly toClient: Uint8Array[];
 }
 
-/** A proxy for all tests of a file, stopped after the last one. */
+/** Starts a proxy for all tests of a file, stopped after the last test. */
 export const withTcpProxy = (target: { hostname: string; port: number }) => untilEnd(startTcpProxy(target));
 
-/** A TCP proxy that can cut or refuse a connection, or make it silent without closing it (half-open). */
+/** A TCP proxy that can cut or refuse connections, or make them silent without closing them (half-open). */
 export function startTcpProxy(first: { hostname: string; port: number }) {
 	const target = { ...first };
 	const pairs = new Set<Pair>();
@@ -95,8 +95,8 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 	}
 
 	/**
-	 * Makes a connection silent for good. During sign-in only towards the client: a server process waiting for the client
-	 * would block creating and dropping databases.
+	 * Makes a connection silent for good. During start-up only towards the client: a server process that waits for the
+	 * client would block creating and dropping databases.
 	 */
 	function silence(pair: Pair): void {
 		pair.silent = true;
@@ -120,7 +120,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		}
 	}
 
-	/** The end of one side stays hidden from the other on a half-open connection. */
+	/** On a half-open connection one side must not notice that the other side has ended. */
 	function end(pair: Pair): void {
 		if (!pairs.has(pair)) return;
 		if (frozen || pair.silent) {
@@ -142,26 +142,26 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 
 	return {
 		port,
-		/** Directs new connections to another server; existing ones stay. */
+		/** Directs new connections to another server; existing connections stay. */
 		aim(to: number) {
 			target.port = to;
 		},
 		accepted: () => accepted,
-		/** From now on a round trip takes this long. */
+		/** Delays data so that a round trip takes this long from now on. */
 		delay(roundTripMs: number) {
 			delayMs = roundTripMs / 2;
 		},
-		/** Blocks all existing and new connections, which stay open. */
+		/** Blocks all existing and new connections without closing them. */
 		freeze() {
 			frozen = true;
 		},
-		/** Blocks existing connections only, for good. */
+		/** Blocks only the existing connections, for good. */
 		freezeExisting() {
 			for (const pair of pairs) silence(pair);
 		},
 		/**
-		 * Holds back data in this direction on connections with this application name, new ones included, until the
-		 * returned function is called. The other direction passes.
+		 * Holds back data in this direction, on existing and new connections with this application name, until the returned
+		 * function is called. The other direction is not blocked.
 		 */
 		hold(way: Way, name: RegExp) {
 			const hold = { way, name };
@@ -171,7 +171,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 				for (const pair of pairs) flush(pair);
 			};
 		},
-		/** Ends the freeze. `late`: delivers the data held back; otherwise the frozen connections are reset. */
+		/** Ends `freeze`. With `late` the held-back data is delivered; otherwise the frozen connections are reset. */
 		thaw(late: boolean) {
 			frozen = false;
 			for (const pair of [...pairs]) {
@@ -187,9 +187,9 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		restore() {
 			listener = listen(port);
 		},
-		/** Connections that pass or are frozen. */
+		/** Number of connections that are forwarded or frozen. */
 		open: () => pairs.size,
-		/** Forwarding connections with their PostgreSQL application names; each can be made silent while it stays open. */
+		/** Forwarded connections with their PostgreSQL application names. Each can be made silent while it stays open. */
 		connections: () =>
 			[...pairs]
 				.filter(({ silent }) => !silent)

@@ -5,7 +5,7 @@ import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 
 type Bounds = Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 
-/** Limits unread answers in a gateway that calls no model server. */
+/** Creates the limit of unread answers as in a gateway, without calls to a model server. */
 export function unreadAnswersAlone(bounds: Bounds = DEFAULT_LIMITS, clock: Clock = systemClock): UnreadAnswers {
 	const limits = () => bounds;
 	return createUnreadAnswers({ answers: createAnswerMemory({ clock }, { limits }), limits });

@@ -1,4 +1,4 @@
-/** Models with scripted upstreams, and chat calls to them, for tests without a catalogue of their own. */
+/** Models with scripted upstreams, and chat calls to them, for tests without their own catalogue. */
 import type { CatalogSnapshot, Model, RateCard, UpstreamSpec } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
@@ -56,7 +56,7 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 	};
 }
 
-/** Who sends a chat, and its content. */
+/** A chat with its caller. */
 export type ChatCall = CallContext & ChatCallInput;
 
 export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> & { prompt?: unknown } = {}): ChatCall {
@@ -89,12 +89,12 @@ export function askChat(
 	return upstreams.call(model, chatWhole(model, call, call));
 }
 
-/** The default limits with the changes of a test. */
+/** Returns the default limits with a test's changes. */
 export function limitsWith(more: Partial<ServiceLimits>): ServiceLimits {
 	return { ...DEFAULT_LIMITS, ...more };
 }
 
-/** Reads a stream's events to its end; `error` is undefined after a regular end. */
+/** Reads a stream's events to the end; `error` is undefined unless the stream failed. */
 export async function collect(stream: AnswerStream<ChatChunk>) {
 	const [chunks, text, finish]: [ChatChunk[], string[], string[]] = [[], [], []];
 	const collected = { chunks, text, finish, outputBytes: 0, error: undefined as unknown };

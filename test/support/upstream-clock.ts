@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 
-/** A clock that advances only by `advance`; timers run in order of their time. */
+/** A clock that advances only by `advance`. Timers run in the order of their times. */
 export interface ManualClock extends Clock {
 	advance(ms: number): void;
 	pending(): number;

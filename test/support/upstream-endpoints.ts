@@ -14,10 +14,10 @@ type Json = Record<string, unknown>;
 export interface SeenCall {
 	readonly path: string;
 	readonly headers: Headers;
-	/** The parsed JSON body, or a form's text fields with lists as arrays. */
+	/** The parsed JSON body, or the text fields of a form with lists as arrays. */
 	readonly body: Json;
 	readonly file: File | undefined;
-	/** Resolves if the client disconnects before the end of the answer. */
+	/** Resolves if the client disconnects before the end of the response. */
 	readonly aborted: Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export type Script = (call: SeenCall) => Response | Promise<Response>;
 
 export type EndpointServer = ReturnType<typeof startEndpoints>;
 
-/** A server for all tests of a file, stopped after the last one. */
+/** Starts a server for all tests of a file, stopped after the last test. */
 export const withEndpoints = (dialect: DialectName) => untilEnd(startEndpoints(dialect));
 
 export function startEndpoints(dialect: DialectName) {
@@ -93,7 +93,7 @@ function answerOf(dialect: DialectName, { path, body }: SeenCall): Response {
 	return Response.json({ error: { message: "no such address", type: "not_found", code: 404 } }, { status: 404 });
 }
 
-/** Each choice has these three words; a prompt has a token for each word, or the tokens it was given. */
+/** Each choice consists of these three words. A prompt has one token per word, or the tokens it was given. */
 const WORDS = [" one", " two", " three"];
 const FOREIGN = { prompt_token_ids: [1, 2], kv_transfer_params: { host: "10.0.0.1" }, secret_path: "/srv/model" };
 
@@ -143,7 +143,7 @@ function completionAnswer(dialect: DialectName, body: Json): Response {
 			finish_reason: finish,
 			stop_reason: null,
 		}));
-		// llama.cpp counts the first choice only.
+		// llama.cpp counts the tokens of the first choice only.
 		const counted =
 			dialect === "llama.cpp" ? usage(tokensOf(prompts[0]), words.length) : usage(prompt, words.length * count);
 		return Response.json({ ...head, choices, usage: counted, ...FOREIGN });
@@ -185,7 +185,7 @@ export function brokenSse(payloads: readonly string[], more: { stall?: Promise<u
 	const stream = new ReadableStream({
 		async start(controller) {
 			controller.enqueue(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
-			// Waits, since an error drops data that the runtime has not sent yet.
+			// Waits, because an error discards data that the runtime has not sent yet.
 			await (more.stall ?? Bun.sleep(150));
 			controller.error(new Error("scripted break"));
 		},
@@ -193,7 +193,7 @@ export function brokenSse(payloads: readonly string[], more: { stall?: Promise<u
 	return new Response(stream, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** The vector of an input: its length and two fractions that float32 stores exactly. */
+/** Returns an input's vector: its length, and two fractions that float32 stores exactly. */
 export function vectorOf(input: unknown): number[] {
 	return [(input as string | number[]).length, 0.5, -0.25];
 }
@@ -205,13 +205,13 @@ function embeddingAnswer(dialect: DialectName, body: Json): Response {
 		return Response.json({ message, code: 422, type: "Validation" }, { status: 422 });
 	}
 	const tokens = inputs.reduce<number>((sum, one) => sum + tokensOf(one), 0);
-	// In reverse order, since `index` decides the order.
+	// In reverse order, because clients must order by `index`.
 	const data = inputs.map((input, index) => ({ object: "embedding", index, embedding: vectorOf(input) })).reverse();
 	const usage = { prompt_tokens: tokens, total_tokens: tokens };
 	return Response.json({ object: "list", data, model: "/models/secret", usage, ...FOREIGN });
 }
 
-/** The score of a document is its length, so the longest is first. */
+/** Builds a rerank response. A document's score is its length, so the longest document is first. */
 function rerankAnswer(dialect: DialectName, body: Json): Response {
 	const documents = (dialect === "tei" ? body.texts : body.documents) as string[];
 	const tokens = documents.reduce((sum, text) => sum + tokensOf(text) + tokensOf(body.query), 0);
@@ -301,14 +301,14 @@ function transcriptionAnswer(dialect: DialectName, body: Json): Response {
 				no_speech_prob: 0.01,
 			},
 		];
-		// vLLM writes the duration as text and reports no usage.
+		// vLLM sends the duration as text, and no usage.
 		const duration = dialect === "vllm" ? "6.7" : 6.7;
 		return Response.json({ task: "transcribe", language: "en", duration, text, segments, path: "/srv" });
 	}
 	return Response.json({ text, usage: { type: "duration", seconds: 7 }, path: "/srv" });
 }
 
-/** `seconds` of silence as a WAV file of 16 kHz mono. */
+/** Returns `seconds` of silence as a WAV file of 16 kHz mono. */
 export function wavOf(seconds: number): Uint8Array<ArrayBuffer> {
 	const bytes = Buffer.alloc(44 + seconds * 32_000);
 	bytes.write("RIFF", 0, "latin1");
@@ -326,10 +326,10 @@ export function wavOf(seconds: number): Uint8Array<ArrayBuffer> {
 	return new Uint8Array(bytes);
 }
 
-/** Texts of the scripted servers that no client may read. */
+/** Texts in responses of the scripted servers that clients must not see. */
 export const SECRET_WORDS = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
 
-/** YAML of a deployment: chat at a vLLM unless stated. `rates` and `parameters` as in the file. */
+/** YAML of a deployment; by default a chat model on vLLM. `rates` and `parameters` are written as in the file. */
 export function deployment(options: {
 	id: string;
 	kind?: string;

@@ -1,4 +1,4 @@
-/** An answer that a test scripts for one request in any dialect. See `upstream-server.ts`. */
+/** An answer that a test scripts for one request, in any dialect. See `upstream-server.ts`. */
 
 export interface ScriptUsage {
 	prompt: number;
@@ -9,10 +9,10 @@ export interface ScriptUsage {
 
 export type Piece =
 	| { kind: "text" | "reasoning"; text: string }
-	/** The first piece of a call has its id and name, later pieces only further arguments. */
+	/** A tool call's first piece has its id and name; later pieces have more of its arguments. */
 	| { kind: "tool"; index: number; id?: string; name?: string; arguments: string };
 
-/** How the answer breaks off, and after how many pieces of the first choice. */
+/** How the answer breaks off, and after how many pieces of its first choice. */
 export interface Break {
 	after: number;
 	how: "reset" | "end" | "stall" | "error";
@@ -20,13 +20,13 @@ export interface Break {
 }
 
 export interface Script {
-	/** Undefined: the answer echoes the last message. */
+	/** Undefined: the answer repeats the last message. */
 	pieces: Piece[] | undefined;
 	finish: string;
 	/** Undefined: the usage counts the pieces. Null: the answer has no usage. */
 	usage: ScriptUsage | null | undefined;
 	gapMs: number;
-	/** After this many pieces the answer waits for the promise. */
+	/** The answer pauses after this many pieces until the promise resolves. */
 	pause: { after: number; until: Promise<void> } | undefined;
 	delayMs: number;
 	gate: Promise<void> | undefined;
@@ -37,28 +37,28 @@ export interface Script {
 		| "reset"
 		| undefined;
 	endMarker: boolean;
-	/** Whether a streamed request is answered with one JSON body. */
+	/** True: a streamed request is answered with one JSON body. */
 	whole: boolean;
-	/** Content type of the events with which every request is answered. */
+	/** Content type of an answer whose events are sent for every request, streamed or not. */
 	eventsAs: string | undefined;
 	status: number;
-	/** Fields merged into every event and body, and into every choice and delta. */
+	/** Wrong or additional fields in every event and body, and in every choice and delta. */
 	lies: { top: object; choice: object; delta: object };
 }
 
-/** Methods change the reply and return it. One piece is one token. */
+/** A scripted answer. Methods change it and return it. One piece is one token. */
 export interface Reply {
 	readonly script: Script;
 	text(text: string | string[]): Reply;
 	reasoning(text: string | string[]): Reply;
-	/** Adds a tool call, whose arguments are sent in two pieces. */
+	/** Adds a tool call, whose arguments are split into two pieces. */
 	toolCall(name: string, args: object, id?: string): Reply;
 	stop(): Reply;
 	length(): Reply;
-	/** Sets the finish reason, valid or not. */
+	/** Sets the finish reason, which may be invalid. */
 	finish(reason: string): Reply;
 	usage(usage: ScriptUsage | null): Reply;
-	/** Pauses this many milliseconds between events. */
+	/** Waits this many milliseconds between events. */
 	trickle(gapMs: number): Reply;
 	delay(delayMs: number): Reply;
 	/** Sends nothing before the promise resolves. */
@@ -69,11 +69,11 @@ export interface Reply {
 	reset(): Reply;
 	/** Breaks the connection after this many pieces. */
 	dieAfter(pieces: number): Reply;
-	/** Ends the body regularly after this many pieces, without a finish reason or end marker. */
+	/** Ends the body without an error after this many pieces, but without finish reason and end marker. */
 	endAfter(pieces: number): Reply;
-	/** Sends nothing after this many pieces; the connection stays open. */
+	/** Sends nothing after this many pieces, and keeps the connection open. */
 	stallAfter(pieces: number): Reply;
-	/** Sends an error event after this many pieces (by default before the first), then `[DONE]`. */
+	/** Sends an error event after this many pieces (default: before the first one), then `[DONE]`. */
 	errorEvent(after?: number, body?: unknown): Reply;
 	errorStatus(status: number, body?: unknown, headers?: Record<string, string>): Reply;
 	raw(body: string | Uint8Array, contentType?: string): Reply;
@@ -159,7 +159,7 @@ export function reply(): Reply {
 	return self;
 }
 
-/** Splits "a b c" into "a", " b" and " c", which join to the text again. */
+/** Splits "a b c" into "a", " b" and " c", which joined are the text. */
 export function wordsOf(text: string | string[]): string[] {
 	return typeof text === "string" ? (text.match(/\s*\S+|\s+$/g) ?? []) : text;
 }

@@ -26,13 +26,13 @@ export interface SeenRequest {
 	readonly path: string;
 	readonly headers: Headers;
 	readonly body: Record<string, unknown>;
-	/** `performance.now()` when the request arrived. */
+	/** Time of the request's arrival by `performance.now()`. */
 	readonly atMs: number;
-	/** When the client disconnected before the end of the answer; else undefined. */
+	/** Time at which the client disconnected before the end of the response; undefined if it did not. */
 	abortedAtMs: number | undefined;
-	/** Tokens by the upstream's own count; `completion` grows with each event sent, over all choices. */
+	/** Tokens as the upstream counts them. `completion` grows with each event sent, over all choices. */
 	readonly tokens: { prompt: number; completion: number };
-	/** Resolves when the answer was sent whole or the client disconnected. */
+	/** Resolves when the response was sent completely, or the client disconnected. */
 	readonly over: Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export type UpstreamServer = ReturnType<typeof startUpstream>;
 
 const WAIT_MS = 20_000;
 
-/** A server for all tests of a file, stopped after the last one. */
+/** Starts a server for all tests of a file, stopped after the last test. */
 export const withUpstream = (dialect?: DialectName) => untilEnd(startUpstream(dialect && { dialect }));
 
 export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}) {
@@ -169,7 +169,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		let at = 0;
 		let pieces = 0;
 		const line = (payload: string) => `data: ${payload}\n\n`;
-		/** Writes everything up to the next pause or break at once. */
+		/** Writes all events up to the next pause or break in one piece. */
 		function batch(): string {
 			let text = "";
 			while (at < events.length) {
@@ -212,7 +212,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 					controller.enqueue(encoder.encode(line(payload) + marker));
 					controller.close();
 				} else {
-					// Waits, since an error drops data that the runtime has not sent or the client has not read.
+					// Waits, because an error discards data that the runtime has not sent or the client has not read.
 					await untilRead(Number(server.port));
 					end();
 					if (breaks?.how === "end") controller.close();
@@ -222,7 +222,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		});
 	}
 
-	/** Resolves once `find` returns a value; checked after every event. */
+	/** Resolves when `find` returns a value; calls it after every event. */
 	function waitFor<T>(what: string, find: () => T | undefined): Promise<T> {
 		return new Promise<T>((resolve, reject) => {
 			const timer = setTimeout(() => {
@@ -254,7 +254,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		always(make: () => Reply) {
 			fallback = make;
 		},
-		/** Sets the answer for requests that have no queued answer. */
+		/** Sets the answer for requests without a queued answer. */
 		decide(answer: typeof fallback) {
 			fallback = answer;
 		},
@@ -267,9 +267,9 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			keepAlive: true,
 			...more,
 		}),
-		/** The nth POST since the start, counted from 1. */
+		/** Resolves with the nth POST since the start, counted from 1. */
 		waitForRequest: (nth = 1) => waitFor(`request ${nth}`, () => requests[nth - 1]),
-		/** Resolves when the client of the nth POST has disconnected early. */
+		/** Resolves when the client of the nth POST has disconnected before the end of the response. */
 		waitForAbort: (nth = 1) =>
 			waitFor(`the abort of request ${nth}`, () =>
 				requests[nth - 1]?.abortedAtMs === undefined ? undefined : requests[nth - 1],
@@ -283,7 +283,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 	};
 }
 
-/** A body that fails before its first byte, so that the runtime resets the connection. */
+/** Returns a body that fails before its first byte, so that the runtime resets the connection. */
 function brokenBody(): ReadableStream {
 	return new ReadableStream({
 		async pull(controller) {
@@ -293,7 +293,7 @@ function brokenBody(): ReadableStream {
 	});
 }
 
-/** The echoing upstream's count of prompt tokens. */
+/** Returns the prompt tokens that the echoing upstream counts. */
 function wordCount(body: Record<string, unknown>): number {
 	const messages = Array.isArray(body.messages) ? body.messages : [];
 	return messages.reduce((sum, message) => sum + 3 + wordsOf(textOf(message)).length, 0);

@@ -8,7 +8,7 @@ import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, withUpstream } from "./upstream-server.ts";
 
-/** The address is replaced by tests with a server of their own. */
+/** Upstream specification; tests with their own server replace its URL. */
 export const SPEC: UpstreamSpec = {
 	url: "http://127.0.0.1:9/v1",
 	apiKey: null,
@@ -27,7 +27,7 @@ export async function until(condition: () => boolean): Promise<void> {
 	}
 }
 
-/** Upstreams with one model over these servers, stopped at the end of the file. */
+/** Creates upstreams with one model on these servers, stopped at the end of the file. */
 export function upstreamsOver(
 	specs: readonly UpstreamSpec[],
 	more: Partial<Parameters<typeof createUpstreams>[0]> & { limits?: Partial<ServiceLimits> } = {},
@@ -52,7 +52,7 @@ export function openUpstreams(
 		{ limits },
 	);
 	const requests = () => servers.reduce((sum, server) => sum + server.requests.length, 0);
-	/** Gives `bad` to the first request at any server, and the echo to all others. */
+	/** Answers the first request at any server with `bad`, and all others with an echo. */
 	const firstFails = (bad: () => Reply) => {
 		let failed = false;
 		for (const server of servers) {

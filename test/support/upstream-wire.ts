@@ -1,15 +1,17 @@
-/** Writes a script as bytes of one server family, with the quirks that the dialects in `src/upstream` handle. */
+/**
+ * Writes a scripted answer as bytes of one family of servers, with the quirks that dialects in `src/upstream` handle.
+ */
 import type { DialectName } from "../../src/catalog/model.ts";
 import type { Piece, Script, ScriptUsage } from "./upstream-reply.ts";
 
-/** One event of a stream. `pieces`: tokens of the first choice in it, `tokens`: of all choices. */
+/** An event of a stream. `pieces` counts its tokens of the first choice, `tokens` those of all choices. */
 export interface WireEvent {
 	payload: string;
 	pieces: number;
 	tokens: number;
 }
 
-/** A scripted answer with all defaults filled in. */
+/** A scripted answer in which all defaults are filled in. */
 export interface Answer {
 	pieces: Piece[];
 	finish: string;
@@ -27,9 +29,9 @@ export interface StreamWish {
 
 type Json = Record<string, unknown>;
 
-/** Dialects with chats. */
+/** Dialects that have chats. */
 export const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
-/** Dialects whose servers return one choice regardless of `n`. */
+/** Dialects whose servers return a single choice, whatever `n` is. */
 export const SINGLE_CHOICE: ReadonlySet<DialectName> = new Set(["ollama", "tgi"]);
 
 export function streamEvents(dialect: DialectName, answer: Answer, wish: StreamWish): WireEvent[] {
@@ -100,7 +102,7 @@ export function wholeBody(dialect: DialectName, answer: Answer): Json {
 		finish_reason: finishOf(dialect, answer.finish),
 		...answer.lies.choice,
 	}));
-	// llama.cpp counts only the first choice here.
+	// llama.cpp counts only the tokens of the first choice here.
 	const counted = dialect === "llama.cpp" ? 1 : answer.choices;
 	const usage = answer.usage && usageJson(dialect, { ...answer.usage, completion: answer.usage.completion * counted });
 	return {
@@ -115,14 +117,14 @@ export function wholeBody(dialect: DialectName, answer: Answer): Json {
 	};
 }
 
-/** llama.cpp reports cached tokens here only. */
+/** llama.cpp reports cached tokens only in its timings. */
 const timingsOf = ({ prompt, cached = 0 }: ScriptUsage) => ({ prompt_n: prompt - cached, cache_n: cached });
 
-/** The error event that servers of this dialect send in the middle of a stream. */
+/** Returns the error event that servers of this dialect send in the middle of a stream. */
 export function errorPayload(dialect: DialectName): string {
 	const message = "secret engine trouble at /srv/model";
 	if (dialect === "tgi") return JSON.stringify({ error: { message, http_status_code: 422 } });
-	// Ollama loses the error: it sends an empty event and then the end.
+	// Ollama does not send the error: it sends an empty event and then the end.
 	if (dialect === "ollama")
 		return JSON.stringify({ model: "", choices: [{ index: 0, delta: { content: "" }, finish_reason: null }] });
 	return JSON.stringify({ error: { message, type: "InternalServerError", param: null, code: 500 } });

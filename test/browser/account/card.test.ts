@@ -25,7 +25,7 @@ const BILLED = { company: "Ada Ltd", address: "1 Mill Lane\nLondon", vatId: "GB1
 const tab = await open({ elsewhere: [stripe.payUrl] });
 const { page } = tab;
 
-/** Sends an event that is signed with `secret`, as Stripe does; returns the answer's status. */
+/** Sends an event that is signed with `secret`, as Stripe would; returns the status of the response. */
 async function tell(secret: string, type: string, object: Record<string, unknown>): Promise<number> {
 	const { body, signature } = await signedEvent(secret, type, object);
 	const headers = { "content-type": "application/json", "stripe-signature": signature };
@@ -34,7 +34,7 @@ async function tell(secret: string, type: string, object: Record<string, unknown
 	return response.status;
 }
 
-/** The payment page with this number, which must be the one opened last. */
+/** Returns the payment page with this number; expects it to be the page opened last. */
 function opened(number: number): OpenedPage {
 	const found = stripe.pages[number];
 	if (found === undefined || stripe.pages.length !== number + 1)
@@ -171,7 +171,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	test("the way from sign-up to the first answer takes 11 clicks, 5 fields", async () => {
 		if (LONG) await becomeVisitor(tab);
 		const before = stripe.pages.length;
-		// Position of the button; it must be read before the page is left.
+		// Position of the button, which must be read before the browser leaves the page.
 		let box: Awaited<ReturnType<Locator["boundingBox"]>> = null;
 		const lookWhere = async (route: Route) => {
 			box = await page.getByRole("button", { name: "Pay by card" }).boundingBox();
@@ -221,7 +221,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		}
 	});
 
-	// In the short run `billing/auto-top-ups.test.ts` covers saved cards.
+	// The short run tests saved cards in `billing/auto-top-ups.test.ts`.
 	test.if(LONG)("a card saved on Stripe's page is charged automatically", async () => {
 		await walk(page, "/credit");
 		await panel.getByRole("button", { name: "Save a card" }).click();

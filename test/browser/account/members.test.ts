@@ -27,7 +27,7 @@ const owner = await signedUp(service);
 await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
 await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
 const house = await open({ person: owner });
-// Passkeys need a host name: they do not work at an IP address.
+// Browsers allow passkeys only for host names, not for IP addresses.
 const site = service.url.replace("127.0.0.1", "localhost");
 const guest = await open({ elsewhere: [site, `${issuer}/auth?`] });
 
@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key?.state).toBe("revoked");
 		const navigation = page.getByRole("navigation", { name: "Main" });
 		await navigation.getByRole("link", { name: "Usage" }).click();
-		// The guest sees the own account again, so the navigation has the credit page, which developers do not see.
+		// The page shows the guest's own account again: only there the navigation has the credit page.
 		await navigation.getByRole("link", { name: "Credit" }).waitFor();
 		await navigation.getByRole("link", { name: "Keys" }).click();
 		await page.getByText("No keys yet.").waitFor();
@@ -122,7 +122,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
 	});
 
-	// In the short run `console/company.test.ts` covers the company's sign-in, with a real provider.
+	// The short run tests single sign-on in `console/company.test.ts`, with a real provider.
 	test.if(LONG)("people of a company sign in by its own provider", async () => {
 		const { page } = house;
 		await page.getByRole("button", { name: "Set up single sign-on" }).click();
@@ -213,7 +213,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect((await again({ cookie }, heard?.body ?? "")).status).toBe(400);
 		expect((await again({ cookie, origin: "https://evil.example" }, "{}", "sign-in-begin")).status).toBe(403);
 		expect((await again({}, "{}", "register-begin")).status).toBe(401);
-		// An old session registers no passkey; a device without user verification cannot sign in.
+		// An old session cannot register a passkey, and a device without user verification cannot sign in.
 		await service.db
 			.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes' where user_id = (select id from console_user where email = ${owner.email})`;
 		const late = await page.evaluate(async () => {
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(late).toBe(403);
 		await signOut();
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
-		// Changes the options so that the browser skips user verification; the browser's answer still claims it.
+		// Makes the browser skip user verification, although its response claims that it verified the user.
 		await page.route("**/passkey/sign-in-begin", async (route) => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), userVerification: "discouraged" } });
@@ -231,10 +231,10 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await refused();
 		await page.unroute("**/passkey/sign-in-begin");
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
-		// Raises the stored counter: a passkey with a lower one counts as copied.
+		// Raises the stored counter above the passkey's, as after the use of a copy.
 		await service.db.sql`update passkey set counter = 1000000`;
 		await refused();
-		// A removed passkey cannot sign in.
+		// Resetting the password removes the passkey, which then cannot sign in.
 		await owner.send("POST", "/api/auth/request-password-reset", { email: owner.email });
 		const resets = () => mailsTo(owner.email).flatMap(({ text }) => /reset\?token=(\S+)/.exec(text)?.[1] ?? []);
 		await waitFor(() => resets().length > 0, "the mail for a new password");

@@ -16,8 +16,8 @@ const OTHER_MODEL = "other-model";
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
 
 /**
- * Runs in the long form only; `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts` cover the
- * main steps in the short run.
+ * Only in the long run. In the short run `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts`
+ * cover the main steps.
  */
 const isRun = LONG && hasChromium;
 async function setUp() {
@@ -30,7 +30,7 @@ async function setUp() {
 	const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
 	await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));
 	upstream.always(() => reply().text("Hello from the model."));
-	// Sign-up, payment and key by hand are in `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
+	// `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts` test sign-up, payment and key by hand.
 	const person = await signedUp(service);
 	await topUp(person, await operator(service), "250");
 	await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" });
@@ -135,7 +135,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await (await chooser).setFiles({ name: "night.jsonl", mimeType: "text/plain", buffer: Buffer.from(text) });
 	};
 
-	/** The narrow layout shows the same page without overflow. */
+	/** Expects the same content without overflow in the narrow layout. */
 	const onPhone = async (shown: string, name: string) => {
 		await seenAs(page, [360, "light"]);
 		await page.getByText(shown).first().waitFor();
@@ -168,7 +168,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("night.jsonl", "batches");
 	});
 
-	/** Drops a file on the page, as from the desktop. */
+	/** Drops a file on the page, as a drag from the desktop does. */
 	const drop = async (text: string) => {
 		const carried = await page.evaluateHandle((text) => {
 			const transfer = new DataTransfer();
@@ -190,7 +190,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("10 of 60", "batch-running");
 		await page.getByRole("button", { name: "Cancel the batch" }).click();
 		await page.getByText("Cancelling").waitFor();
-		// Running requests settle; those that were not sent are cancelled.
+		// After cancellation, running requests are settled and unsent ones are cancelled.
 		gate.resolve();
 		await page.getByText("60 of 60").waitFor();
 		await page.getByText("Cancelled", { exact: true }).waitFor();

@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 	});
 
 	test("the shown secret is in the snippet of every tool", async () => {
-		// All tools are shown by this component, so one suffices.
+		// One component shows all tools, so the first tool is enough.
 		for (const tool of TOOLS)
 			expect(JSON.stringify(tool.steps(factsFor(service, secret))), tool.name).toContain(secret);
 		for (const { name } of LONG ? TOOLS : []) {
@@ -127,7 +127,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect([await call(secret), await call(newSecret)]).toEqual(["answered", "answered"]);
 
 		clockAheadMs = HOUR_MS + 60_000;
-		// If the clock jumps, the instance admits nothing until its next heartbeat was answered.
+		// Retries: after a jump of the clock the instance admits nothing until its next heartbeat.
 		await waitFor(async () => (await call(newSecret)) === "answered", "the replacement to be admitted", 20_000);
 		expect(await call(secret)).toBe("401 api_key_expired");
 	});
@@ -193,7 +193,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await made.waitFor();
 		late.resolve();
 		await arrived.promise;
-		// Waits for a frame, in which the late answer's changes would be drawn.
+		// Waits for one frame, which would draw the changes of the late response.
 		await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
 		expect(await made.isVisible()).toBe(true);
 		await page.unroute("**/api/console/keys?*");

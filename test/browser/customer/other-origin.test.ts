@@ -4,7 +4,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { hasChromium, launch } from "../chromium.ts";
 
-/** An application in a browser calls the service from its own origin, with the unmodified SDK. */
+/** An application on another origin calls the service from the browser, with the unmodified SDK. */
 
 testsMayTake(120_000);
 
@@ -32,7 +32,7 @@ interface Sdk {
 	default: typeof import("openai").default;
 }
 
-/** Runs inside the page, so it refers to nothing outside itself. */
+/** Runs inside the page, so it must not use variables of this file. */
 async function useSdk({ baseURL, apiKey }: { baseURL: string; apiKey: string }) {
 	const { default: OpenAI } = (await import(`${location.origin}/sdk.js`)) as Sdk;
 	const client = new OpenAI({ apiKey, baseURL, dangerouslyAllowBrowser: true, maxRetries: 0 });

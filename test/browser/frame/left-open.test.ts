@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 		] as const) {
 			await seenAs(page, [width, scheme]);
 			for (const [nth, path] of paths.entries()) {
-				// Loads the page again, since colours that fade from one scheme to the other match neither.
+				// Reloads the page: while colours fade from one theme to the other, their contrast is measured wrongly.
 				await (nth === 0 ? page.goto(path) : walk(page, path));
 				await settled(page);
 				for (const problem of await problemsOf(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 
 describe.skipIf(!hasChromium)("a page that was left open", () => {
 	test("asks for the password before it creates a key without a cap", async () => {
-		// Animations are on, as most people have them.
+		// Switches animations on, because most people have them on.
 		await page.emulateMedia({ reducedMotion: "no-preference" });
 		await walk(page, "/keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
 		await form.getByLabel("Cap in USD").fill("5");
-		// Only the POST that creates the key is broken: the list of keys is a GET with the same address.
+		// Breaks only the POST that creates the key; the list of keys is a GET of the same URL.
 		await page.route(/\/api\/console\/keys\?/, async (route) => {
 			if (route.request().method() === "GET") return route.continue();
 			await route.fetch();
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		for (const _ of [1, 2]) {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();
 			await page.locator("input[type=file]").setInputFiles(file);
-			// The page may still show the previous keys. With another key the test would create another batch.
+			// Waits for the new key, because with another key the test would create another batch.
 			const key = page.getByRole("dialog").getByLabel("Key", { exact: true });
 			await waitFor(async () => (await key.inputValue()).startsWith("nightly"), "the newest key to be chosen");
 			await page.getByRole("button", { name: "Start", exact: true }).click();

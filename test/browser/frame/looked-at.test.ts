@@ -7,12 +7,12 @@ import { walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
 testsMayTake(180_000);
-/** Requests that the test lets fail: signing out, and those of a change of account. */
+/** Requests that the tests let fail: signing out, and those that a switch of the account sends. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
-/** The request for the signed-in person's own data. */
+/** The request for the data of the signed-in person. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
 
-/** Only in the long form; in the short form `left-open.test.ts` tests money, secrets and accounts. */
+/** Only in the long run; in the short run `left-open.test.ts` tests money, secrets and accounts. */
 const isRun = LONG && hasChromium;
 const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
 const { owner, page, heading, walkTo, switchTo, name } = house;
@@ -219,7 +219,7 @@ describe.skipIf(!isRun)("an open page", () => {
 
 	test("reconnects the live feed after an error status", async () => {
 		const feed = /\/api\/console\/live/;
-		// Leaves the page first, whose feed might reconnect now.
+		// Leaves the page first: its live feed might otherwise reconnect during the preparation.
 		await page.goto("about:blank");
 		await page.clock.install();
 		let isThere = false;

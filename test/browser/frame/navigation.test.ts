@@ -7,17 +7,17 @@ import type { Stage } from "../stage.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
 import { createWindows, seenAs, settled, walk } from "../windows.ts";
 
-// The long form visits four times as many views and takes pictures.
+// The long run visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-/** Only in the long form; in the short form `pages/pages.test.ts` tests dialogs, drawer and size. */
+/** Only in the long run; in the short run `pages/pages.test.ts` tests dialogs, the drawer and the bundle size. */
 const isRun = LONG && hasChromium;
 const [stage, browser] = isRun
 	? await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()])
 	: [{} as Stage, undefined];
 if (isRun) atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
-/** Tries on a loaded machine, before a failure. */
+/** Most attempts, because a loaded machine slows some down. */
 const TRIES_MAX = 20;
 
 describe.skipIf(!isRun)("navigation in a browser", () => {
@@ -27,7 +27,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), demo: true } });
 		});
-		// The logo is on every page; this page has the least other content.
+		// Every page has the logo; this page has the least other content.
 		await tab.page.goto("/batches");
 		for (const [width, says] of [
 			[1440, "Demo: test credit and generated usage."],
@@ -63,7 +63,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await tab.page.getByRole("link", { name: "batch jobs, staging" }).waitFor();
 		expect(await tab.page.locator("table.data tbody tr").count()).toBe(1);
 		await tab.page.locator("h1").click();
-		// Presses both keys at once, since the second must follow within a second and a busy page reacts slowly.
+		// Presses both keys together, because a busy page may miss the limit of one second between them.
 		await Promise.all(["g", "u"].map((key) => tab.page.keyboard.press(key)));
 		await tab.page.waitForURL("**/usage");
 	});
@@ -72,7 +72,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await settled(tab.page);
-		/** Dispatches `g` and `u` with the given distances between presses and between events. */
+		/** Dispatches `g` and `u`, with separate delays between the key presses and between their handling. */
 		const chord = (atMs: number, pressedMs: number, heardMs: number) =>
 			tab.page.evaluate(
 				([atMs, pressedMs, heardMs]) => {
@@ -100,7 +100,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await settled(tab.page);
 		const dialog = tab.page.getByRole("dialog");
 		const wanted = dialog.getByLabel("Page, key, model or request id");
-		// No letter typed right after the slash is lost.
+		// Letters typed immediately after the slash must not be lost.
 		await tab.page.keyboard.type("/search-api");
 		expect(await wanted.inputValue()).toBe("search-api");
 		await dialog.getByRole("link", { name: "search-api production" }).waitFor();
@@ -135,9 +135,9 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		await page.getByRole("button", { name: "Question about documents (RAG)" }).click();
 		await page.getByLabel("Requests per month").fill("1000");
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
-		// 1,000 requests of 6,000 tokens at $1 and 400 tokens at $2 per million.
+		// 1,000 requests of 6,000 input tokens at $1 per million and 400 output tokens at $2.
 		await bars.getByText("$6.80").first().waitFor();
-		// The requests of this test do not change Llama's median. Mistral has 19 answers, too few for a figure.
+		// This test's requests do not change Llama's median. Mistral has 19 samples, one too few for a median.
 		await bars.getByRole("listitem").filter({ hasText: "Llama 3.3" }).getByText("84 tokens/s").waitFor();
 		expect(await bars.getByRole("listitem").filter({ hasText: "Mistral" }).getByText("tokens/s").count()).toBe(0);
 		const row = (name: string) =>
@@ -177,7 +177,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	test("the first page is painted within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
-		// Repeats slow tries: other work can only slow the page down.
+		// Repeats slow measurements, because other work on the machine can only add time.
 		while (tries.length < 3 || (tries.length < TRIES_MAX && !isQuick())) {
 			const tab = await windows.open();
 			await tab.page.goto("/sign-in");
@@ -189,7 +189,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	});
 });
 
-/** Runs in the page. The paint is reported shortly after it happens. */
+/** Runs in the page. The browser reports the paint a moment after it. */
 async function firstPaintMs(): Promise<number> {
 	const paint = await new Promise<PerformanceEntry>((resolve) => {
 		new PerformanceObserver((list) => {

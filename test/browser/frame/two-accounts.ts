@@ -2,7 +2,7 @@ import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { cookiesOf } from "../chromium.ts";
 import { type SceneOptions, withScene } from "../stage.ts";
 
-/** Opens a window of a person who owns an account with credit and administers another one. */
+/** Opens a window of a person who owns an account with credit and is an admin of another account. */
 export async function withTwoAccounts(options: SceneOptions = {}) {
 	const { service, upstream, open } = await withScene(options);
 	const signUp = () => signedUp(service, options.brand ? { acceptedTerms: "v1" } : {});

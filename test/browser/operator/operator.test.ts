@@ -23,7 +23,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 	const log = () => office.getByRole("table", { name: "Audit log" });
 	const call = () => callWith(service.url, secret);
 
-	/** The customer announces a transfer. Returns its reference. */
+	/** Announces a transfer as the customer; returns its reference. */
 	async function announce(usd: string): Promise<string> {
 		const another = credit.getByRole("button", { name: "New top-up" });
 		if (await another.isVisible()) await another.click();

@@ -11,15 +11,15 @@ import { layoutOf, problemsOf } from "../page-problems.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
 import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, type View, walk } from "../windows.ts";
 
-// The long form visits four times as many views and takes pictures.
+// The long run visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-// All tests share one stage and one window, which cost more than most pages.
+// All tests share one service and one window, whose start costs more than most pages.
 const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()]);
 atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
 
-/** Pages that show nothing without the database. The short form visits one of each kind. */
+/** Pages that show nothing without the database. The short run visits one page of each kind. */
 const FAILING: ReadonlySet<string> = new Set(
 	LONG
 		? PAGES.map(([name]) => name).filter(
@@ -36,7 +36,7 @@ const UNAVAILABLE = {
 		error: { message: "The database is away.", type: "server_error", code: "service_unavailable" },
 	}),
 };
-/** English sentences that German pages must not show, without names that the stage's customers use. */
+/** English sentences that must not appear on German pages. Names that the test customers use are excluded. */
 const ENGLISH_SENTENCES = [german, server]
 	.flatMap((texts) => Object.entries(texts))
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
@@ -45,8 +45,8 @@ const ENGLISH_SENTENCES = [german, server]
 const LANGUAGES = ["en", "de"] as const;
 type Language = (typeof LANGUAGES)[number];
 /**
- * Pages to visit: with pictures in both languages, else in German, which is longer. In the long form, pages that exist
- * with longer names too are in English.
+ * Returns the pages to visit. With pictures: both languages. Otherwise German, whose texts are longer; in the long run
+ * pages that also exist with longer names are visited in English.
  */
 const pagesIn = (language: Language, who: Who) =>
 	(LONG ? PAGES : PAGES_SHORT).filter((page) => {
@@ -75,9 +75,9 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 			await settled(tab.page);
 			await picture(tab.page, `${language === "de" ? "german-" : ""}${name}-${view.join("-")}`);
 			const problems = await problemsOf(tab.page);
-			// German with the longest names is the widest text, so it is tried at each width.
+			// German with the longest names is the widest text, so it is checked at each width.
 			if (WITH_PICTURES || language === "de") {
-				// The short run tries large text or one other width for each page, in turn.
+				// The short run checks either large text or one other width per page, alternately.
 				const nth = (LONG ? PAGES : PAGES_SHORT).indexOf(page);
 				const largeText = LONG || WITH_PICTURES || nth % 2 === 0;
 				const one = Math.floor(nth / 2) % BETWEEN.length;
@@ -86,19 +86,19 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 				problems.push(...(await layoutElsewhere(tab.page, view, { between, largeText })));
 			}
 			problems.push(...tab.complaints.splice(0));
-			// The interface's description is in English.
+			// The API reference is in English on German pages too.
 			if (language === "de" && name !== "docs-api") problems.push(...(await saidInEnglish(tab.page)));
 			for (const problem of problems) found.push(`${name}, ${language}, ${view}: ${problem}`);
 		};
 		await windows.inItsViews(who, pagesIn(language, who), look);
-		// Visiting a page in German stores German as the person's language.
+		// Forgets the language: visiting a German page stores German as the person's language.
 		if (language === "de" && who !== "visitor") expect(await forgetLanguage(stage[who])).toBe(1);
 		return found;
 	}
 });
 
 describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
-	// The short run tests the dialog with the fewest fields.
+	// The short run tests only the dialog with the fewest fields.
 	test.each(LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"])(
 		"dialog %s passes axe and keeps the focus inside",
 		async (name) => {
@@ -183,10 +183,10 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 		expect([...(await failAll("rich", 0)), ...(await failAll("operator", 1))]).toEqual([]);
 	});
 
-	/** The short form visits all pages of a viewer in one view. */
+	/** Visits pages with failing requests; the short run visits all pages of a viewer in one view. */
 	async function failAll(who: Who, nth: 0 | 1): Promise<string[]> {
 		const found: string[] = [];
-		/** The error is the same component on every page: in the short form axe checks one page for each view. */
+		/** One component shows the error on every page, so the short run checks one page per view with axe. */
 		const looked = new Set<string>();
 		const pages = PAGES.filter((one) => one[1] === who && FAILING.has(one[0]));
 		const views = LONG ? VIEWS : VIEWS.slice(nth, nth + 1);
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 		await tab.context.addCookies([{ name: LANGUAGE_COOKIE, value: "de", url: stage.service.url }]);
 		const rich = tab.page;
 		const found: string[] = [];
-		/** Expects the page to show `text` and no English. */
+		/** Expects the page to show `text` and no English sentence. */
 		const says = async (text: string, name: string) => {
 			const isSaid = rich.getByText(text).first().waitFor();
 			await isSaid.catch(() => found.push(`${name}: does not say “${text}”`));
@@ -257,7 +257,7 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 	});
 });
 
-/** Runs in the page: visible texts and labels for screen readers. */
+/** Runs in the page. Returns visible texts, and labels for screen readers. */
 function textOf(): string {
 	const marked = [...document.querySelectorAll("[aria-label], [placeholder], [title], [alt]")].flatMap((element) =>
 		["aria-label", "placeholder", "title", "alt"].map((name) => element.getAttribute(name) ?? ""),

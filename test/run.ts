@@ -56,7 +56,7 @@ function createFailureReader(): FailureReader {
 		} else lines.push(line);
 	}
 
-	/** An error outside of any test has no closing line, so its text ends at the next file. */
+	/** An error outside of any test has no closing line, so it ends at the next passed test or file. */
 	function flush(): void {
 		const at = lines.indexOf(OUTSIDE);
 		lines = at === -1 ? [] : lines.slice(at);

@@ -200,7 +200,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		try {
 			while (isDrawnOn(key, period)) {
 				if (clock.monotonicMs() >= untilMs || waitingForCaps > CAP_WAITERS_MAX) {
-					throw new Fault("service_unavailable", "Credit cannot be reserved right now.", {
+					throw new Fault("service_unavailable", "Credit cannot be reserved right now. Please try again.", {
 						retryAfterS: 1,
 						private: `${period} is not a period of a cap now, by the database`,
 					});

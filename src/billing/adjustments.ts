@@ -89,7 +89,7 @@ export function checkAdjustment(
 	const lastDay = promotion?.lastDay ?? null;
 	if (lastDay === null) return;
 	if (amount < 0)
-		throw new Fault("invalid_request", "Promotional credit that is taken back has no last day.", {
+		throw new Fault("invalid_request", "Promotional credit that is removed cannot have a last day.", {
 			param: params.lastDay,
 		});
 	const startMs = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? parseIsoMs(lastDay) : undefined;
@@ -219,7 +219,10 @@ async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> 
 			from budget g, budget_spent(g.id) as s(spent) where g.id = ${accountId}`,
 	);
 	if (!onlyRow(rows).covered)
-		throw new Fault("conflict", "This would take promotional credit. Remove that as promotional credit.");
+		throw new Fault(
+			"conflict",
+			"The amount exceeds the account's paid credit. Remove promotional credit with a separate adjustment of that type.",
+		);
 }
 
 async function note(

@@ -37,7 +37,7 @@ export async function confirmTransfer(db: Transactional, check: TransferCheck, s
 	return inTransaction(db, "This transaction has already paid another top-up.", async (tx) => {
 		const topUp = await lockTopUp(tx, topUpId);
 		if (topUp === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id: topUpId } });
-		if (topUp.method === "card") throw new Fault("conflict", "Only the payment service can confirm a card payment.");
+		if (topUp.method === "card") throw new Fault("conflict", "Only the payment provider can confirm a card payment.");
 		if (topUp.state !== "pending")
 			throw new Fault("conflict", "The top-up is already {state}.", { values: { state: topUp.state } });
 		const [row] = await queryRows<{ same: boolean; first_by: string }>(
@@ -108,7 +108,7 @@ export async function rejectTransfer(
 ): Promise<TopUpRecord> {
 	const { topUpId, operatorId, reason, ip } = rejection;
 	const { method } = await getTopUp(statements, topUpId);
-	if (method === "card") throw new Fault("conflict", "Only the payment service can reject a card payment.");
+	if (method === "card") throw new Fault("conflict", "Only the payment provider can reject a card payment.");
 	const act = auditNote({ actor: operatorId, action: REJECTED, ip, detail: { reason } });
 	return rejectTopUp(statements, topUpId, operatorId, act);
 }

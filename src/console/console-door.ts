@@ -104,7 +104,5 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 }
 
 function tooManyReads(): ConsoleError {
-	return new ConsoleError("overloaded", "Too many pages are being read. Try again in a few seconds.", {
-		retryAfterS: 2,
-	});
+	return new ConsoleError("overloaded", "The console is busy. Try again in a few seconds.", { retryAfterS: 2 });
 }

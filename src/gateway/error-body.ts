@@ -108,7 +108,10 @@ export function toFault(error: unknown): Fault {
 
 /** Error for requests that are still waiting when the process stops. */
 export function stoppingFault(detail: { private?: string; cause?: unknown } = {}): Fault {
-	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
+	return new Fault("service_unavailable", "The service is restarting. Please try again.", {
+		...detail,
+		retryAfterS: 1,
+	});
 }
 
 /** Omits the model server's error text, which may repeat the prompt. The log contains it under the request id. */

@@ -33,7 +33,7 @@ export type KeyUse = "all" | "reads";
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {
-		throw new Fault("service_unavailable", "The service is catching up. Please try again.", {
+		throw new Fault("service_unavailable", "The service is loading recent changes. Please try again.", {
 			retryAfterS: 1,
 			private: `the keyring let go of ${entry.id} while the request was read`,
 		});
@@ -78,8 +78,8 @@ export function checkModel(key: KeyEntry, model: Model): void {
 export function checkAllowed(allowed: AllowedModels, id: string): void {
 	if (mayUse(allowed, id)) return;
 	const text = mayUse({ models: allowed.models, project: null }, id)
-		? "The project of this API key may not use the model `{id}`."
-		: "This API key may not use the model `{id}`.";
+		? "The project of this API key may not use the model `{id}`. Allow the model for the project, or use another key."
+		: "This API key may not use the model `{id}`. Allow the model for the key, or use another key.";
 	throw new Fault("model_not_allowed", text, { values: { id }, param: "model" });
 }
 

@@ -36,7 +36,7 @@ export async function claimSubject(
 	const [row] = await statements<{ request: string; subject: string }>`
 		select request, subject from management_claim where id = ${id}`;
 	if (row?.request !== request)
-		throw new Fault("idempotency_mismatch", "This token was used for another request. Use a fresh one.");
+		throw new Fault("idempotency_mismatch", "This token was used for another request. Use a new one.");
 	return row.subject;
 }
 

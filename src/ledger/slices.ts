@@ -178,7 +178,9 @@ export function createSlices(
 		}
 		if (stopped) throw unavailable({ private: "the ledger is stopping" });
 		if (slice.waiters.length >= WAITERS_MAX) {
-			throw new Fault("overloaded", "Too many requests wait for credit of this account.", { retryAfterS: 1 });
+			throw new Fault("overloaded", "Too many requests of this account are waiting for credit. Please try again.", {
+				retryAfterS: 1,
+			});
 		}
 		return new Promise((resolve, reject) => {
 			const cancel = clock.after(DRAW_DEADLINE_MS, () => {
@@ -306,5 +308,8 @@ export function createSlices(
 }
 
 function unavailable(detail: FaultDetail): Fault {
-	return new Fault("service_unavailable", "Credit cannot be reserved right now.", { retryAfterS: 1, ...detail });
+	return new Fault("service_unavailable", "Credit cannot be reserved right now. Please try again.", {
+		retryAfterS: 1,
+		...detail,
+	});
 }

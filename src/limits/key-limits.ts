@@ -269,17 +269,20 @@ function refusal(
 ): Fault {
 	const [who, count] = [limitHolder(id), limit];
 	if (kind === "running")
-		return new Fault("rate_limit_exceeded", "{who} may run {count} requests at once.", {
+		return new Fault("rate_limit_exceeded", "{who} is limited to {count} concurrent requests. Retry later.", {
 			values: { who, count },
 			retryAfterS: 1,
 		});
 	if (size > limit)
 		return new Fault(
 			"rate_limit_exceeded",
-			"{who} may use {count} tokens a minute, and this request up to {tokens}. Lower `max_tokens` or shorten the prompt.",
+			"{who} is limited to {count} tokens per minute, and this request may use up to {tokens}. Lower `max_tokens` or shorten the prompt.",
 			{ values: { who, count, tokens: size }, isFinal: true },
 		);
-	const text = kind === "rate" ? "{who} may send {count} requests a minute." : "{who} may use {count} tokens a minute.";
+	const text =
+		kind === "rate"
+			? "{who} is limited to {count} requests per minute. Retry later."
+			: "{who} is limited to {count} tokens per minute. Retry later.";
 	const retryAtMs = comeBackAtMs(windowOf(usage, kind), limit, size, share, nowMs);
 	return new Fault("rate_limit_exceeded", text, {
 		values: { who, count },

@@ -268,7 +268,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 }
 
 const unchecked = (cause: unknown) =>
-	new Fault("service_unavailable", "The limits of this API key cannot be checked right now.", {
+	new Fault("service_unavailable", "The limits of this API key cannot be checked right now. Please try again.", {
 		cause,
 		retryAfterS: 1,
 	});

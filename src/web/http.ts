@@ -23,7 +23,7 @@ export class ApiError extends Error {
 }
 
 export const pageFault = (): ApiError =>
-	new ApiError(t("This page failed. Reload it."), { status: 0, code: "page_fault" });
+	new ApiError(t("Something went wrong on this page. Reload it."), { status: 0, code: "page_fault" });
 
 export const unreachable = (): ApiError =>
 	new ApiError(t("The service could not be reached. Check the connection and try again."), {

@@ -1,9 +1,8 @@
 import { t } from "./texts.tsx";
 import type { RequestDetail } from "./views.ts";
 
-/** Texts about the end of a request. A record has an ending and a status; a status alone may have several causes. */
-
-const HOW_ENDED: Readonly<Record<string, string>> = {
+/** Labels for the endings of requests. A status alone may have several causes. */
+export const ENDING_LABELS: Readonly<Record<string, string>> = {
 	finished: t("Completed"),
 	upstream_failed: t("Model server error"),
 	upstream_died: t("Model server disconnected during the response"),
@@ -23,7 +22,7 @@ const REASONS: Readonly<Record<number, string>> = {
 
 export function endingText({ ending, status }: Pick<RequestDetail, "ending" | "status">): string {
 	if (ending === "upstream_failed" && status === 503) return t("No server available");
-	return HOW_ENDED[ending] ?? ending.replaceAll("_", " ");
+	return ENDING_LABELS[ending] ?? ending.replaceAll("_", " ");
 }
 
 /** Why a request failed, if known. A service restart also has the status 503, so the ending is checked first. */

@@ -82,7 +82,7 @@ function ViewBanner() {
 				<Group justify="space-between" gap="xs">
 					<span>
 						{rich(
-							"You see {account} as its customer does, without secrets and files. Nothing can be changed. The audit log has this view.",
+							"You see {account} as its customer does, without secrets and files. You cannot make changes. This view is recorded in the audit log.",
 							{ account: <strong>{account.name}</strong> },
 						)}
 					</span>

@@ -384,7 +384,10 @@ test.each(["key", "project", "account", "tag", "model"] as const)(
 		const refused = await Promise.try(() => admission.admit(asked(0, 31))).catch((error: Error) => error);
 		const named = { key: "This key", project: "The project of this key", model: "This account with this model" };
 		const who = named[holder as keyof typeof named] ?? "This account";
-		expect(refused).toMatchObject({ code: "rate_limit_exceeded", message: `${who} may use 100 tokens a minute.` });
+		expect(refused).toMatchObject({
+			code: "rate_limit_exceeded",
+			message: `${who} is limited to 100 tokens per minute. Retry later.`,
+		});
 		state.free = 0;
 		state.whileDrawn = () => SHORT;
 		expect(await codeOf(() => admission.admit(asked(5, 5)))).toBe("insufficient_quota");

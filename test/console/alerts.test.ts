@@ -206,7 +206,7 @@ test("a mail states its reason; a mandatory mail mentions no setting to disable 
 		"Automatic top-ups have stopped (service)":
 			"You receive this mail because your account has automatic top-ups: https://service.example/credit",
 		"A key has used 100 % of its cap (service)":
-			"You receive this mail because your account subscribed to it: https://service.example/settings",
+			"You receive this mail because your account has enabled this notification: https://service.example/settings",
 	});
 });
 

@@ -46,11 +46,11 @@ test("the job removes old operations, leases and epochs without changing balance
 	await books.sql`update sealed_budget set spent_nano_usd = spent_nano_usd - 1, removed_nano_usd = removed_nano_usd - 1 where budget_id = 'acc'`;
 	await books.sql`update budget set drawn_nano_usd = drawn_nano_usd - 1 where id = 'acc'`;
 	await books.verify();
-	expect(await books.broken()).toEqual(["what leases have spent is what their days were sealed with"]);
+	expect(await books.broken()).toEqual(["the spending of leases matches the seals of their days"]);
 	await books.sql`update budget set drawn_nano_usd = drawn_nano_usd + 1 where id = 'acc'`;
 	await books.sql`update sealed_budget set spent_nano_usd = spent_nano_usd + 1 where budget_id = 'acc'`;
 	await books.verify();
-	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
+	expect(await books.broken()).toEqual(["every closed day matches its seal"]);
 });
 
 test("the job keeps unsealed rows and rows of epochs that have not ended", async () => {

@@ -28,10 +28,10 @@ const corruptions: [string, string][] = [
 	],
 	["an account's credit is the sum of its ledger entries", "delete from ledger_entry"],
 	[
-		"a budget's drawn amount is what its leases hold and have spent",
+		"a budget's drawn amount equals what its leases hold and have spent",
 		"update budget set drawn_nano_usd = drawn_nano_usd - 1 where id = 'key'",
 	],
-	["a budget's drawn amount is what its leases hold and have spent", "delete from lease where budget_id = 'key'"],
+	["a budget's drawn amount equals what its leases hold and have spent", "delete from lease where budget_id = 'key'"],
 	["no budget is overdrawn", "update budget set limit_nano_usd = 5 where id = 'acc'"],
 	[
 		"granted and returned amounts are the sums of their operations",
@@ -50,17 +50,17 @@ const corruptions: [string, string][] = [
 		"update usage_event set charged_nano_usd = charged_nano_usd - 1",
 	],
 	["every charge has its lease", "update usage_event set epoch = 9"],
-	["no lease is open whose instance has left", "update instance_beat set state = 'left'"],
+	["no lease of an ended instance is open", "update instance_beat set state = 'left'"],
 	[
 		"no settled request is still shown as running",
 		"update reservation set request_id = (select request_id from usage_event)",
 	],
 	[
-		"every confirmed top-up is booked once, and no other",
+		"every confirmed top-up is booked once, and no other top-up is booked",
 		"insert into top_up (id, account_id, amount_nano_usd, method, reference, state) values ('t', 'acc', 5, 'transfer', 'r', 'confirmed')",
 	],
 	[
-		"every confirmed top-up is booked once, and no other",
+		"every confirmed top-up is booked once, and no other top-up is booked",
 		"insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor) values ('e', 'acc', 'top_up', 5, 'topup:none', 'x')",
 	],
 ];

@@ -31,13 +31,13 @@ test("the job removes old requests and keeps their sums through checks and rebui
 	// The chain of seals still covers a removed day's sums, and a hash covers its entries.
 	await sql`update sealed_day set charged_nano_usd = charged_nano_usd - 1 where day = (select min(day) from sealed_day)`;
 	expect(await books.broken()).toEqual([
-		"each seal follows from the one before it",
-		"what leases have spent is what their days were sealed with",
+		"each seal matches the previous seal",
+		"the spending of leases matches the seals of their days",
 	]);
 	await sql`update sealed_day set charged_nano_usd = charged_nano_usd + 1 where day = (select min(day) from sealed_day)`;
 	await sql`update ledger_entry set note = 'changed'`;
 	await books.verify();
-	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
+	expect(await books.broken()).toEqual(["every closed day matches its seal"]);
 });
 
 test("the job refuses and counts a removed request that a journal brings back", async () => {

@@ -78,8 +78,8 @@ async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 	});
 }
 
-const SEALED = "every closed day is as it was sealed";
-const CHAIN = "each seal follows from the one before it";
+const SEALED = "every closed day matches its seal";
+const CHAIN = "each seal matches the previous seal";
 const OLDEST = "select request_id from usage_event order by settled_at limit 1";
 const DAYS = `select date '${TODAY}' - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
 	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
@@ -190,7 +190,7 @@ for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
 		onBooks(async ({ seal, run, broken }) => {
 			await seal();
 			await run(`delete from sealed_day where day = (select ${which} from sealed_day)`);
-			const noSum = "what leases have spent is what their days were sealed with";
+			const noSum = "the spending of leases matches the seals of their days";
 			expect((await broken()).filter((name) => name !== noSum)).toEqual([CHAIN]);
 		}));
 }

@@ -126,8 +126,8 @@ describe("requests a minute", () => {
 		const check = (perMinute: number | null, atOnce: number | null) => limits.check("key", limitsOf(perMinute, atOnce));
 		for (let checks = 0; checks < 3; checks++) check(1, 1);
 		expect(enter(1, 1)).toBeUndefined();
-		expect(() => check(1, null)).toThrow("requests a minute");
-		expect(() => check(null, 1)).toThrow("requests at once");
+		expect(() => check(1, null)).toThrow("requests per minute");
+		expect(() => check(null, 1)).toThrow("concurrent requests");
 		check(null, null);
 	});
 
@@ -191,7 +191,7 @@ describe("tokens a minute", () => {
 		const { clock, limits, enter, remaining } = withTokens(1_000);
 		const [, enteredMs] = [enter(900), clock.monotonicMs()];
 		expect(remaining()).toBe(100);
-		expect(enter(200)?.message).toBe("This key may use 1000 tokens a minute.");
+		expect(enter(200)?.message).toBe("This key is limited to 1000 tokens per minute. Retry later.");
 		limits.leave("key", 850, enteredMs);
 		expect(remaining()).toBe(950);
 		expect([enter(950), enter(1)?.code]).toEqual([undefined, "rate_limit_exceeded"]);
@@ -234,6 +234,6 @@ describe("tokens a minute", () => {
 		const both = { ...limitsOf(1, 1), tokensPerMinute: 100 };
 		limits.enter("key", both, 80);
 		expect(limits.enter("key", both, 20, true)).toBe(true);
-		expect(() => limits.enter("key", both, 1, true)).toThrow("tokens a minute");
+		expect(() => limits.enter("key", both, 1, true)).toThrow("tokens per minute");
 	});
 });

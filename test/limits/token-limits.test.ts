@@ -36,7 +36,9 @@ test("answers have OpenAI's headers of the closest token limit, after what the r
 		"false",
 		null,
 	]);
-	expect(tooLarge.answer.error?.message).toStartWith("This key may use 1200 tokens a minute, and this request up to ");
+	expect(tooLarge.answer.error?.message).toStartWith(
+		"This key is limited to 1200 tokens per minute, and this request may use up to ",
+	);
 	expect((await service.get("/v1/key", secret)).status).toBe(200);
 	const free = await service.customer();
 	expect((await post(free.secret, ask())).left).toEqual([null, null, false]);

@@ -27,10 +27,10 @@ test("the page shows each amount of a balance under its label", () => {
 	expect(textsOf(figures)).toEqual([
 		...["Available", "$11.00", "for new requests"],
 		...["Held", "$12.00", "what holds it"],
-		...["Balance", "$23.00", "available and held"],
+		...["Balance", "$23.00", "available plus held"],
 		...["Total spent", "$14.00"],
 		...["Promotional credit", "$7.00"],
-		...["part of the balance, used first;", "$3.00", "ends after", "Jan 31, 2027"],
+		...["included in the balance, spent first;", "$3.00", "expires after", "Jan 31, 2027"],
 	]);
 });
 

@@ -121,7 +121,7 @@ export function alertRecipientReason({ type }: Pick<Alert, "type">, origin: stri
 			return { id: "You receive this mail because your account used the model recently." };
 		default:
 			return {
-				id: "You receive this mail because your account subscribed to it: {link}",
+				id: "You receive this mail because your account has enabled this notification: {link}",
 				values: { link: `${origin}/settings` },
 			};
 	}

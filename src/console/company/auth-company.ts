@@ -110,7 +110,7 @@ const ownSignInOnly = createAuthMiddleware(async (ctx) => {
 	if (session?.session.companyRevision == null) return;
 	throw signInError(
 		"OWN_SIGN_IN_REQUIRED",
-		"This belongs to you, not to your company. Sign in without single sign-on.",
+		"These settings belong to you, not to your company. Sign in without single sign-on to change them.",
 		{ status: "FORBIDDEN" },
 	);
 });

@@ -110,12 +110,15 @@ export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, reque
 	const { membership, viewer } = sessions.of(request);
 	// An operator who views an account sees what its members see, not pages about the operator's own person.
 	if (membership?.viewing && (who === undefined || who === "person"))
-		throw new ConsoleError("forbidden", "This is not part of the read-only view of an account.");
+		throw new ConsoleError("forbidden", "The read-only view of an account does not include this page.");
 	if (!/^\/(public|operator)\//.test(path)) {
 		assert(who !== undefined && who !== "operator", "the table has the right of every route");
 		if (who !== "person" && who !== "anybody") sessions.allow(request, who, SUSPENDED_MAY.has(name));
 		else if (who === "person" && sessions.viewer(request).company)
-			throw new ConsoleError("forbidden", "This belongs to you, not to your company. Sign in without single sign-on.");
+			throw new ConsoleError(
+				"forbidden",
+				"These settings belong to you, not to your company. Sign in without single sign-on to change them.",
+			);
 	}
 	if (isRead) return;
 	if (typeof rule !== "object") sessions.authenticatedLately(request);

@@ -22,7 +22,7 @@ export const KINDS = {
 	credit_note: "Credit note",
 	usage: "Usage",
 	late_usage: "Usage of earlier months",
-	recorded_later: "Recorded later",
+	recorded_later: "Charged in a later month",
 	more: "Further movements",
 } as const satisfies Readonly<Record<StatementLine["kind"], TextId>>;
 const DAY_MS = 24 * 3_600_000;

@@ -100,7 +100,7 @@ begin
     select l.seq into v_grant from promotion_left(p_account, v_spent) l
       where p_amount < 0 and l.left_nano_usd >= -p_amount order by l.seq desc limit 1;
     if p_amount < 0 and v_grant is null then
-      raise exception 'No promotional credit of the account has so much left.' using errcode = 'TG004';
+      raise exception 'No single grant of promotional credit has this much left.' using errcode = 'TG004';
     end if;
     perform promotion_add(p_account, v_spent, p_adjustment, p_amount, p_last_day, v_grant);
   end if;

@@ -43,7 +43,7 @@ begin
     select 'an account''s credit is the sum of its ledger entries' as check_name, b.id as what
     from budget b left join entries e on e.account_id = b.id where b.kind = 'account' and b.limit_nano_usd <> coalesce(e.credit, 0)
     union all
-    select 'a budget''s drawn amount is what its leases hold and have spent', b.id
+    select 'a budget''s drawn amount equals what its leases hold and have spent', b.id
     from budget b left join leases l on l.budget_id = b.id where b.drawn_nano_usd <> coalesce(l.drawn, 0)
     union all
     select 'no budget is overdrawn', b.id
@@ -61,22 +61,22 @@ begin
     from charges c left join lease l on l.budget_id = c.budget_id and l.instance_id = c.instance_id and l.epoch = c.epoch and not l.sealed
     where l.budget_id is null and c.charged > 0
     union all
-    select 'no lease is open whose instance has left', l.budget_id || ' ' || l.instance_id || ' ' || l.epoch
+    select 'no lease of an ended instance is open', l.budget_id || ' ' || l.instance_id || ' ' || l.epoch
     from lease l join instance_now i on i.id = l.instance_id and i.epoch = l.epoch where l.state = 'open' and i.state = 'left'
     union all
     select 'no settled request is still shown as running', r.request_id::text
     from reservation r join usage_event u on u.request_id = r.request_id
     union all
-    select 'every confirmed top-up is booked once, and no other', t.id
+    select 'every confirmed top-up is booked once, and no other top-up is booked', t.id
     from top_up t left join ledger_entry e on e.source_ref = 'topup:' || t.id and e.kind = 'top_up'
     where t.state in ('confirmed', 'refunded', 'disputed') and (t.decided_at >= s.entries_from or t.decided_at is null)
       and t.amount_nano_usd is distinct from e.amount_nano_usd
     union all
-    select 'every confirmed top-up is booked once, and no other', e.id
+    select 'every confirmed top-up is booked once, and no other top-up is booked', e.id
     from ledger_entry e left join top_up t on t.id = substr(e.source_ref, 7)
     where e.created_at >= s.entries_from and e.kind = 'top_up' and (e.source_ref not like 'topup:%' or t.amount_nano_usd is distinct from e.amount_nano_usd)
     union all
-    select 'what leases have spent is what their days were sealed with', x.leases || ' and ' || x.days from (
+    select 'the spending of leases matches the seals of their days', x.leases || ' and ' || x.days from (
       select coalesce(sum(u.nano), 0) as leases,
         (select coalesce(sum(d.charged_nano_usd), 0) from sealed_day d) + coalesce(s.charged_nano_usd, 0) as days
       from budget b join (
@@ -84,33 +84,33 @@ begin
       ) u on u.budget_id = b.id where b.kind = 'account'
     ) x where x.leases <> x.days
     union all
-    select 'every closed day is as it was sealed', d.day::text || E'\n' || d.problem from sealed_day d where d.problem is not null
+    select 'every closed day matches its seal', d.day::text || E'\n' || d.problem from sealed_day d where d.problem is not null
     union all
-    select 'every closed day is as it was sealed', b.budget_id || E'\n' || b.problem from sealed_budget b where b.problem is not null
+    select 'every closed day matches its seal', b.budget_id || E'\n' || b.problem from sealed_budget b where b.problem is not null
     union all
-    select 'each seal follows from the one before it', d.day::text from (
+    select 'each seal matches the previous seal', d.day::text from (
       select x.day, x.seal, books_seal_of(x, lag(x.seal) over by_day) as made
       from sealed_day x window by_day as (order by x.day)
     ) d where d.seal <> d.made
     union all
-    select 'each seal follows from the one before it', s.day::text
+    select 'each seal matches the previous seal', s.day::text
     where s.day is not null and (select max(d.day) from sealed_day d) is distinct from
       case when s.entries_from > '-infinity' then s.day - 1 end
   )
   select n.name, count(f.what), min(f.what)
   from (values
     ('an account''s credit is the sum of its ledger entries'),
-    ('a budget''s drawn amount is what its leases hold and have spent'),
+    ('a budget''s drawn amount equals what its leases hold and have spent'),
     ('no budget is overdrawn'),
     ('granted and returned amounts are the sums of their operations'),
     ('a lease''s settled amount is the sum of its charges'),
     ('every charge has its lease'),
-    ('no lease is open whose instance has left'),
+    ('no lease of an ended instance is open'),
     ('no settled request is still shown as running'),
-    ('every confirmed top-up is booked once, and no other'),
-    ('what leases have spent is what their days were sealed with'),
-    ('every closed day is as it was sealed'),
-    ('each seal follows from the one before it')
+    ('every confirmed top-up is booked once, and no other top-up is booked'),
+    ('the spending of leases matches the seals of their days'),
+    ('every closed day matches its seal'),
+    ('each seal matches the previous seal')
   ) n(name) left join found f on f.check_name = n.name group by n.name order by n.name;
 end $$;
 

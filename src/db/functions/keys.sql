@@ -49,7 +49,7 @@ begin
     begin
       perform clock_timestamp() at time zone v_zone;
     exception when invalid_parameter_value then
-      raise exception 'The database does not know the time zone {zone}.' using errcode = 'TG004', detail = json_build_object('zone', v_zone);
+      raise exception 'The database has no time zone {zone}. Use a name such as Europe/Berlin.' using errcode = 'TG004', detail = json_build_object('zone', v_zone);
     end;
   end if;
   update account set name = coalesce(p_patch ->> 'name', name), state = coalesce(p_patch ->> 'state', state), time_zone = coalesce(v_zone, time_zone),

@@ -58,14 +58,14 @@ export function AccountPage({ id }: { id: string }) {
 						/>
 						<CheckField
 							label={t("Promotional credit")}
-							description={t("Used before paid credit. It is no payment and gives no access without a top-up")}
+							description={t("Spent before paid credit. API access still requires a first top-up")}
 							checked={isPromotion}
 							onChange={setIsPromotion}
 						/>
 						{isPromotion && (
 							<TextField
 								label={t("Last day (UTC)")}
-								description={t("The unspent rest is taken back after this day. Empty: never")}
+								description={t("Unspent credit is removed after this day. Leave empty for no expiry")}
 								type="date"
 								required={false}
 								value={lastDay}
@@ -138,7 +138,7 @@ function useTerms(account: OperatorAccount["account"] | undefined, onDone: (fenc
 			/>
 			<TextField
 				label={t("Tokens per minute")}
-				description={t("Empty: the limit of the account's tags")}
+				description={t("Leave empty to use the limit of the account's tags")}
 				inputMode="numeric"
 				pattern="[0-9]{1,10}"
 				value={tokens}
@@ -192,7 +192,9 @@ function Detail({ data }: { data: OperatorAccount }) {
 							[t("Topped up")]: account.toppedUp ? t("Yes") : t("No"),
 							[t("Tags")]: account.tags.join(", ") || t("None"),
 							[t("Tokens per minute")]:
-								account.tokensPerMinute === null ? t("As set for its tags") : formatCount(account.tokensPerMinute),
+								account.tokensPerMinute === null
+									? t("Limit of the account's tags")
+									: formatCount(account.tokensPerMinute),
 							[t("Created")]: <Moment atMs={account.createdAtMs} />,
 							[t("Audit log")]: <Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>,
 						}}

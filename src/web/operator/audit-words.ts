@@ -10,7 +10,7 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"account.suspend": t("Account suspended"),
 	"account.terms": t("Tags or token limit changed"),
 	"account.time_zone": t("Time zone changed"),
-	"account.view": t("Account viewed as its customer"),
+	"account.view": t("Account viewed as customer"),
 	"account.unsuspend": t("Suspension lifted"),
 	"adjustment.ask": t("Adjustment proposed"),
 	"adjustment.reject": t("Adjustment rejected"),

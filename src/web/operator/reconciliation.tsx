@@ -51,7 +51,7 @@ export function ReconciliationPage() {
 			)}
 			{runs.data && runs.data.lostActs.length > 0 && (
 				<TablePanel
-					title={t("Acts that the database lost in a failover")}
+					title={t("Changes that the database lost in a failover")}
 					rows={runs.data.lostActs}
 					rowKey={(act) => `${act.atMs} ${act.subject}`}
 					{...reading}
@@ -59,7 +59,10 @@ export function ReconciliationPage() {
 					columns={[
 						{ label: t("Time"), lead: true, render: (act) => <Moment atMs={act.atMs} /> },
 						{ label: t("Subject"), render: (act) => act.subject },
-						{ label: t("Result"), render: (act) => (act.outcome === "redone" ? t("Redone") : t("Missing: repeat it")) },
+						{
+							label: t("Result"),
+							render: (act) => (act.outcome === "redone" ? t("Applied again") : t("Not restored: repeat the change")),
+						},
 					]}
 				/>
 			)}
@@ -101,7 +104,7 @@ function JournalPanel() {
 			title={t("Journals")}
 			{...fromItems(journals)}
 			rowKey={({ month }) => month}
-			empty={<Empty title={t("No month is closed yet.")}>{t("Months close within hours of their end, in UTC.")}</Empty>}
+			empty={<Empty title={t("No month is closed yet.")}>{t("A month closes within hours of its end (UTC).")}</Empty>}
 			columns={[
 				{ label: t("Month"), lead: true, render: ({ month }) => month },
 				{ label: t("Deferred revenue"), amount: ({ deferredNanoUsd }) => deferredNanoUsd },

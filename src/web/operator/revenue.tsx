@@ -10,6 +10,7 @@ import { Amount } from "../parts/text.tsx";
 import { type Grouping, UsagePanel, useGrouping } from "../parts/usage-panel.tsx";
 import { Tokens, UsageTable } from "../parts/usage-table.tsx";
 import { readUsageFilter } from "../range.ts";
+import { ENDING_LABELS } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -24,16 +25,6 @@ const GROUPS = [
 	{ value: "project", label: t("Project"), by: t("By project") },
 	{ value: "code", label: t("Result"), by: t("By result") },
 ] as const satisfies readonly Grouping[];
-/** Labels for the endings of requests. Other codes, such as error codes, are shown unchanged. */
-const ENDINGS: Readonly<Record<string, string>> = {
-	finished: t("Completed"),
-	client_left: t("Client disconnected"),
-	upstream_failed: t("Model server failed"),
-	upstream_died: t("Model server broke off"),
-	upstream_silent: t("Model server stopped sending"),
-	shutdown: t("Gateway stopped"),
-	crashed: t("Gateway crashed"),
-};
 const RANGE = "30d";
 const TOP_ACCOUNTS = 20;
 const accountAddress = (id: string) => `/operator/accounts/${id}`;
@@ -103,13 +94,13 @@ const changeOf = (now: number, before: number): string =>
 
 /** Adds labels to the groups of a series whose ids are codes of endings. */
 const named = (series: UsageSeries | undefined) =>
-	series && { ...series, groups: series.groups.map((of) => ({ ...of, label: ENDINGS[of.id] ?? of.label })) };
+	series && { ...series, groups: series.groups.map((of) => ({ ...of, label: ENDING_LABELS[of.id] ?? of.label })) };
 
 function Totals({ figures: { total, before } }: { figures: Figures }) {
 	const shown = (name: "requests" | "promptTokens" | "completionTokens" | "costNanoUsd") =>
 		before === null || before[name] === 0
-			? t("none in the period before")
-			: t("{change} to the period before", { change: changeOf(total?.[name] ?? 0, before[name]) });
+			? t("none in the previous period")
+			: t("{change} vs. previous period", { change: changeOf(total?.[name] ?? 0, before[name]) });
 	return (
 		<div className="stats">
 			<Stat label={t("Revenue")} value={<Amount nanoUsd={total?.costNanoUsd ?? ZERO_USD} />}>
@@ -121,7 +112,7 @@ function Totals({ figures: { total, before } }: { figures: Figures }) {
 			<Stat label={t("Prompt tokens")} value={<Tokens value={total?.promptTokens ?? 0} />}>
 				{shown("promptTokens")}
 				{", "}
-				{t("{share} from the cache", { share: total ? formatPercent(total.cachedTokens / total.promptTokens) : "–" })}
+				{t("{share} cached", { share: total ? formatPercent(total.cachedTokens / total.promptTokens) : "–" })}
 			</Stat>
 			<Stat label={t("Completion tokens")} value={<Tokens value={total?.completionTokens ?? 0} />}>
 				{shown("completionTokens")}
@@ -135,7 +126,7 @@ function CreditPanel({ figures }: { figures: Figures }) {
 		<Panel title={t("Credit and accounts")}>
 			<div className="stats">
 				<Stat label={t("Prepaid credit")} value={<Amount nanoUsd={figures.prepaidNanoUsd} />}>
-					{t("not spent yet, of all accounts")}
+					{t("unspent credit of all accounts")}
 				</Stat>
 				<Stat label={t("Reserved")} value={<Amount nanoUsd={figures.reservedNanoUsd} />}>
 					{t("by running requests")}
@@ -162,7 +153,7 @@ function CreditPanel({ figures }: { figures: Figures }) {
 					{t("active accounts below $10")}
 				</Stat>
 				<Stat label={t("Unused accounts")} value={formatCount(figures.unused)}>
-					{t("used before, but not for 30 days")}
+					{t("no requests for 30 days")}
 				</Stat>
 			</div>
 		</Panel>

@@ -59,7 +59,7 @@ function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly
 	if (rows.every(({ costNanoUsd }) => costNanoUsd === 0))
 		return (
 			<Panel title={t("Margin")}>
-				<Empty title={t("No costs are known.")}>
+				<Empty title={t("No cost data.")}>
 					{t("Set the cost of each model in tollgate.yaml, per replica and hour or per million tokens.")}
 				</Empty>
 			</Panel>
@@ -96,7 +96,7 @@ function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly
 					},
 					{ label: t("Replica hours"), figure: (row) => formatCount(row.replicaHours) },
 					{
-						label: t("Earned per replica hour"),
+						label: t("Revenue per replica hour"),
 						amount: (row) =>
 							row.replicaHours > 0 ? (Math.round(row.chargedNanoUsd / row.replicaHours) as NanoUsd) : null,
 					},
@@ -171,14 +171,14 @@ function LoadPanel({ data }: { data: ServiceFigures }) {
 	const names = [...new Set(data.replicas.map(({ replica }) => replica))];
 	const points = data.replicas.map(({ atMs, replica, used }) => ({ atMs, group: replica, value: used }));
 	return (
-		<Panel title={t("Places in use, average by replica")}>
+		<Panel title={t("Average concurrent requests by replica")}>
 			{names.length === 0 ? (
-				<Empty title={t("No samples yet.")}>{t("The service takes one each minute.")}</Empty>
+				<Empty title={t("No samples yet.")}>{t("The service takes a sample every minute.")}</Empty>
 			) : (
 				<TimeChart
 					kind="line"
 					series={seriesOf(data, names, points)}
-					label={t("Places in use over time by replica")}
+					label={t("Average concurrent requests over time by replica")}
 					formatTick={formatTick}
 					formatValue={(used) => formatTick(used, 0.01)}
 				/>

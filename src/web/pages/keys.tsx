@@ -200,7 +200,7 @@ function runningText(count: number): string {
 }
 
 const GRACES = [
-	{ value: "0", label: t("No overlap: it stops immediately") },
+	{ value: "0", label: t("Expire immediately") },
 	{ value: String(HOUR_MS), label: t("1 hour") },
 	{ value: String(DAY_MS), label: t("1 day") },
 	{ value: String(7 * DAY_MS), label: t("7 days") },

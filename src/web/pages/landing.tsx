@@ -28,7 +28,7 @@ export default function LandingPage() {
 		[t("Prepaid")]: t("Top-ups start at {least}. Unused credit remains available.", { least }),
 		[t("Exact")]: t("The request log shows the tokens, rates and cost of every request."),
 		[t("Capped")]: t(
-			"Each key can have a spending cap and a list of allowed models. It never exceeds its cap, even under load.",
+			"Each key can have a spending cap and a list of allowed models. A key never exceeds its cap, even under load.",
 		),
 		[t("Revocable")]: t("A revoked key stops on all instances, and the console shows when."),
 	};

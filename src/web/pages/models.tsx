@@ -30,7 +30,7 @@ const ABILITIES: readonly { readonly value: string; readonly label: string; has(
 
 const CONTEXTS = ["8192", "32768", "131072", "1000000"].map((value) => ({
 	value,
-	label: t("{value} tokens and more", { value: value === "1000000" ? "1M" : `${Number(value) / 1024}K` }),
+	label: t("{value} tokens or more", { value: value === "1000000" ? "1M" : `${Number(value) / 1024}K` }),
 }));
 
 const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: ModelView, other: ModelView): number }>> =

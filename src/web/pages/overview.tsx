@@ -109,7 +109,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 			</div>
 			{data && data.pendingTopUps > 0 && may("credit.see") && (
 				<p className="small dim">
-					{rich("{link}. Credit is added when it is confirmed.", {
+					{rich("{link}. Credit is added when the top-up is confirmed.", {
 						link: (
 							<Link to="/credit">
 								{plural(

@@ -212,7 +212,7 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 							affordableMaxTokens === null ? "–" : t("{count} tokens", { count: formatCount(affordableMaxTokens) })
 						}
 					>
-						{affordableMaxTokens === null ? t("none with this prompt") : <code>max_tokens: {affordableMaxTokens}</code>}
+						{affordableMaxTokens === null ? t("none for this prompt") : <code>max_tokens: {affordableMaxTokens}</code>}
 					</Stat>
 				</div>
 			</Panel>
@@ -271,7 +271,7 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	sign_in_required: () => t("An owner of the account must sign in to the console once."),
 	model_not_allowed: (row) =>
 		rich("{link}, or use another key.", {
-			link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
+			link: keyLink(row, t("Allow the model for {keyName}", { keyName: row.keyName })),
 		}),
 	account_suspended: () => t("Contact the operator of the service."),
 	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkRenderer("/keys") }),
@@ -281,11 +281,11 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 		}),
 	api_key_expired: (row) =>
 		rich("{change}, or use <link>another key</link>.", {
-			change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
+			change: keyLink(row, t("Change the expiry of {keyName}", { keyName: row.keyName })),
 			link: linkRenderer("/keys"),
 		}),
 	read_only_key: () =>
-		rich("This key only reads usage. Use <link>another key</link> for requests.", { link: linkRenderer("/keys") }),
+		rich("This key is read-only. Use <link>another key</link> for requests.", { link: linkRenderer("/keys") }),
 	model_not_found: () => rich("Use a model id from {modelsLink}.", { modelsLink }),
 	unsupported_mode: () => rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink }),
 	rate_limit_exceeded: (row) =>

@@ -73,7 +73,7 @@ function Totals({ series: { total } }: { series: UsageSeries }) {
 			<Stat label={t("Cost")} value={<Amount nanoUsd={total.costNanoUsd} />} />
 			<Stat label={t("Requests")} value={formatCount(total.requests)} />
 			<Stat label={t("Prompt tokens")} value={<Tokens value={total.promptTokens} />}>
-				{total.cachedTokens > 0 && t("{tokens} from the cache", { tokens: formatCompact(total.cachedTokens) })}
+				{total.cachedTokens > 0 && t("{tokens} cached", { tokens: formatCompact(total.cachedTokens) })}
 			</Stat>
 			<Stat label={t("Completion tokens")} value={<Tokens value={total.completionTokens} />} />
 		</div>

@@ -25,7 +25,7 @@ export function BalanceFigures(props: {
 				{children}
 			</Stat>
 			<Stat label={t("Balance")} value={value(({ balanceNanoUsd }) => balanceNanoUsd)}>
-				{t("available and held")}
+				{t("available plus held")}
 			</Stat>
 			<Stat label={t("Total spent")} value={value(({ spentNanoUsd }) => spentNanoUsd)} />
 			{first && (
@@ -34,8 +34,8 @@ export function BalanceFigures(props: {
 					value={<Amount nanoUsd={promotions.reduce((sum, one) => addUsd(sum, one.leftNanoUsd), ZERO_USD)} />}
 				>
 					{first.lastDay === null
-						? t("part of the balance, used first")
-						: rich("part of the balance, used first; {amount} ends after {day}", {
+						? t("included in the balance, spent first")
+						: rich("included in the balance, spent first; {amount} expires after {day}", {
 								amount: <Amount nanoUsd={first.leftNanoUsd} />,
 								day: <Day atMs={Date.parse(first.lastDay)} />,
 							})}

@@ -107,7 +107,7 @@ function SpeedNote({ models }: { models: readonly ModelView[] | undefined }) {
 	return (
 		<p className="small dim panel-note">
 			{t(
-				"Speed: median over all customers' streamed responses of the last day, with the time from request to first token and the tokens per second after it. Models with fewer than {least} responses show none.",
+				"Speed is the median of all customers' streamed responses in the last day: time to first token, and tokens per second after it. It is not shown for models with fewer than {least} responses.",
 				{ least: formatCount(SPEED_REQUESTS_MIN) },
 			)}
 		</p>

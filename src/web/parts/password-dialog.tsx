@@ -37,7 +37,7 @@ export function PasswordDialog() {
 			}}
 			below={<p className="small dim">{t("If you signed in without a password, sign out and in again instead.")}</p>}
 		>
-			<p>{t("You signed in a while ago. This action requires your password again.")}</p>
+			<p>{t("This action requires a recent sign-in. Enter your password to continue.")}</p>
 			<PasswordField
 				label={t("Password")}
 				name="password"

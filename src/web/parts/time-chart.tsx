@@ -23,7 +23,7 @@ export default function TimeChart({ series, kind = "bar", ...chart }: TimeChartP
 						<span className="clip">{label}</span>
 					</Group>
 				))}
-				{kind === "bar" && drawn.rows.at(-1)?.running && <li className="dim">{t("Dashed: not complete yet")}</li>}
+				{kind === "bar" && drawn.rows.at(-1)?.running && <li className="dim">{t("Dashed: still in progress")}</li>}
 			</Group>
 		</div>
 	);

@@ -158,7 +158,7 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 				say: t("Cursor Settings, Models, API Keys: switch “OpenAI API Key” on and enter"),
 				code: apiKey,
 			},
-			{ does: "place", say: t("Below it, enable “Override OpenAI Base URL” and enter"), code: baseUrl },
+			{ does: "place", say: t("Below the API key, enable “Override OpenAI Base URL” and enter"), code: baseUrl },
 			{ does: "place", say: t("Cursor Settings, Models: “Add custom model”, and enter"), code: model },
 			{ does: "place", say: t("Choose that model in the chat.") },
 		],

@@ -116,7 +116,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
-		await page.getByText("This page failed. Reload it.").waitFor();
+		await page.getByText("Something went wrong on this page. Reload it.").waitFor();
 		await page.unroute(/\/api\/console\/keys\?/);
 		await walkTo("Credit");
 		await page.getByRole("button", { name: "Create the top-up" }).waitFor();

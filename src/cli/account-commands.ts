@@ -53,7 +53,7 @@ export const accountCommands: CommandRuns = {
 		const text = [
 			`${account.id}  ${account.email}  ${account.name}  ${account.state}`,
 			`signed in ${isoOrNull(account.signedInAtMs) ?? "never"}, topped up: ${account.toppedUp ? "yes" : "no"}`,
-			`tags: ${account.tags.join(",") || "none"}, tokens a minute: ${account.tokensPerMinute ?? "as its tags"}`,
+			`tags: ${account.tags.join(",") || "none"}, tokens per minute: ${account.tokensPerMinute ?? "as its tags"}`,
 			`balance   USD ${json.balance_usd}`,
 			`held      USD ${json.held_usd}`,
 			`available USD ${json.available_usd}`,

@@ -182,9 +182,8 @@ function afterHelp({ command }: { command: Program }): string {
 	if (command.parent !== null) return "";
 	const helper = command.createHelp();
 	helper.prepareContext({ helpWidth: WIDTH });
-	const variables = PUBLIC_VARIABLES.filter(({ meaning }) => meaning !== "");
-	const width = Math.max(...variables.map(({ name }) => name.length));
-	const lines = variables.map((variable) => {
+	const width = Math.max(...PUBLIC_VARIABLES.map(({ name }) => name.length));
+	const lines = PUBLIC_VARIABLES.map((variable) => {
 		const text = variable.default === "" ? variable.meaning : `${variable.meaning} [${variable.default}]`;
 		return helper.formatItem(variable.name, width, text, helper);
 	});

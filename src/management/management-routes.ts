@@ -30,9 +30,9 @@ export const MANAGEMENT_PREFIX = "/v1/management/";
 const text = (maxLength: number, options = {}) => Type.String({ minLength: 1, maxLength, ...options });
 const day = (description: string) => Type.String({ pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$", description });
 export const MANAGEMENT_QUERY = {
-	limit: Type.Integer({ minimum: 1, maximum: 200, description: "Rows of a page; the default is 50." }),
-	after: text(512, { description: "The `next` of the page before." }),
-	email: text(320, { description: "The one account with this address." }),
+	limit: Type.Integer({ minimum: 1, maximum: 200, description: "Rows per page; the default is 50." }),
+	after: text(512, { description: "The `next` value of the previous page." }),
+	email: text(320, { description: "Returns only the account with this address." }),
 	account_id: text(64),
 	key_id: text(64),
 	model: text(200),
@@ -74,7 +74,7 @@ export const MANAGEMENT_ROUTES = {
 	createAccount: on("POST accounts", "accounts:write", "ManagementAccount", { body: "ManagementAccountCreate" })(
 		"Create an account without credit. It counts as signed in.",
 	),
-	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount")("One account."),
+	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount")("An account."),
 	updateAccount: on("PATCH accounts/{id}", "accounts:write", "ManagementAccountChanged", {
 		body: "ManagementAccountUpdate",
 	})("Update an account's name, time zone, tags, limit or state. A change of state needs a `reason`."),
@@ -89,7 +89,7 @@ export const MANAGEMENT_ROUTES = {
 	createProject: on("POST accounts/{id}/projects", "projects:write", "ManagementProject", {
 		body: "ManagementProjectCreate",
 	})("Create a project: a budget, models and limits for some of an account's keys."),
-	readProject: on("GET projects/{id}", "projects:read", "ManagementProject")("One project."),
+	readProject: on("GET projects/{id}", "projects:read", "ManagementProject")("A project."),
 	updateProject: on("PATCH projects/{id}", "projects:write", "ManagementProjectChanged", {
 		body: "ManagementProjectUpdate",
 	})("Update a project's name, cap, models or limits; `null` removes a value."),
@@ -113,9 +113,9 @@ export const MANAGEMENT_ROUTES = {
 		"An account's API keys, newest first, including revoked ones.",
 	),
 	createKey: on("POST keys", "keys:write", "ManagementKeyMade", { body: "ManagementKeyCreate" })(
-		"Create an API key. Its secret is returned once, and again to the same token within a day; null if the account has owners.",
+		"Create an API key. The secret is returned once, and again for the same token within a day; it is null if the account has owners.",
 	),
-	readKey: on("GET keys/{id}", "keys:read", "ManagementKey")("One API key."),
+	readKey: on("GET keys/{id}", "keys:read", "ManagementKey")("An API key."),
 	updateKey: on("PATCH keys/{id}", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyUpdate" })(
 		"Update an API key's name, cap, models, expiry or limits; `null` removes a value.",
 	),
@@ -123,11 +123,11 @@ export const MANAGEMENT_ROUTES = {
 		"Revoke an API key. Idempotent.",
 	),
 	rotateKey: on("POST keys/{id}/rotate", "keys:write", "ManagementKeyRotated", { body: "ManagementKeyRotate" })(
-		"Replace an API key with one with the same settings. The same token returns the same secret for an hour; null if the account has owners.",
+		"Replace an API key with a new one that has the same settings. The same token returns the same secret for an hour; the secret is null if the account has owners.",
 	),
 	listAdjustments: on("GET credit-adjustments", "credit:read", "ManagementAdjustmentList", {
 		query: [...page, "account_id", "state"],
-	})("Manual credit adjustments, newest first, promotional credit included."),
+	})("Credit adjustments, newest first, including promotional credit."),
 	createAdjustment: on("POST credit-adjustments", "credit:write", "ManagementAdjustment", {
 		body: "ManagementAdjustmentCreate",
 	})(
@@ -137,7 +137,7 @@ export const MANAGEMENT_ROUTES = {
 		"GET credit-adjustments/{id}",
 		"credit:read",
 		"ManagementAdjustment",
-	)("One credit adjustment and its state."),
+	)("A credit adjustment and its state."),
 	listUsage: on("GET usage", "usage:read", "ManagementUsageList", {
 		query: [...page, "account_id", "key_id", "model", "from", "to"],
 	})("Usage per account, day, key and model, up to date within seconds."),
@@ -155,7 +155,7 @@ export const MANAGEMENT_ROUTES = {
 		"GET catalog",
 		"catalog:read",
 		"ManagementCatalog",
-	)("The catalogue that the live gateways serve, by its digest."),
+	)("Digest of the catalogue that the live gateways serve."),
 	listModels: on(
 		"GET models",
 		"catalog:read",

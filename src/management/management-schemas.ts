@@ -11,7 +11,7 @@ const text = (maxLength: number, minLength?: number) =>
 	Type.String({ maxLength, ...(minLength === undefined ? {} : { minLength }) });
 const Id = text(64, 1);
 const Name = text(100, 1);
-const Reason = Type.String({ minLength: 3, maxLength: 500, description: "Kept in the audit log." });
+const Reason = Type.String({ minLength: 3, maxLength: 500, description: "Recorded in the audit log." });
 const MomentGiven = Type.String({ maxLength: 40, description: "ISO 8601 with a zone: `2027-01-31T12:00:00Z`." });
 const UsdGiven = Type.String({
 	pattern: "^\\d{1,9}(\\.\\d{1,9})?$",
@@ -25,7 +25,7 @@ const token = optional({
 	}),
 });
 
-const Tokens = orNull(Type.Integer({ minimum: 1, description: "Tokens of prompts and completions together." }));
+const Tokens = orNull(Type.Integer({ minimum: 1, description: "Prompt and completion tokens together." }));
 /** Limits of a key or project. An absent field keeps its limit (at creation: no limit); null removes the limit. */
 const limits = optional({
 	cap_usd: orNull(UsdGiven),
@@ -83,7 +83,7 @@ export const MANAGEMENT_REQUESTS = {
 		grace_seconds: Type.Integer({
 			minimum: 0,
 			maximum: 7_776_000,
-			description: "How long the old secret keeps working.",
+			description: "Duration for which the old secret keeps working.",
 		}),
 		...token,
 	}),
@@ -117,7 +117,7 @@ export const MANAGEMENT_REQUESTS = {
 				Type.String({
 					maxLength: 10,
 					description:
-						"Of promotional credit: the last day in UTC, such as `2027-01-31`. The unspent rest is then taken back.",
+						"Of promotional credit: the last day in UTC, such as `2027-01-31`. Unspent credit is then removed.",
 				}),
 			),
 		}),

@@ -53,5 +53,5 @@ test("an error's `x-should-retry` is false or absent, as the errors page says", 
 		}),
 	);
 	expect(new Set(told)).toEqual(new Set(["false", null]));
-	expect(page).toContain("The header `x-should-retry` is false where the status alone would suggest a retry");
+	expect(page).toContain("The header `x-should-retry: false` marks an error that a retry cannot fix");
 });

@@ -201,7 +201,7 @@ describe("each rule finds", () => {
 		]);
 	});
 
-	test("closures without named states", () => {
+	test("closures that change six variables without named states", () => {
 		const closure = (count: number, more = "") => {
 			const names = Array.from({ length: count }, (_, nth) => `v${nth}`);
 			const lets = names.map((name) => `let ${name} = 0;`).join("");
@@ -217,7 +217,7 @@ describe("each rule finds", () => {
 		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
 	});
 
-	test("a function with more than eight dependencies, also picked or joined", () => {
+	test("more than eight dependencies, also in Pick and intersection types", () => {
 		const names = (count: number, letter = "m") => Array.from({ length: count }, (_, n) => `${letter}${n}`);
 		const members = (count: number, letter?: string) =>
 			names(count, letter)
@@ -238,7 +238,7 @@ describe("each rule finds", () => {
 		expect(found(`function make(deps: Pick<LargeDeps, "m0" | "m1">) {}`)).toEqual([]);
 	});
 
-	test("files that a paper names but that do not exist", () => {
+	test("files that a Markdown file names but that do not exist", () => {
 		const there = ["src/keys/secret.ts", "src/db/README.md", "src/keys"];
 		const found = (text: string) => missingPaths(made("src/db/README.md", text), (path) => there.includes(path));
 		const fine = "[a](README.md#b), `../keys/secret.ts`, [c](https://example.org/d.md), `src/keys/`, `tollgate.yaml`";

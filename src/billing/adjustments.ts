@@ -219,10 +219,7 @@ async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> 
 			from budget g, budget_spent(g.id) as s(spent) where g.id = ${accountId}`,
 	);
 	if (!onlyRow(rows).covered)
-		throw new Fault(
-			"conflict",
-			"The amount exceeds the account's paid credit. Remove promotional credit with a separate adjustment of that type.",
-		);
+		throw new Fault("conflict", "This exceeds paid credit. Remove promotional credit by an adjustment of that type.");
 }
 
 async function note(

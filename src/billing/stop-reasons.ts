@@ -7,8 +7,7 @@ export const STOP_REASONS = {
 	authentication: "The bank requires the cardholder to confirm the payment.",
 	changed: "The settings, the card or the account changed before the charge. Nothing was charged.",
 	unanswered: "The payment provider could not be reached. Nothing was charged.",
-	undecided:
-		"A payment has been pending at the bank for two days. No other payment is attempted until the bank decides.",
+	undecided: "The bank has held a payment for two days. No other payment is tried until the bank decides.",
 	refunded: "A card payment of this account was refunded.",
 	disputed: "A card payment of this account is disputed.",
 	uncredited: "The card was charged, but the credit could not be added. The operator has been notified.",

@@ -73,7 +73,7 @@ test("expired keys do not count towards the limit and cannot be revived beyond i
 	expect((await byOwner(made[0]?.status === 200 ? second : first, { name: "ended" })).status).toBe(200);
 });
 
-/** Starts a second creation while the first, which took the last place, is not committed. */
+/** Starts a second creation while the transaction of the first, which reached the limit, is open. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {
 		// Counters of mails are committed immediately, outside the transaction.

@@ -156,7 +156,7 @@ test("a playground chat is billed to its key, and refused once the key is revoke
 	expect(refused.body.error.code).toBe("api_key_revoked");
 });
 
-test("a key's changed settings apply on every instance before the answer", async () => {
+test("a key's changed settings apply on every instance before the response", async () => {
 	const customer = await signedUp(service);
 	await topUp(customer, await operator(service));
 	const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;

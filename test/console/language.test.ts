@@ -88,7 +88,9 @@ test("errors are in the reader's language; programs always get English", async (
 		"INVALID_EMAIL_OR_PASSWORD",
 	]);
 	const common = { ...wrong, name: "Anna", email: "anna@common.example", password: "passwordpassword" };
-	expect((await inGerman("POST", "/api/auth/sign-up/email", common))[1]).toStartWith("Dieses Passwort ist leicht zu erraten");
+	expect((await inGerman("POST", "/api/auth/sign-up/email", common))[1]).toStartWith(
+		"Dieses Passwort ist leicht zu erraten",
+	);
 	const topUp = "/api/console/credit/top-ups/transfer";
 	expect(await inGerman("POST", topUp, { usd: "1" })).toEqual([
 		400,

@@ -69,7 +69,7 @@ const numbersOf = (p: Shown): Point => [
 	...[p.group, p.atMs, p.requests, p.promptTokens, p.cachedTokens, p.completionTokens, p.costNanoUsd],
 ];
 
-/** What the series must be, from the requests themselves. */
+/** Computes the expected series from the requests themselves. */
 async function rawSeries({ group, bucket, model }: RevenueFilter, [fromMs, toMs]: readonly [number, number]) {
 	const rows = await sql<{ id: string; at: Date; n: number; p: number; c: number; o: number; nano: string }[]>`
 		select case ${group} when 'model' then model when 'code' then ending when 'account' then account_id else coalesce(project_id, '') end as id,

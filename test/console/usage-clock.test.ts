@@ -65,7 +65,7 @@ test("rows settled after the clock was set back are summed once", async () => {
 		await setAhead(10);
 		await insert(sql, 10);
 		await foldAll();
-		// While an open transaction holds transaction numbers back, rows are aggregated by their age alone.
+		// An open transaction keeps the transaction horizon back: rows are then summed by their age alone.
 		const other = await openTransaction(sql, (tx) => tx`create table other ()`);
 		await insert(sql, 2);
 		await insert(sql, 10);

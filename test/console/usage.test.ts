@@ -65,7 +65,7 @@ test("a row committed after a summing job is counted once by the next job", asyn
 	try {
 		await foldUsage(db.statements);
 		const commit = await openTransaction(db.sql, insert);
-		// The later rows commit first, and the sums pass their time before the earlier row commits.
+		// Commits later rows first, and sums them, before the earlier row is committed.
 		await insert(db.sql);
 		await foldUsage(db.statements);
 		await insert(db.sql);

@@ -94,7 +94,7 @@ test("a start without a usable key creates one", async () => {
 	expect((await start("service", true)).secret).toStartWith("sk_service_");
 });
 
-test("a start cut off anywhere is completed by the next", async () => {
+test("a start that was cut off at any statement is completed by the next one", async () => {
 	for (let allowed = 0, done = false; !done; allowed += LONG ? 1 : 12) {
 		if (allowed > 150) throw new Error("it never came to its end");
 		let left = allowed;

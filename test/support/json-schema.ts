@@ -6,7 +6,7 @@ type Schema = Readonly<Record<string, unknown>>;
 const ajv = new Ajv2020({ strictTypes: false, validateFormats: false }).addVocabulary(["components"]);
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
-/** The first violation as text; undefined if the value is valid. `root` is the document that `$ref`s point into. */
+/** Returns the first violation as text; undefined if the value is valid. `$ref`s point into `root`. */
 export function violationOf(root: Schema, schema: Schema, value: unknown): string | undefined {
 	const validate = compiled.get(schema) ?? ajv.compile({ ...schema, components: root.components });
 	compiled.set(schema, validate);

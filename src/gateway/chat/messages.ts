@@ -194,7 +194,11 @@ function imageOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	const { url, detail } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
-		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
+		throw new Fault(
+			"invalid_request",
+			"The model `{id}` does not accept images. Choose a model with image input: see GET /v1/models.",
+			{ values: { id: model.id }, param },
+		);
 	// Refuses other image URLs, because the model server would fetch them from inside the operator's network.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
 		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });

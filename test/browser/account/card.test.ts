@@ -248,7 +248,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		await shoot("card-7-automatic");
 	});
 
-	test("the browser logs no error, no request fails", () => {
+	test("the browser logs no error and no request fails", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);
 	});

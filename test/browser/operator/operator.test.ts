@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		expect(await credit.getByText(/This account is suspended/).count()).toBe(0);
 	});
 
-	test("an adjustment repeated after a lost answer is booked once", async () => {
+	test("an adjustment repeated after a lost response is booked once", async () => {
 		await available().getByText("$250.00").waitFor();
 		const lose = async (route: Route) => {
 			await route.fetch();
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	});
 
-	test("a customer gets no operator page", async () => {
+	test("a customer cannot open operators' pages", async () => {
 		await walk(credit, "/operator/accounts");
 		await credit.getByRole("heading", { name: "Page not found" }).waitFor();
 		await credit.getByText("This page does not exist.").waitFor();

@@ -73,18 +73,23 @@ export interface Action<A extends unknown[], T> {
 	clear(): void;
 }
 
-/** Runs one action at a time: a second click while it runs has no effect. Keeps the last error for display. */
-export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T>): Action<A, T> {
+/** Runs one action at a time, then `after`: a second click meanwhile has no effect. Keeps the last error for display. */
+export function useAction<A extends unknown[], T>(
+	act: (...args: A) => Promise<T>,
+	after?: () => unknown,
+): Action<A, T> {
 	const [state, setState] = useState<{ busy: boolean; error: ApiError | undefined }>({ busy: false, error: undefined });
 	const busy = useRef(false);
-	const latest = useRef(act);
-	latest.current = act;
+	const latest = useRef({ act, after });
+	latest.current = { act, after };
 	const run = useCallback(async (...args: A) => {
 		if (busy.current) return undefined;
 		busy.current = true;
 		setState({ busy: true, error: undefined });
 		try {
-			const result = await withPasswordAgain(() => latest.current(...args));
+			const now = latest.current;
+			const result = await withPasswordAgain(() => now.act(...args));
+			await now.after?.();
 			setState({ busy: false, error: undefined });
 			return result;
 		} catch (error) {

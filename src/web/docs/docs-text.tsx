@@ -140,7 +140,6 @@ function RoleTable() {
 		<DataTable
 			label={t("What each role may do")}
 			rows={ROWS}
-			rowKey={(row) => row.id}
 			empty={null}
 			columns={[
 				{ label: t("Permission"), lead: true, render: (row) => rightText(row.id as Right) },

@@ -214,7 +214,6 @@ function Detail({ data }: { data: OperatorAccount }) {
 			<TablePanel
 				title={t("Keys")}
 				rows={data.keys}
-				rowKey={(key) => key.id}
 				empty={<Empty title={t("No keys.")} />}
 				columns={[
 					{ label: t("Name"), lead: true, render: (key) => key.name },
@@ -228,14 +227,12 @@ function Detail({ data }: { data: OperatorAccount }) {
 			<TablePanel
 				title={t("Top-ups")}
 				rows={data.topUps}
-				rowKey={(topUp) => topUp.id}
 				empty={<Empty title={t("No top-ups.")} />}
 				columns={topUpColumns()}
 			/>
 			<TablePanel
 				title={t("Ledger")}
 				rows={data.entries}
-				rowKey={(entry) => entry.id}
 				empty={<Empty title={t("No entries yet.")} />}
 				columns={ledgerColumns()}
 			/>
@@ -263,7 +260,6 @@ export function AccountsPage() {
 					/>
 				}
 				{...fromList(list)}
-				rowKey={(account) => account.id}
 				empty={
 					<Empty title={wanted === "" ? t("No accounts yet.") : t("No account matches “{wanted}”.", { wanted })} />
 				}

@@ -11,7 +11,7 @@ import { Link } from "../router.tsx";
 import { showStripeAmount, showUsd } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
 import { type AdjustmentWaiting, type OperatorSummary, operatorApi, type PaymentFinding } from "./api.ts";
-import { ACCOUNT_COLUMN, type Review, reasonField, reviewColumn, useDecision } from "./decision.tsx";
+import { ACCOUNT_COLUMN, type Review, reasonField, reviewButtons, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";
 import { ReviewTable } from "./top-ups.tsx";
 
@@ -135,7 +135,6 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 			title={t("Adjustments awaiting a second operator")}
 			label={t("Adjustments")}
 			rows={props.rows}
-			rowKey={(row) => row.id}
 			empty={<Empty title={t("No pending adjustments.")} />}
 			columns={[
 				{ ...ACCOUNT_COLUMN, lead: true },
@@ -143,8 +142,8 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 				{ label: t("Requested by"), render: (row) => row.firstBy },
 				{ label: t("Requested"), render: (row) => <Ago atMs={row.firstAtMs} /> },
 				{ label: t("Amount"), amount: (row) => row.amountNanoUsd, sign: true, corner: true },
-				reviewColumn(choose),
 			]}
+			act={reviewButtons(choose)}
 		>
 			{dialog}
 		</TablePanel>
@@ -179,7 +178,6 @@ function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onC
 		<TablePanel
 			title={t("Card payments that differ from the ledger")}
 			rows={rows}
-			rowKey={(finding) => finding.id}
 			empty={<Empty title={t("All payments match.")} />}
 			columns={[
 				{ label: t("Payment"), lead: true, render: (finding) => <Id value={finding.id.replace(/^\w+:/, "")} /> },
@@ -191,12 +189,8 @@ function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onC
 					label: t("Amount"),
 					figure: ({ amountCents, currency }) => amountCents !== null && showStripeAmount(amountCents, currency),
 				},
-				{
-					label: t("Action"),
-					act: true,
-					render: (finding) => <LinkButton onClick={() => choose(finding)}>{t("Close")}</LinkButton>,
-				},
 			]}
+			act={(finding) => <LinkButton onClick={() => choose(finding)}>{t("Close")}</LinkButton>}
 		>
 			{dialog}
 		</TablePanel>

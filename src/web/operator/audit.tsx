@@ -33,7 +33,6 @@ export function AuditPage() {
 				title={t("Log")}
 				label={t("Audit log")}
 				{...fromList(list)}
-				rowKey={(row) => row.id}
 				empty={<Empty title={t("No entries match.")} />}
 				columns={[
 					{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },

@@ -64,14 +64,10 @@ export interface Review<Row> {
 	readonly isConfirm: boolean;
 }
 
-/** Column with confirm and reject buttons, for rows that await a decision. */
-export const reviewColumn = <Row,>(
-	choose: (review: Review<Row>) => void,
-	isOpen: (row: Row) => boolean = () => true,
-): Column<Row> => ({
-	label: t("Action"),
-	act: true,
-	render: (row) =>
+/** Confirm and reject buttons, for rows that await a decision. */
+export const reviewButtons =
+	<Row,>(choose: (review: Review<Row>) => void, isOpen: (row: Row) => boolean = () => true) =>
+	(row: Row) =>
 		isOpen(row) && (
 			<Group gap={6} wrap="nowrap" justify="flex-end">
 				<Button size="compact-xs" onClick={() => choose({ row, isConfirm: true })}>
@@ -81,8 +77,7 @@ export const reviewColumn = <Row,>(
 					{t("Reject")}
 				</Button>
 			</Group>
-		),
-});
+		);
 
 /** Column with the account of the row: its owner's mail address if known, else its id. */
 export const ACCOUNT_COLUMN: Column<{ readonly accountId: string | null; readonly accountEmail?: string }> = {

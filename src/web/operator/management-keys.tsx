@@ -51,7 +51,6 @@ export function ManagementKeysPage() {
 			<TablePanel
 				title={t("Management keys")}
 				{...fromList(list)}
-				rowKey={(key) => key.id}
 				empty={<Empty title={t("No management keys yet.")} />}
 				columns={[
 					{ label: t("Name"), lead: true, render: (key) => <Truncated text={key.name} /> },
@@ -72,17 +71,14 @@ export function ManagementKeysPage() {
 						render: (key) => (key.expiresAtMs === null ? t("Never") : <Day atMs={key.expiresAtMs} />),
 					},
 					{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
-					{
-						label: t("Action"),
-						act: true,
-						render: (key) =>
-							key.revokedAtMs === null && (
-								<LinkButton aria-label={t("Revoke {name}", { name: key.name })} onClick={() => revoke(key)}>
-									{t("Revoke")}
-								</LinkButton>
-							),
-					},
 				]}
+				act={(key) =>
+					key.revokedAtMs === null && (
+						<LinkButton aria-label={t("Revoke {name}", { name: key.name })} onClick={() => revoke(key)}>
+							{t("Revoke")}
+						</LinkButton>
+					)
+				}
 			/>
 			{creating && (
 				<CreateDialog attempt={attempt} onClose={() => setCreating(false)} onCreated={() => void list.reload()} />

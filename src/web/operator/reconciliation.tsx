@@ -17,10 +17,7 @@ const STARTERS: ReadonlyMap<string, string> = new Map([
 
 export function ReconciliationPage() {
 	const runs = useResource("operator-reconciliation", operatorApi.reconciliation);
-	const check = useAction(async () => {
-		await operatorApi.reconcile();
-		await runs.reload();
-	});
+	const check = useAction(() => operatorApi.reconcile(), runs.reload);
 	const last = runs.data?.runs[0];
 	const reading = { error: runs.error, retry: () => void runs.reload() };
 	return (
@@ -82,7 +79,6 @@ export function ReconciliationPage() {
 			<TablePanel
 				title={t("Runs")}
 				rows={runs.data?.runs}
-				rowKey={(run) => run.id}
 				{...reading}
 				empty={<Empty title={t("No runs yet.")}>{t("Runs appear here.")}</Empty>}
 				columns={[
@@ -110,16 +106,13 @@ function JournalPanel() {
 				{ label: t("Deferred revenue"), amount: ({ deferredNanoUsd }) => deferredNanoUsd },
 				{ label: t("Promotional credit"), amount: ({ promotionalNanoUsd }) => promotionalNanoUsd },
 				{ label: t("Closed"), render: ({ closedAtMs }) => <Moment atMs={closedAtMs} /> },
-				{
-					label: t("Files"),
-					act: true,
-					render: ({ month }) => (
-						<a href={operatorApi.journalAddress(month)} download aria-label={t("Journal of {month} as CSV", { month })}>
-							CSV
-						</a>
-					),
-				},
 			]}
+			act={({ month }) => (
+				<a href={operatorApi.journalAddress(month)} download aria-label={t("Journal of {month} as CSV", { month })}>
+					CSV
+				</a>
+			)}
+			actLabel={t("Files")}
 		/>
 	);
 }

@@ -92,7 +92,7 @@ export function RevenuePage() {
 const changeOf = (now: number, before: number): string =>
 	`${now >= before ? "+" : "−"}${formatPercent(Math.abs(now - before) / before)}`;
 
-/** Adds labels to the groups of a series whose ids are codes of endings. */
+/** Adds labels to the groups of a series whose ids are codes of endings; other codes are shown unchanged. */
 const named = (series: UsageSeries | undefined) =>
 	series && { ...series, groups: series.groups.map((of) => ({ ...of, label: ENDING_LABELS[of.id] ?? of.label })) };
 

@@ -10,7 +10,7 @@ import { useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { inSentence, isolatedText, t } from "../texts.tsx";
 import { operatorApi, type TopUpWaiting } from "./api.ts";
-import { ACCOUNT_COLUMN, type Review, reviewColumn, useDecision } from "./decision.tsx";
+import { ACCOUNT_COLUMN, type Review, reviewButtons, useDecision } from "./decision.tsx";
 
 const STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
 
@@ -56,7 +56,6 @@ export function ReviewTable(
 			<DataTable
 				label={t("Top-ups")}
 				{...table}
-				rowKey={(topUp) => topUp.id}
 				empty={
 					empty || (
 						<Empty title={t("No pending top-ups.")}>{t("Bank transfers that customers announce appear here.")}</Empty>
@@ -84,8 +83,8 @@ export function ReviewTable(
 							),
 					},
 					{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
-					reviewColumn(choose, ({ state, method }) => state === "pending" && method === "transfer"),
 				]}
+				act={reviewButtons(choose, ({ state, method }) => state === "pending" && method === "transfer")}
 			/>
 			{dialog}
 		</>

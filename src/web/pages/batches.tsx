@@ -127,7 +127,6 @@ function BatchList() {
 					title={t("Batches")}
 					columns={COLUMNS}
 					{...fromList(list)}
-					rowKey={(batch) => batch.id}
 					empty={
 						<Empty title={t("No batches yet.")} action={start}>
 							{t(
@@ -159,10 +158,7 @@ function BatchPage({ id }: { id: string }) {
 	);
 	const item = batch.data;
 	const maySend = useMay()("requests.send");
-	const cancel = useAction(async () => {
-		await api.cancelBatch(account.id, id);
-		await batch.reload();
-	});
+	const cancel = useAction(() => api.cancelBatch(account.id, id), batch.reload);
 	const mayCancel = maySend && item !== undefined && !isOver(item) && item.state !== "cancelling";
 	return (
 		<Page

@@ -91,10 +91,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 		const { url } = await api.saveCard(account.id);
 		location.assign(url);
 	});
-	const remove = useAction(async () => {
-		await api.removeCard(account.id);
-		await reload();
-	});
+	const remove = useAction(() => api.removeCard(account.id), reload);
 	const error = give.error ?? remove.error;
 	return (
 		<>
@@ -152,14 +149,8 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 		amountUsd: shown(autoTopUp?.amountNanoUsd, "100"),
 		monthMostUsd: shown(autoTopUp?.monthMostNanoUsd, "500"),
 	});
-	const save = useAction(async () => {
-		await api.saveAutoTopUp(account.id, given);
-		onChanged();
-	});
-	const off = useAction(async () => {
-		await api.switchOffAutoTopUp(account.id);
-		onChanged();
-	});
+	const save = useAction(() => api.saveAutoTopUp(account.id, given), onChanged);
+	const off = useAction(() => api.switchOffAutoTopUp(account.id), onChanged);
 	const field = (name: Field, label: string) => (
 		<UsdField
 			label={label}
@@ -216,7 +207,6 @@ function Attempts({ view }: { view: AutoTopUpView }) {
 		<DataTable
 			label={t("Automatic top-ups")}
 			rows={view.attempts}
-			rowKey={({ id }) => id}
 			empty={null}
 			columns={[
 				{ label: t("Created"), lead: true, render: ({ begunAtMs }) => <Moment atMs={begunAtMs} /> },

@@ -70,7 +70,6 @@ export default function CreditPage() {
 				title={t("Ledger")}
 				columns={LEDGER_COLUMNS}
 				{...fromList(ledger)}
-				rowKey={(entry) => entry.id}
 				empty={<Empty title={t("No entries yet.")}>{t("Top-ups, refunds and daily usage appear here.")}</Empty>}
 			/>
 		</Page>
@@ -101,10 +100,7 @@ const TOP_UP_COLUMNS = topUpColumns<TopUpView>((topUp) => (
 function TopUpList({ list, onChanged }: { list: List<TopUpView>; onChanged: () => void }) {
 	const account = useAccount();
 	const may = useMay();
-	const cancel = useAction(async (id: string) => {
-		await api.cancelTopUp(account.id, id);
-		onChanged();
-	});
+	const cancel = useAction((id: string) => api.cancelTopUp(account.id, id), onChanged);
 	const actsOn = ({ id, state }: TopUpView) => {
 		if (state === "rejected") return null;
 		if (state === "pending")
@@ -119,9 +115,9 @@ function TopUpList({ list, onChanged }: { list: List<TopUpView>; onChanged: () =
 		<TablePanel
 			title={t("Top-ups")}
 			{...fromList(list)}
-			rowKey={(topUp) => topUp.id}
 			empty={<Empty title={t("No top-ups yet.")}>{t("Top-ups and their status appear here.")}</Empty>}
-			columns={[...TOP_UP_COLUMNS, { label: t("Action"), act: true, render: actsOn }]}
+			columns={TOP_UP_COLUMNS}
+			act={actsOn}
 		>
 			{cancel.error && <Problem error={cancel.error} />}
 		</TablePanel>
@@ -155,19 +151,16 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 			columns={[
 				{ label: t("Month"), lead: true, render: ({ month }) => MONTH.format(Date.parse(`${month}-01T00:00:00Z`)) },
 				{ label: t("State"), corner: true, render: ({ state }) => <State value={state} {...STATES[state]} /> },
-				{
-					label: t("Files"),
-					act: true,
-					render: ({ month }) => (
-						<>
-							<a href={api.statementAddress(accountId, month, "")} target="_blank" rel="noreferrer">
-								{t("View")}
-							</a>{" "}
-							· {file(month, "pdf")} · {file(month, "csv")}
-						</>
-					),
-				},
 			]}
+			act={({ month }) => (
+				<>
+					<a href={api.statementAddress(accountId, month, "")} target="_blank" rel="noreferrer">
+						{t("View")}
+					</a>{" "}
+					· {file(month, "pdf")} · {file(month, "csv")}
+				</>
+			)}
+			actLabel={t("Files")}
 		>
 			<p className="small dim panel-note">
 				{rich(

@@ -11,31 +11,20 @@ import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { Fence, KeyView, ProjectView } from "../views.ts";
 
-/** The form's fields as text, exactly as typed. */
-export interface KeyDraft {
-	readonly name: string;
-	readonly capUsd: string;
-	readonly capPeriod: CapPeriod;
-	readonly models: string[];
-	/** Value of `<input type="datetime-local">`, in the browser's time zone. */
-	readonly expires: string;
-	readonly requestsPerMinute: string;
-	readonly concurrencyMax: string;
-	readonly tokensPerMinute: string;
-	readonly projectId: string;
-}
-
-export const EMPTY_DRAFT: KeyDraft = {
+export const EMPTY_DRAFT = {
 	name: "",
 	capUsd: "",
-	capPeriod: "lifetime",
-	models: [],
+	capPeriod: "lifetime" as CapPeriod,
+	models: [] as string[],
+	/** Value of `<input type="datetime-local">`, in the browser's time zone. */
 	expires: "",
 	requestsPerMinute: "",
 	concurrencyMax: "",
 	tokensPerMinute: "",
 	projectId: "",
 };
+/** The form's fields as text, exactly as typed. */
+type KeyDraft = Readonly<typeof EMPTY_DRAFT>;
 
 export function toKeyDraft(
 	key: Pick<KeyView, "name" | "capNanoUsd" | "capPeriod" | "models" | LimitName> &

@@ -297,7 +297,6 @@ function KeyList() {
 				}
 				columns={KEY_COLUMNS}
 				{...fromList({ ...list, items: shown })}
-				rowKey={(key) => key.id}
 				empty={
 					wanted === "" ? (
 						<Empty title={t("No keys yet.")} action={create}>

@@ -203,7 +203,6 @@ function Detail({ item }: { item: ModelDetail }) {
 			<TablePanel
 				title={t("Rate history")}
 				rows={item.history}
-				rowKey={(entry) => entry.id}
 				empty={<Empty title={t("No history yet.")} />}
 				columns={[
 					{

@@ -98,7 +98,6 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 			aside={create}
 			columns={KEY_COLUMNS.filter(({ label }) => label !== t("Project"))}
 			{...fromList(list)}
-			rowKey={(key) => key.id}
 			empty={<Empty title={t("No keys yet.")}>{t("Create a key here, or set the project on a key's page.")}</Empty>}
 		>
 			<KeyCreateDialog
@@ -168,13 +167,10 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 				{ label: t("Name"), lead: true, render: (member) => member.name },
 				{ label: t("Email"), render: (member) => member.email },
 				{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
-				{
-					label: t("Action"),
-					act: true,
-					render: (member) =>
-						mayChange && <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton>,
-				},
 			]}
+			act={(member) =>
+				mayChange && <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton>
+			}
 		>
 			{remove.error && <Problem error={remove.error} />}
 			{mayChange && (
@@ -274,7 +270,6 @@ function ProjectList() {
 				title={t("Projects")}
 				columns={COLUMNS}
 				{...fromList(list)}
-				rowKey={(project) => project.id}
 				empty={
 					<Empty title={t("No projects yet.")} action={create}>
 						{t(

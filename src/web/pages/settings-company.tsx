@@ -48,10 +48,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 
 function Proof(props: { account: AccountView; company: CompanyView; reload: () => Promise<void> }) {
 	const { account, company } = props;
-	const verify = useAction(async () => {
-		await api.verifyCompany(account.id);
-		await props.reload();
-	});
+	const verify = useAction(() => api.verifyCompany(account.id), props.reload);
 	if (company.verifiedAtMs !== null)
 		return (
 			<Notice kind="ok">
@@ -80,14 +77,8 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 	const before = company.settings;
 	const [draft, setDraft] = useState(() => draftOf(before));
 	const set = (changes: Partial<CompanyDraft>) => setDraft({ ...draft, ...changes });
-	const save = useAction(async () => {
-		await api.setCompanySignIn(account.id, settingsOf(draft));
-		await props.reload();
-	});
-	const remove = useAction(async () => {
-		await api.removeCompany(account.id);
-		await props.reload();
-	});
+	const save = useAction(() => api.setCompanySignIn(account.id, settingsOf(draft)), props.reload);
+	const remove = useAction(() => api.removeCompany(account.id), props.reload);
 	const text = (name: (typeof FIELDS)[number], label: string, more: Record<string, unknown>) => (
 		<TextInput
 			label={label}

@@ -31,10 +31,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 		else await api.changeRole(account.id, member.userId, role, "revoke");
 		await members.reload();
 	});
-	const withdraw = useAction(async (id: string) => {
-		await api.withdrawInvitation(account.id, id);
-		await members.reload();
-	});
+	const withdraw = useAction((id: string) => api.withdrawInvitation(account.id, id), members.reload);
 	const mayChange = (member: MemberRow) =>
 		can(account.role, rightToManage(member.role)) && member.userId !== me?.user.id;
 	const failure = change.error ?? withdraw.error;
@@ -68,13 +65,10 @@ export function MembersPanel({ account }: { account: AccountView }) {
 						),
 				},
 				{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
-				{
-					label: t("Action"),
-					act: true,
-					render: (member) =>
-						mayChange(member) && <LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>,
-				},
 			]}
+			act={(member) =>
+				mayChange(member) && <LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>
+			}
 		>
 			{failure && <Problem error={failure} />}
 			{members.data && members.data.invitations.length > 0 && (
@@ -110,21 +104,17 @@ function InvitationTable(props: {
 		<DataTable
 			label={t("Open invitations")}
 			rows={rows}
-			rowKey={(invitation) => invitation.id}
 			empty={null}
 			columns={[
 				{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
 				{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
 				{ label: t("Expires"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
-				{
-					label: t("Action"),
-					act: true,
-					render: (invitation) =>
-						can(role, rightToManage(invitation.role)) && (
-							<LinkButton onClick={() => onWithdraw(invitation)}>{t("Withdraw")}</LinkButton>
-						),
-				},
 			]}
+			act={(invitation) =>
+				can(role, rightToManage(invitation.role)) && (
+					<LinkButton onClick={() => onWithdraw(invitation)}>{t("Withdraw")}</LinkButton>
+				)
+			}
 		/>
 	);
 }

@@ -171,10 +171,7 @@ function NoticesForm(props: {
 
 function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]; reload: () => Promise<void> }) {
 	const mayReplay = can(props.account.role, "account.change");
-	const replay = useAction(async (id: string) => {
-		await api.replayNotice(props.account.id, id);
-		await props.reload();
-	});
+	const replay = useAction((id: string) => api.replayNotice(props.account.id, id), props.reload);
 	return (
 		<>
 			{replay.error && <Problem error={replay.error} />}
@@ -209,17 +206,14 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 					{ label: t("Attempts"), figure: (item) => item.attempts },
 					{ label: t("Last attempt"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
 					{ label: t("Next attempt"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
-					{
-						label: t("Action"),
-						act: true,
-						render: (item) =>
-							mayReplay &&
-							item.channel === "webhook" &&
-							item.state !== "waiting" && (
-								<LinkButton onClick={() => void replay.run(item.batchId)}>{t("Send again")}</LinkButton>
-							),
-					},
 				]}
+				act={(item) =>
+					mayReplay &&
+					item.channel === "webhook" &&
+					item.state !== "waiting" && (
+						<LinkButton onClick={() => void replay.run(item.batchId)}>{t("Send again")}</LinkButton>
+					)
+				}
 			/>
 		</>
 	);

@@ -133,15 +133,11 @@ export function PasskeysPanel() {
 		setName("");
 		await passkeys.reload();
 	});
-	const remove = useAction(async (id: string) => {
-		await api.removePasskey(id);
-		await passkeys.reload();
-	});
+	const remove = useAction((id: string) => api.removePasskey(id), passkeys.reload);
 	return (
 		<TablePanel
 			title={t("Passkeys")}
 			{...fromItems(passkeys)}
-			rowKey={(item) => item.id}
 			empty={
 				<Empty title={t("No passkeys.")}>
 					{t("Sign in with the fingerprint, face or PIN of a device instead of a password.")}
@@ -151,12 +147,8 @@ export function PasskeysPanel() {
 				{ label: t("Name"), lead: true, render: (item) => item.name },
 				{ label: t("Added"), render: (item) => <Ago atMs={item.createdAtMs} /> },
 				{ label: t("Last used"), render: (item) => <Ago atMs={item.lastUsedAtMs} /> },
-				{
-					label: t("Action"),
-					act: true,
-					render: (item) => <LinkButton onClick={() => void remove.run(item.id)}>{t("Remove")}</LinkButton>,
-				},
 			]}
+			act={(item) => <LinkButton onClick={() => void remove.run(item.id)}>{t("Remove")}</LinkButton>}
 		>
 			{remove.error && <Problem error={remove.error} />}
 			<LineForm action={add} act={t("Add a passkey")}>
@@ -175,14 +167,8 @@ export function PasskeysPanel() {
 
 export function SessionsPanel() {
 	const sessions = useResource("sessions", api.sessions);
-	const end = useAction(async (id: string) => {
-		await api.revokeSession(id);
-		await sessions.reload();
-	});
-	const endOthers = useAction(async () => {
-		await api.revokeOtherSessions();
-		await sessions.reload();
-	});
+	const end = useAction((id: string) => api.revokeSession(id), sessions.reload);
+	const endOthers = useAction(() => api.revokeOtherSessions(), sessions.reload);
 	const failure = end.error ?? endOthers.error;
 	const hasOthers = (sessions.data?.items.length ?? 0) > 1;
 	return (
@@ -190,7 +176,6 @@ export function SessionsPanel() {
 			title={t("Sessions")}
 			aside={hasOthers && <ActButton label={t("End all other sessions")} action={endOthers} />}
 			{...fromItems(sessions)}
-			rowKey={(session) => session.id}
 			empty={<Empty title={t("No sessions.")} />}
 			columns={[
 				{
@@ -201,13 +186,10 @@ export function SessionsPanel() {
 				{ label: t("Address"), render: (session) => session.ip },
 				{ label: t("Signed in"), render: (session) => <Ago atMs={session.createdAtMs} /> },
 				{ label: t("Expires"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
-				{
-					label: t("Action"),
-					act: true,
-					render: (session) =>
-						!session.current && <LinkButton onClick={() => void end.run(session.id)}>{t("End")}</LinkButton>,
-				},
 			]}
+			act={(session) =>
+				!session.current && <LinkButton onClick={() => void end.run(session.id)}>{t("End")}</LinkButton>
+			}
 		>
 			{failure && <Problem error={failure} />}
 		</TablePanel>

@@ -79,10 +79,7 @@ function ProfilePanel() {
 	const { me, refresh } = useSession();
 	const { email = "", operator = false, name: before = "" } = me?.user ?? {};
 	const [name, setName] = useState(before);
-	const save = useAction(async () => {
-		await authApi.updateName(name.trim());
-		await refresh();
-	});
+	const save = useAction(() => authApi.updateName(name.trim()), refresh);
 	return (
 		<Panel title={t("You")}>
 			<PanelForm action={save} act={t("Save")} disabled={["", before].includes(name.trim())}>
@@ -107,10 +104,10 @@ function AccountPanel({ account }: { account: AccountView }) {
 	const [timeZone, setTimeZone] = useState(account.timeZone);
 	const isNamed = name.trim() !== "" && name.trim() !== account.name;
 	const isMoved = timeZone !== account.timeZone;
-	const save = useAction(async () => {
-		await api.changeAccount(account.id, { ...(isNamed && { name: name.trim() }), ...(isMoved && { timeZone }) });
-		await refresh();
-	});
+	const save = useAction(
+		() => api.changeAccount(account.id, { ...(isNamed && { name: name.trim() }), ...(isMoved && { timeZone }) }),
+		refresh,
+	);
 	const disabled = !can(account.role, "account.change");
 	return (
 		<Panel title={t("Account")}>

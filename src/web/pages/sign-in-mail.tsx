@@ -113,10 +113,10 @@ export function ResetPage() {
 function ResetLink({ isOld }: { isOld: boolean }) {
 	const [email, setEmail] = useState("");
 	const [sentTo, setSentTo] = useState<string>();
-	const send = useAction(async () => {
-		await authApi.requestReset(email.trim());
-		setSentTo(email.trim());
-	});
+	const send = useAction(
+		() => authApi.requestReset(email.trim()),
+		() => setSentTo(email.trim()),
+	);
 	return (
 		<AuthLayout title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
 			{isOld && <Notice kind="warn">{t("The link was already used or has expired. Request a new one.")}</Notice>}
@@ -134,10 +134,10 @@ function ResetLink({ isOld }: { isOld: boolean }) {
 function NewPassword({ token }: { token: string }) {
 	const [password, setPassword] = useState("");
 	const [done, setDone] = useState(false);
-	const reset = useAction(async () => {
-		await authApi.resetPassword(password, token);
-		setDone(true);
-	});
+	const reset = useAction(
+		() => authApi.resetPassword(password, token),
+		() => setDone(true),
+	);
 	if (done) {
 		return (
 			<SignInNext

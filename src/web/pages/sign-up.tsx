@@ -83,10 +83,7 @@ function TermsBox({ terms }: { terms: Terms }) {
 /** Asks a signed-in user to accept the terms: after a social sign-in or an invitation, or when the terms change. */
 export function TermsPage({ terms }: { terms: Terms }) {
 	const { refresh, signOut } = useSession();
-	const accept = useAction(async () => {
-		await api.acceptTerms(terms.version);
-		await refresh();
-	});
+	const accept = useAction(() => api.acceptTerms(terms.version), refresh);
 	const leave = useAction(signOut);
 	const below = (
 		<>

@@ -70,7 +70,6 @@ export function ModelTable(props: {
 				label={t("Models")}
 				columns={COLUMNS}
 				rows={props.rows}
-				rowKey={(model) => model.id}
 				error={props.error}
 				retry={props.retry}
 				empty={

@@ -75,7 +75,7 @@ export function Refused({ row }: { row: { status: number; code: string; repeats:
 }
 
 export function RequestTable(
-	props: Omit<DataTableProps<LogRow>, "columns" | "rowKey" | "label"> & { empty: ReactNode; short?: boolean },
+	props: Omit<DataTableProps<LogRow>, "columns" | "label"> & { empty: ReactNode; short?: boolean },
 ) {
 	const { short, ...rest } = props;
 	return (
@@ -83,7 +83,6 @@ export function RequestTable(
 			{...rest}
 			label={t("Requests")}
 			columns={short ? COLUMNS.filter((column) => !LONG_ONLY.has(column.label)) : COLUMNS}
-			rowKey={(row) => row.id}
 		/>
 	);
 }

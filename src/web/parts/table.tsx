@@ -36,13 +36,22 @@ export interface DataTableProps<T> {
 	readonly label: string;
 	readonly columns: readonly Column<T>[];
 	readonly rows: readonly T[] | undefined;
-	readonly rowKey: (row: T) => string;
+	/** Default: the row's id. */
+	readonly rowKey?: (row: T) => string;
+	/** Buttons or links of a row, in a last column. */
+	readonly act?: (row: T) => ReactNode;
+	readonly actLabel?: string;
 	readonly empty: ReactNode;
 	readonly error?: ApiError | undefined;
 	readonly retry?: (() => void) | undefined;
 	/** Loads the next page; undefined on the last page. */
 	readonly more?: Action<[], void> | undefined;
 }
+
+type WithId = { readonly id: string };
+type RowKey<T> = Required<Pick<DataTableProps<T>, "rowKey">>;
+const keyOf = <T,>({ rowKey }: Pick<DataTableProps<T>, "rowKey">, row: T): string =>
+	rowKey?.(row) ?? (row as WithId).id;
 
 /** Sets the role explicitly: in the narrow layout `display: block` removes the table's role for screen readers. */
 const role = (name: string) => ({ role: name });
@@ -51,8 +60,11 @@ const CARDS_FROM_COLUMNS = 4;
 const SKELETON_ROWS = ["1", "2", "3"];
 
 /** A table, whose rows become cards in the narrow layout. */
+export function DataTable<T extends WithId>(props: DataTableProps<T>): ReactNode;
+export function DataTable<T>(props: DataTableProps<T> & RowKey<T>): ReactNode;
 export function DataTable<T>(props: DataTableProps<T>) {
-	const { columns, rows, more } = props;
+	const { rows, more, act, actLabel = t("Action") } = props;
+	const columns = act ? [...props.columns, { label: actLabel, act: true, render: act }] : props.columns;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
 	if (rows?.length === 0) return <>{props.empty}</>;
 	const decimals = columns.map(({ amount }) =>
@@ -90,7 +102,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 									</tr>
 								))
 							: rows.map((row) => (
-									<tr key={props.rowKey(row)} {...role("row")}>
+									<tr key={keyOf(props, row)} {...role("row")}>
 										{columns.map((column, index) => (
 											<td key={column.label} {...role("cell")} data-label={column.label} className={cellClass(column)}>
 												{contentOf(column, row, decimals[index] ?? 0)}
@@ -113,20 +125,22 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	);
 }
 
+type TablePanelProps<T> = Omit<DataTableProps<T>, "label"> & {
+	readonly title: string;
+	/** Name of the table for screen readers, if the title does not suffice. */
+	readonly label?: string;
+	readonly aside?: ReactNode;
+	readonly children?: ReactNode;
+};
+
 /** A table in a panel, with `children` below the table. */
-export function TablePanel<T>(
-	props: Omit<DataTableProps<T>, "label"> & {
-		title: string;
-		/** Name of the table for screen readers, if the title does not suffice. */
-		label?: string;
-		aside?: ReactNode;
-		children?: ReactNode;
-	},
-) {
+export function TablePanel<T extends WithId>(props: TablePanelProps<T>): ReactNode;
+export function TablePanel<T>(props: TablePanelProps<T> & RowKey<T>): ReactNode;
+export function TablePanel<T>(props: TablePanelProps<T>) {
 	const { title, aside, children, ...table } = props;
 	return (
 		<Panel title={title} aside={aside} flush>
-			<DataTable label={title} {...table} />
+			<DataTable label={title} {...table} rowKey={(row) => keyOf(props, row)} />
 			{children}
 		</Panel>
 	);

@@ -25,7 +25,6 @@ export function UsageTable(props: {
 		<TablePanel
 			title={props.title}
 			rows={props.groups}
-			rowKey={(row) => row.id}
 			empty={<Empty title={t("No usage.")} />}
 			columns={[
 				{

@@ -5,25 +5,9 @@ import type { ModelView } from "../../views.ts";
 
 /** State of a conversation with a model, and how it becomes a request body. */
 
-/** Settings as typed. For an empty field the request has no parameter, so the model's default applies. */
-export interface ChatSetup {
-	readonly system: string;
-	readonly temperature: string;
-	readonly topP: string;
-	readonly maxTokens: string;
-	/** `tools` is the request's JSON of tools; `schema` is the JSON schema for the answer. */
-	readonly tools: string;
-	readonly schema: string;
-}
-
-export const FRESH_SETUP: ChatSetup = {
-	system: "",
-	temperature: "",
-	topP: "",
-	maxTokens: "1024",
-	tools: "",
-	schema: "",
-};
+/** Settings as typed; the request omits empty ones, so the model's default applies. `tools` and `schema` are JSON. */
+export const FRESH_SETUP = { system: "", temperature: "", topP: "", maxTokens: "1024", tools: "", schema: "" };
+export type ChatSetup = Readonly<typeof FRESH_SETUP>;
 
 /** A message's image as a `data:` URL. */
 export interface Picture {

@@ -11,6 +11,7 @@ import {
 	updateAccount,
 } from "../keys/account-admin.ts";
 import { accountBalance } from "../ledger/balance.ts";
+import { jsonFields } from "../money/json-fields.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
@@ -80,15 +81,5 @@ export const accountCommands: CommandRuns = {
 	"account unsuspend": (context, input) => actAndFence(context, input, unsuspendAccount, { state: "active" }),
 };
 
-const accountJson = (account: AccountRecord) => ({
-	id: account.id,
-	email: account.email,
-	name: account.name,
-	state: account.state,
-	topped_up: account.toppedUp,
-	time_zone: account.timeZone,
-	tags: account.tags,
-	tokens_per_minute: account.tokensPerMinute,
-	signed_in_at: isoOrNull(account.signedInAtMs),
-	created_at: isoOrNull(account.createdAtMs),
-});
+const accountJson = (account: AccountRecord) =>
+	jsonFields("id email name state topped_up time_zone tags tokens_per_minute signed_in_at created_at", account);

@@ -1,11 +1,11 @@
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { isoOrNull } from "../base/iso-date.ts";
 import type { Statements } from "../db/statements.ts";
 import { getAccount } from "../keys/account-admin.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, shownKeyState, updateKey } from "../keys/key-admin.ts";
 import { createDigest } from "../keys/secret.ts";
+import { jsonFields } from "../money/json-fields.ts";
 import { loadOrCreatePepper } from "../secrets.ts";
 import { type CommandContext, type CommandRuns, UsageError } from "./command.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
@@ -101,22 +101,12 @@ function stateText(key: KeyRecord): string {
 	return state === "active" && key.projectState === "archived" ? "archived" : state;
 }
 
-function keyJson(key: KeyRecord): Record<string, unknown> {
-	return {
-		id: key.id,
-		account: key.accountId,
-		name: key.name,
-		prefix: key.prefix,
-		last_four: key.lastFour,
-		state: shownKeyState(key, systemClock.wallMs()),
-		...limitsJson(key),
-		project: key.projectId,
-		project_state: key.projectState,
-		expires_at: isoOrNull(key.expiresAtMs),
-		replaced_by: key.replacedBy,
-		last_used_at: isoOrNull(key.lastUsedAtMs),
-		created_at: isoOrNull(key.createdAtMs),
-		revoked_at: isoOrNull(key.revokedAtMs),
-		reads_only: key.readsOnly,
-	};
-}
+const keyJson = (key: KeyRecord) => ({
+	id: key.id,
+	account: key.accountId,
+	...jsonFields("name prefix last_four", key),
+	state: shownKeyState(key, systemClock.wallMs()),
+	...limitsJson(key),
+	project: key.projectId,
+	...jsonFields("project_state expires_at replaced_by last_used_at created_at revoked_at reads_only", key),
+});

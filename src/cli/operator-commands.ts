@@ -1,4 +1,3 @@
-import { isoOrNull } from "../base/iso-date.ts";
 import { createOperator, listOperators, revokeOperator } from "../console/operator/operator-admin.ts";
 import type { Maker, ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import {
@@ -8,6 +7,7 @@ import {
 	revokeManagementKey,
 } from "../keys/management-key-admin.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
+import { jsonFields } from "../money/json-fields.ts";
 import { listeningUrl } from "../planes/listening-address.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { formatNewKey, keyMaker } from "./key-commands.ts";
@@ -33,12 +33,7 @@ export const operatorCommands: CommandRuns = {
 	},
 	async "operator list"({ withDatabase }) {
 		const items = await withDatabase(({ statements }) => listOperators(statements));
-		const json = ({ id, email, createdAtMs }: (typeof items)[number]) => ({
-			id,
-			email,
-			created_at: isoOrNull(createdAtMs),
-		});
-		return listOutput({ items, next: null }, json, ["ID", "E-MAIL"]);
+		return listOutput({ items, next: null }, (row) => jsonFields("id email created_at", row), ["ID", "E-MAIL"]);
 	},
 	async "management-key create"(context, input) {
 		const scopes = input.required("scopes");
@@ -70,18 +65,6 @@ export const operatorCommands: CommandRuns = {
 	},
 };
 
-function managementKeyJson(key: ManagementKeyRecord): Record<string, unknown> {
-	return {
-		id: key.id,
-		name: key.name,
-		prefix: key.prefix,
-		last_four: key.lastFour,
-		state: key.state,
-		scopes: key.scopes,
-		made_by: key.madeBy,
-		expires_at: isoOrNull(key.expiresAtMs),
-		created_at: isoOrNull(key.createdAtMs),
-		last_used_at: isoOrNull(key.lastUsedAtMs),
-		revoked_at: isoOrNull(key.revokedAtMs),
-	};
-}
+const MANAGEMENT_KEY =
+	"id name prefix last_four state scopes made_by expires_at created_at last_used_at revoked_at" as const;
+const managementKeyJson = (key: ManagementKeyRecord) => jsonFields(MANAGEMENT_KEY, key);

@@ -12,6 +12,7 @@ import type { Statements } from "../db/statements.ts";
 import { getAccount } from "../keys/account-admin.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
+import { jsonFields } from "../money/json-fields.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
 import { capText, limitsJson, modelsText, parseChanges, parseLimits, parsePage } from "./setting-options.ts";
@@ -85,15 +86,10 @@ function memberJson({ userId, name, email, joinedAtMs }: ProjectMemberView): Rec
 	return { id: userId, name, email, joined_at: isoOrNull(joinedAtMs) };
 }
 
-function projectJson(project: ProjectRecord): Record<string, unknown> {
-	return {
-		id: project.id,
-		account: project.accountId,
-		name: project.name,
-		state: project.state,
-		keys: project.keys,
-		...limitsJson(project),
-		created_at: isoOrNull(project.createdAtMs),
-		archived_at: isoOrNull(project.archivedAtMs),
-	};
-}
+const projectJson = (project: ProjectRecord) => ({
+	id: project.id,
+	account: project.accountId,
+	...jsonFields("name state keys", project),
+	...limitsJson(project),
+	...jsonFields("created_at archived_at", project),
+});

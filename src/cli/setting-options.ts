@@ -1,10 +1,11 @@
-import { isoOrNull, parseIsoMs } from "../base/iso-date.ts";
+import { parseIsoMs } from "../base/iso-date.ts";
 import type { Page } from "../db/page.ts";
 import type { AccountChanges } from "../keys/account-admin.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
 import type { KeyRecord } from "../keys/key-admin.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import type { ProjectRecord, ProjectSettings } from "../keys/project-admin.ts";
+import { jsonFields } from "../money/json-fields.ts";
 import { formatUsd, type NanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { type CommandInput, UsageError } from "./command.ts";
 
@@ -130,13 +131,7 @@ type Capped = Pick<
 
 /** Fields of a key's or project's limits and spending, for `--json`. */
 export const limitsJson = (of: Capped) => ({
-	cap_usd: of.capNanoUsd === null ? null : formatUsd(of.capNanoUsd),
-	cap_period: of.capPeriod,
-	cap_spent_usd: formatUsd(of.capSpentNanoUsd),
-	cap_renews_at: isoOrNull(of.capRenewsAtMs),
-	spent_usd: formatUsd(of.spentNanoUsd),
-	models: of.models,
-	requests_per_minute: of.requestsPerMinute,
+	...jsonFields("cap_usd cap_period cap_spent_usd cap_renews_at spent_usd models requests_per_minute", of),
 	concurrency: of.concurrencyMax,
 	tokens_per_minute: of.tokensPerMinute,
 });

@@ -1,11 +1,11 @@
 import { systemClock } from "../base/clock.ts";
-import { isoOrNull } from "../base/iso-date.ts";
 import { silentLog } from "../base/log.ts";
 import { bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
 import type { TopUpRecord } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp, TOP_UP_STATES } from "../billing/top-ups.ts";
 import { createTransactional } from "../db/transactional.ts";
 import { getAccount } from "../keys/account-admin.ts";
+import { jsonFields } from "../money/json-fields.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { parsePage, parseUsdOption } from "./setting-options.ts";
@@ -67,16 +67,10 @@ export const topUpCommands: CommandRuns = {
 	},
 };
 
-function topUpJson(topUp: TopUpRecord): Record<string, unknown> {
-	return {
-		id: topUp.id,
-		account: topUp.accountId,
-		usd: formatUsd(topUp.amountNanoUsd),
-		status: topUp.state,
-		method: topUp.method,
-		reference: topUp.reference,
-		created_at: isoOrNull(topUp.createdAtMs),
-		decided_at: isoOrNull(topUp.decidedAtMs),
-		decided_by: topUp.decidedBy,
-	};
-}
+const topUpJson = (topUp: TopUpRecord) => ({
+	id: topUp.id,
+	account: topUp.accountId,
+	usd: formatUsd(topUp.amountNanoUsd),
+	status: topUp.state,
+	...jsonFields("method reference created_at decided_at decided_by", topUp),
+});

@@ -1,5 +1,5 @@
 import { inEnglish, type Text, type TextValues } from "../base/translate.ts";
-import type { RowView } from "../db/view-of.ts";
+import type { RowView } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { batch } from "./batch.sql.ts";
 

@@ -1,7 +1,6 @@
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
-import type { Statements } from "../db/statements.ts";
+import { BATCH_ROWS, deleteInBatches, type Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
 /** Most requests that one statement refunds. */

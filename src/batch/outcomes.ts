@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
 import { isDatabaseDown } from "../db/outage.ts";
-import type { FileWriter } from "../files/file-writer.ts";
+import type { FileWriter } from "../files/file-transfer.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { type BatchBooks, type LineOutcome, type LineRow, RunLost } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";

@@ -5,7 +5,7 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import { BytesLost } from "../files/blob-store.ts";
-import type { FileWriter } from "../files/file-writer.ts";
+import type { FileWriter } from "../files/file-transfer.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import { type BatchBooks, type ClaimedLine, RunLost } from "./batch-books.ts";

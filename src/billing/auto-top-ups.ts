@@ -1,6 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Statements } from "../db/statements.ts";
-import { type RowView, toView } from "../db/view-of.ts";
+import { type RowView, type Statements, toView } from "../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { autoTopUp } from "./auto-top-up.sql.ts";

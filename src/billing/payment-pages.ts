@@ -1,8 +1,7 @@
 import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { wholeCents } from "../money/cents.ts";
-import { nanoUsd } from "../money/nano-usd.ts";
+import { nanoUsd, wholeCents } from "../money/nano-usd.ts";
 import { isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 

@@ -1,11 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { faultOfSql } from "../db/sql-fault.ts";
-import type { Transactional } from "../db/transactional.ts";
-import { toView } from "../db/view-of.ts";
-import { nanoUsdOfCents, wholeCents } from "../money/cents.ts";
-import { type NanoUsd, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { faultOfSql, type Transactional, toView } from "../db/statements.ts";
+import { type NanoUsd, nanoUsd, nanoUsdOfCents, nanoUsdOfColumn, wholeCents } from "../money/nano-usd.ts";
 import { recordFinding, resolveFinding } from "./stripe-findings.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 

@@ -1,8 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type Stripe from "stripe";
-import type { Transactional } from "../db/transactional.ts";
-import { wholeCents } from "../money/cents.ts";
-import { MAX_NANO_USD } from "../money/nano-usd.ts";
+import type { Transactional } from "../db/statements.ts";
+import { MAX_NANO_USD, wholeCents } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";

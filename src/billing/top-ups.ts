@@ -2,12 +2,9 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql } from "../db/sql-fault.ts";
-import type { Statements } from "../db/statements.ts";
-import { type RowView, toView } from "../db/view-of.ts";
+import { faultOfSql, type RowView, type Statements, toView } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
-import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
-import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
+import { isWholeCents, NANO_PER_USD, type NanoUsd, nanoUsd, nanoUsdOfCents } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { topUp } from "./top-up.sql.ts";
 

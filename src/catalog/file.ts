@@ -3,10 +3,9 @@ import { readBrand } from "./brand-section.ts";
 import { type Cors, readCors } from "./cors.ts";
 import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
+import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./rate-cards.ts";
 import { readRoute } from "./routes.ts";
-import type { ServiceLimits } from "./service-limits.ts";
-import { readLimits } from "./service-limits.ts";
-import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./written-rates.ts";
+import { readLimits, type ServiceLimits } from "./service-limits.ts";
 import { createYamlReader, type Problem, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export interface CatalogFile {

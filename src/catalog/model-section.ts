@@ -1,12 +1,10 @@
 import { parseIsoMs } from "../base/iso-date.ts";
 import { TAG, TOKENS_PER_MINUTE_MAX } from "./account-limits.ts";
-import { readCost } from "./cost-section.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
-import { readRates } from "./rates-section.ts";
+import { readCost, readRates } from "./rates-section.ts";
 import { whyUnsupported } from "./request-fields.ts";
 import { readUpstream } from "./upstream-section.ts";
-import type { YamlMap, YamlReader } from "./yaml-reader.ts";
-import { quoteValue, type YamlField } from "./yaml-reader.ts";
+import { quoteValue, type YamlField, type YamlMap, type YamlReader } from "./yaml-reader.ts";
 
 export const MODEL_FIELDS = [
 	..."id aliases name kind modes input_modalities output_modalities image_urls context_length max_output_tokens".split(

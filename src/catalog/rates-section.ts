@@ -1,8 +1,7 @@
-import { type PicoUsdPerUnit, parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
-import type { ModelKind, Rates } from "./model.ts";
-import { buildRates, PER_MILLION, RATE_NAMES, type RateName } from "./written-rates.ts";
-import type { YamlReader } from "./yaml-reader.ts";
-import { quoteValue, type YamlField } from "./yaml-reader.ts";
+import { nanoUsd, type PicoUsdPerUnit, parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
+import type { ModelKind, OperatorCost, Rates } from "./model.ts";
+import { buildRates, PER_MILLION, RATE_NAMES, type RateName } from "./rate-cards.ts";
+import { quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
 /** Lowest rate in USD per million tokens. A lower one is probably meant per token, so it is refused. */
@@ -59,7 +58,7 @@ export function readRates(
 	);
 }
 
-export function readRateField(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
+function readRateField(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
 	const read = reader.scalar(field);
 	if (read === undefined) return undefined;
 	const parse = perMillion ? parseRatePerMillion : parseRatePerUnit;
@@ -98,4 +97,24 @@ function plainDecimal(value: unknown): string | undefined {
 	if (!(number >= 0 && number < 1e15)) return undefined;
 	const plain = number.toFixed(DECIMALS_MAX).replace(/\.?0+$/, "");
 	return Number(plain) === number ? plain : undefined;
+}
+
+const PICO_PER_NANO = 1000;
+const COST_FIELDS = ["replica_hour", "input", "output"];
+
+/**
+ * Reads `cost:` of a model: the operator's own cost, as decimal strings, which customers do not see. `replica_hour` is
+ * USD per replica and hour, `input` and `output` are USD per million tokens.
+ */
+export function readCost(reader: YamlReader, field: YamlField | undefined): OperatorCost | undefined {
+	const map = reader.map(field, COST_FIELDS);
+	if (field === undefined || map === undefined) return undefined;
+	const of = (name: string, perMillion: boolean) => {
+		const given = map.get(name);
+		return given === undefined ? 0 : (readRateField(reader, given, perMillion) ?? 0);
+	};
+	if (COST_FIELDS.every((name) => map.get(name) === undefined))
+		reader.report(field, `needs at least one of ${COST_FIELDS.join(", ")}`);
+	const replicaHour = Math.round(of("replica_hour", false) / PICO_PER_NANO);
+	return Object.freeze({ replicaHour: nanoUsd(replicaHour), input: of("input", true), output: of("output", true) });
 }

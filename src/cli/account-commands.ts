@@ -1,8 +1,20 @@
+import { systemClock } from "../base/clock.ts";
 import { isoOrNull } from "../base/iso-date.ts";
+import { silentLog } from "../base/log.ts";
+import { bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
-import type { AccountRecord } from "../keys/account-admin.ts";
 import {
+	confirmTopUp,
+	createTopUp,
+	listTopUps,
+	rejectTopUp,
+	TOP_UP_STATES,
+	type TopUpRecord,
+} from "../billing/top-ups.ts";
+import { createTransactional } from "../db/statements.ts";
+import {
+	type AccountRecord,
 	createAccount,
 	getAccount,
 	listAccounts,
@@ -13,9 +25,9 @@ import {
 import { accountBalance } from "../ledger/balance.ts";
 import { jsonFields } from "../money/json-fields.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import type { CommandRuns } from "./command.ts";
+import { type CommandRuns, UsageError } from "./command.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
-import { parseAccountTerms, parseChanges, parsePage } from "./setting-options.ts";
+import { parseAccountTerms, parseChanges, parsePage, parseUsdOption } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const accountCommands: CommandRuns = {
@@ -83,3 +95,67 @@ export const accountCommands: CommandRuns = {
 
 const accountJson = (account: AccountRecord) =>
 	jsonFields("id email name state topped_up time_zone tags tokens_per_minute signed_in_at created_at", account);
+
+/** Actor of these entries in the books and the audit log. */
+const ACTOR = "cli";
+const TRANSACTION = { applicationName: "tollgate cli", statementDeadlineMs: 30_000, transactionDeadlineMs: 60_000 };
+
+export const topUpCommands: CommandRuns = {
+	async "topup create"({ withDatabase }, input) {
+		const amountNanoUsd = parseUsdOption("usd", input.required("usd"));
+		const topUp = {
+			accountId: input.required("account"),
+			amountNanoUsd,
+			method: "transfer",
+			reference: input.required("reference"),
+		} as const;
+		const { id, state } = await withDatabase(({ statements }) => createTopUp(statements, topUp));
+		return { json: { id, status: state }, text: `top-up ${id} is ${state}` };
+	},
+	async "promotion create"({ withDatabase, config }, input) {
+		const amount = parseUsdOption("usd", input.required("usd"));
+		const promotion = { lastDay: input.option("last-day") ?? null };
+		const [reason, idempotencyKey] = [input.required("reason"), `${ACTOR}:${input.required("reference")}`];
+		checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "last-day" }, systemClock.wallMs());
+		const { id, state } = await withDatabase(async ({ statements, url }) => {
+			const { id: accountId } = await getAccount(statements, input.required("account"));
+			const asked = { accountId, amount, promotion, reason, idempotencyKey, operatorId: ACTOR, ip: null };
+			const client = createTransactional({ clock: systemClock, log: silentLog }, { ...TRANSACTION, url });
+			return bookAdjustment(client.tx, asked, config().topUpSecondLook).finally(() => client.end());
+		});
+		return { json: { id, status: state }, text: `promotional credit ${id} is ${state}` };
+	},
+	async "topup confirm"({ withDatabase }, input) {
+		const { id, state, seq } = await withDatabase(({ statements }) =>
+			confirmTopUp(statements, input.argument(0), ACTOR),
+		);
+		return {
+			json: { status: state },
+			text: seq === null ? `top-up ${id} was already confirmed` : `top-up ${id} is confirmed`,
+		};
+	},
+	async "topup reject"({ withDatabase }, input) {
+		const { id, state } = await withDatabase(({ statements }) => rejectTopUp(statements, input.argument(0), ACTOR));
+		return { json: { status: state }, text: `top-up ${id} is rejected` };
+	},
+	async "topup list"({ withDatabase }, input) {
+		const account = input.option("account");
+		const status = input.option("status");
+		const state = TOP_UP_STATES.find((one) => one === status);
+		if (status !== undefined && state === undefined)
+			throw new UsageError(`--status must be one of ${TOP_UP_STATES.join(", ")}`);
+		const page = await withDatabase(async ({ statements }) => {
+			const whose = account === undefined ? {} : { accountId: (await getAccount(statements, account)).id };
+			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, parsePage(input));
+		});
+		return listOutput(page, topUpJson, ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"]);
+	},
+};
+
+const topUpJson = (topUp: TopUpRecord) => ({
+	id: topUp.id,
+	account: topUp.accountId,
+	usd: formatUsd(topUp.amountNanoUsd),
+	status: topUp.state,
+	...jsonFields("method reference created_at decided_at decided_by", topUp),
+});

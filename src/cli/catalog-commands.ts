@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { Fault } from "../base/fault.ts";
 import { type CatalogCheck, checkCatalog, formatCatalogCheck } from "../catalog/file.ts";
-import { rateCardHistory } from "../catalog/rate-cards.ts";
-import { RATE_NAMES, WRITTEN_UNITS, writtenRates } from "../catalog/written-rates.ts";
+import { RATE_NAMES, rateCardHistory, WRITTEN_UNITS, writtenRates } from "../catalog/rate-cards.ts";
 import type { CommandContext, CommandRuns, Output } from "./command.ts";
 import { formatTable } from "./table.ts";
 

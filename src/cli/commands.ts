@@ -3,7 +3,7 @@ import { assert } from "../base/assert.ts";
 import { TOP_UP_STATES } from "../billing/top-ups.ts";
 import { USUAL_PORTS } from "../demo/discover.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
-import { accountCommands } from "./account-commands.ts";
+import { accountCommands, topUpCommands } from "./account-commands.ts";
 import { batchCommands } from "./batch-commands.ts";
 import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands } from "./cluster-commands.ts";
@@ -15,7 +15,6 @@ import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { projectCommands } from "./project-commands.ts";
-import { topUpCommands } from "./top-up-commands.ts";
 
 const RUNS: CommandRuns = {
 	...initCommand,

@@ -2,7 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import type { Config } from "../config.ts";
 import { type Journal, journalCsv, journalLines, listJournals, readJournal } from "../console/statement/journal.ts";
-import { exactUsd } from "../console/statement/statement-csv.ts";
+import { exactUsd } from "../console/statement/statement-lines.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { checkArchives, checkPath } from "../ledger/archive-check.ts";
 import { type ArchiveStorage, openArchive } from "../ledger/archive-place.ts";

@@ -1,14 +1,16 @@
+import { Elysia, t } from "elysia";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
-import type { Statements } from "../db/statements.ts";
-import type { Transactional } from "../db/transactional.ts";
+import type { Statements, Transactional } from "../db/statements.ts";
 import type { Deployments } from "../deployments/deployments.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
+import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import type { ConsoleDoor } from "./console-door.ts";
+import { ConsoleError } from "./console-error.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { ConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
@@ -17,7 +19,7 @@ import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
 
-export type ConsoleConfig = Pick<
+type ConsoleConfig = Pick<
 	Config,
 	| "demo"
 	| "mail"
@@ -59,3 +61,37 @@ export interface ConsoleParts {
 }
 
 export type Parts<Names extends keyof ConsoleParts> = Pick<ConsoleParts, Names>;
+
+/** Query of routes about one account. Declared for the types; the console's router reads the parameter. */
+export const ACCOUNT_QUERY = {
+	schema: "standalone",
+	query: t.Object({ account: t.Optional(t.String({ maxLength: 64 })) }),
+} as const;
+
+export const PAGE_QUERY = {
+	after: t.Optional(t.String({ maxLength: 128 })),
+	limit: t.Optional(t.Numeric({ minimum: 1, maximum: 200, multipleOf: 1 })),
+};
+
+export const USD = t.String({ minLength: 1, maxLength: 32 });
+export const REASON = t.String({ minLength: 3, maxLength: 500 });
+
+/** Parses decimal dollars; a minus sign only with `signed`. Fault `invalid_request`, naming `param`. */
+export function parseAmount(text: string, param: string, signed = false): NanoUsd {
+	const negative = signed && text.startsWith("-");
+	const amount = parseUsd(negative ? text.slice(1) : text);
+	if (amount === undefined)
+		throw new ConsoleError("invalid_request", "Enter an amount in US dollars, such as 25.00.", { param });
+	return negative ? nanoUsd(-amount) : amount;
+}
+
+/** Adds routes of the selected account. Each handler gets `member`, whose right for the route `ROUTE_RULES` names. */
+export function accountRoutes<const Prefix extends string = "">(
+	{ sessions }: Parts<"sessions">,
+	name: string,
+	prefix?: Prefix,
+) {
+	return new Elysia<Prefix>({ name, prefix: prefix as Prefix })
+		.guard(ACCOUNT_QUERY)
+		.resolve(({ request }) => ({ member: sessions.account(request) }));
+}

@@ -6,7 +6,7 @@ import { type CardPayments, EVENT_BYTES_MAX } from "../billing/card-payments.ts"
 import type { Config } from "../config.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
-import { BATCH_INPUT_BYTES_MAX, batchFileId, downloadBatchFile, startBatch } from "./batches/batch-gateway.ts";
+import { BATCH_INPUT_BYTES_MAX, batchFileId, downloadBatchFile, startBatch } from "./batches/batch-routes.ts";
 import type { ConsoleApi } from "./console-api.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError, consoleErrorResponse } from "./console-error.ts";

@@ -2,7 +2,7 @@ import { requestLanguage } from "../base/language.ts";
 import { forwardBody } from "../base/passed-body.ts";
 import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { Parts } from "./console-deps.ts";
-import { usableDigest } from "./keys/usable-keys.ts";
+import { usableDigest } from "./keys/key-routes.ts";
 
 export const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT = "/v1/chat/completions";

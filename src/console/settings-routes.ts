@@ -3,9 +3,8 @@ import { isLanguage, LANGUAGES, type Language } from "../base/language.ts";
 import type { Terms } from "../catalog/brand.ts";
 import type { Statements } from "../db/statements.ts";
 import { updateAccount } from "../keys/account-admin.ts";
-import type { Parts } from "./console-deps.ts";
+import { ACCOUNT_QUERY, type Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
-import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];

@@ -1,7 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Language } from "../base/language.ts";
-import type { Statements } from "../db/statements.ts";
-import { toView } from "../db/view-of.ts";
+import { type Statements, toView } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
 import type { Role } from "./members/roles.ts";
 import { isPersonName } from "./sign-in/person-name.ts";

@@ -20,8 +20,7 @@ import {
 	START_DEADLINE_MS,
 	startUnlessRunning,
 } from "./postgres-start.ts";
-import { findPostmaster, isServerRunning, type Postmaster } from "./postmaster.ts";
-import { changeOwner, serverOwner } from "./server-owner.ts";
+import { changeOwner, findPostmaster, isServerRunning, type Postmaster, serverOwner } from "./postmaster.ts";
 
 const CHECK_MS = 1_000;
 const WAIT_MS_MAX = 30_000;

@@ -3,10 +3,8 @@ import fs from "node:fs";
 import { basename, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { PostgresBinaries } from "./postgres-binaries.ts";
-import { killOnExit, relativePath, spawnPostgres, waitForExit } from "./postgres-process.ts";
-import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
-import { changeOwner, type ServerOwner } from "./server-owner.ts";
+import { killOnExit, type PostgresBinaries, relativePath, spawnPostgres, waitForExit } from "./postgres-binaries.ts";
+import { changeOwner, findPostmaster, type Postmaster, removeForeignPidFile, type ServerOwner } from "./postmaster.ts";
 
 export interface PostgresHome {
 	readonly dataDir: string;

@@ -1,9 +1,13 @@
+import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import type postgres from "postgres";
 import { type Clock, sleep } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { ConnectionOptions } from "./connection.ts";
-import { createConnectionPool } from "./connection-pool.ts";
+import type { TextValues } from "../base/translate.ts";
+import { type Connect, type ConnectionOptions, createConnectionPool } from "./connection.ts";
+import { inTransaction } from "./in-transaction.ts";
 import { connectTo } from "./new-client.ts";
-import { DatabaseBusy } from "./outage.ts";
+import { DatabaseBusy, hasCause } from "./outage.ts";
 
 /** A parameter of a statement. Bytes become `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
@@ -74,4 +78,154 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: Stat
 
 function isLockHeld(error: unknown): boolean {
 	return (error as { code?: unknown } | null)?.code === LOCK_NOT_AVAILABLE;
+}
+
+export type RowView<Table extends { readonly $inferSelect: object }, Amount = number, Row = Table["$inferSelect"]> = {
+	readonly [Name in keyof Row & string as Row[Name] extends Date | null
+		? `${Name}Ms`
+		: Name]: Row[Name] extends Date | null
+		? number | Extract<Row[Name], null>
+		: Name extends `${string}NanoUsd`
+			? Amount
+			: Row[Name];
+};
+
+/**
+ * Converts a row: names to camel case, times to Unix milliseconds (`created_at` as `createdAtMs`), amounts
+ * (`…_nano_usd`) to numbers. Amounts above 2^53 are rounded, so use `nanoUsd` before a calculation that moves money.
+ */
+export function toView<View>(row: object): View {
+	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
+		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+		// Times are recognized by the column's name, because Drizzle returns them as texts.
+		if (/(^|_)at$/.test(column))
+			return [`${name}Ms`, value === null ? null : new Date(value as Date | string).getTime()];
+		if (value instanceof Date) return [name, value.getTime()];
+		return [name, column.endsWith("_nano_usd") && value !== null ? Number(value) : value];
+	});
+	return Object.fromEntries(fields) as View;
+}
+
+/** Rows that one statement deletes: few, so that they are locked only briefly. */
+export const BATCH_ROWS = 1_000;
+/** Statements per call; the next call continues. */
+const BATCHES_MAX = 500;
+
+/**
+ * Repeats a statement that deletes up to BATCH_ROWS rows until it deletes fewer. Returns the number of deleted rows.
+ * Repeats, because with one batch per call the table might grow faster than it shrinks.
+ */
+export async function deleteInBatches(deleteBatch: () => Promise<number>): Promise<number> {
+	let removed = 0;
+	for (let batch = 0; batch < BATCHES_MAX; batch++) {
+		const rows = await deleteBatch();
+		removed += rows;
+		if (rows < BATCH_ROWS) break;
+	}
+	return removed;
+}
+
+/** SQLSTATEs that functions in `db/functions` raise. The message is the id of a text, the detail its values as JSON. */
+const NOT_FOUND = "TG002";
+const NOT_COVERED = "TG003";
+const CONFLICT = "TG004";
+const STALE = "TG005";
+const UNIQUE_VIOLATION = "23505";
+
+/** SQLSTATEs for text that Postgres cannot store, because of NUL, invalid bytes or invalid escapes. */
+const UNSTORABLE = new Set(["22021", "22P05"]);
+
+/** True if a statement failed because of a client's text, since all texts of the service itself can be stored. */
+export function isUnstorableText(error: unknown): boolean {
+	return hasCause(error, (cause) => UNSTORABLE.has(String((cause as { code?: unknown }).code)));
+}
+
+/** Converts an expected SQL error to a Fault and rethrows others. `taken`: text of the Fault for a unique violation. */
+export function faultOfSql(error: unknown, taken?: string): Fault {
+	const { code, message, detail } = error as { code?: unknown; message?: unknown; detail?: unknown };
+	const text = () => {
+		const values = typeof detail === "string" ? (JSON.parse(detail) as TextValues) : {};
+		return [String(message), { cause: error, values }] as const;
+	};
+	if (code === NOT_FOUND) return new Fault("not_found", ...text());
+	if (code === CONFLICT) return new Fault("conflict", ...text());
+	if (code === STALE) return new Fault("precondition_failed", ...text());
+	if (code === NOT_COVERED)
+		return new Fault("conflict", "The available credit does not cover this amount.", { cause: error });
+	if (code === UNIQUE_VIOLATION && taken !== undefined) return new Fault("conflict", taken, { cause: error });
+	throw error;
+}
+
+/** Drizzle client whose statements and transactions have deadlines, after which they fail with `DatabaseTimeout`. */
+export type Transactional = PostgresJsDatabase<Record<string, never>>;
+
+interface TransactionalOptions extends Pick<ConnectionOptions, "history"> {
+	readonly url: string;
+	readonly applicationName: string;
+	readonly connectionsMax?: number;
+	readonly statementDeadlineMs: number;
+	/** Milliseconds from `begin` to the end of `commit`, including the wait for a connection. */
+	readonly transactionDeadlineMs: number;
+}
+
+const CONNECTIONS_MAX = 4;
+const IDLE_MS = 60_000;
+/** Milliseconds after which the server ends a transaction whose client sends nothing. */
+const IDLE_IN_TRANSACTION_MS = 30_000;
+
+/**
+ * Client for transactions and the console. After its deadline, a statement fails with unknown effect and its connection
+ * is replaced, because a half-open connection neither answers nor fails. The server ends the statement at twice the
+ * deadline.
+ */
+export function createTransactional(deps: { clock: Clock; log: Log }, options: TransactionalOptions) {
+	const connect = connectTo(options.url, {
+		application_name: options.applicationName,
+		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+		statement_timeout: 2 * options.statementDeadlineMs,
+		// Makes `control_append` append a transaction's control entries at commit.
+		"tollgate.control_at_commit": "on",
+	});
+	const connectTyped: Connect = (...how) => {
+		const { ready, ...link } = connect(...how);
+		const typed = ready.then((client) => {
+			// Called for its side effect only: Drizzle sets type parsers on each client that it gets.
+			drizzle(client);
+			return client;
+		});
+		typed.catch(() => {});
+		return { ready: typed, ...link };
+	};
+	const pool = createConnectionPool(deps, options.connectionsMax ?? CONNECTIONS_MAX, connectTyped, {
+		idleMs: IDLE_MS,
+		history: options.history,
+	});
+
+	function guarded<T>(work: (client: postgres.Sql) => PromiseLike<T>, deadlineMs: number): Promise<T> {
+		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);
+	}
+
+	// The part of the driver's interface that Drizzle uses. A query is sent in a later step of the event loop, so that
+	// `values` can still change its result format.
+	const guard = {
+		// Drizzle sets type parsers here, without effect, because each connection has its own.
+		options: { parsers: {}, serializers: {} },
+		unsafe(text: string, parameters?: never[], how?: postgres.UnsafeQueryOptions) {
+			let isValues = false;
+			const answer = guarded((client): PromiseLike<unknown> => {
+				const query = client.unsafe(text, parameters, how);
+				return isValues ? query.values() : query;
+			}, options.statementDeadlineMs);
+			const values = () => {
+				isValues = true;
+				return answer;
+			};
+			return Object.assign(answer, { values });
+		},
+		begin<T>(work: (transaction: postgres.TransactionSql) => Promise<T>) {
+			return guarded((client) => inTransaction(client, work), options.transactionDeadlineMs);
+		},
+	};
+
+	return { tx: drizzle(guard as unknown as postgres.Sql), end: pool.end };
 }

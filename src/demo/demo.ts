@@ -13,8 +13,7 @@ import { createDigest, shownParts } from "../keys/secret.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BannerData, formatBanner, shellQuoted } from "./banner.ts";
-import { DEMO_DATA } from "./demo-customers.ts";
-import { ensureDemoHistory } from "./demo-history.ts";
+import { DEMO_DATA, ensureDemoHistory } from "./demo-history.ts";
 import type { DemoDescription } from "./demo-models.ts";
 import { DEMO_RATES } from "./found-model.ts";
 

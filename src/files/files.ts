@@ -8,9 +8,8 @@ import type { BlobStore } from "./blob-store.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import { createFileBooks, type FileLimits, type FileQuery } from "./file-books.ts";
 import { createFileCipher } from "./file-cipher.ts";
-import { type ByteRange, readFile } from "./file-reader.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
-import { createFileWriter, type FileWriter, PART_BYTES } from "./file-writer.ts";
+import { type ByteRange, createFileWriter, type FileWriter, PART_BYTES, readFile } from "./file-transfer.ts";
 
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 

@@ -3,7 +3,7 @@ import { errorText } from "../base/error-record.ts";
 import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
 import { ENGLISH, type Language } from "../base/language.ts";
 import { translateAll } from "../base/translate.ts";
-import { isUnstorableText } from "../db/sql-fault.ts";
+import { isUnstorableText } from "../db/statements.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "../upstream/call/failure.ts";

@@ -1,6 +1,5 @@
 import { assert } from "../base/assert.ts";
-import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
-import type { Statements } from "../db/statements.ts";
+import { BATCH_ROWS, deleteInBatches, type Statements } from "../db/statements.ts";
 import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 
 /** Channel that announces keys of which an instance needs a larger share of a limit. */

@@ -1,14 +1,18 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql } from "../db/sql-fault.ts";
-import type { Statements } from "../db/statements.ts";
+import { faultOfSql, type Statements } from "../db/statements.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
 import { isLabel } from "./key-settings.ts";
 import { isManagementScope, MANAGEMENT_SCOPES, type ManagementScope } from "./management-scope.ts";
-import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
-import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
+import {
+	type ManagementKeyDigest,
+	type ManagementSecret,
+	managementDigest,
+	newManagementSecret,
+	shownOfManagementSecret,
+} from "./management-secret.ts";
 
 /** Stands for the creator of keys that were made on the command line, where no user is signed in. */
 export const COMMAND_LINE = "cli";

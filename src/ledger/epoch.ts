@@ -6,9 +6,9 @@ import { type EndOfEpoch, type HeartbeatDeps, type HeartbeatStore, startHeartbea
 import { createJournal, type JournalMode } from "./journal.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome, JournalOwner } from "./journal-home.ts";
-import type { KeptJournals } from "./kept-journals.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
+import type { KeptJournals } from "./lost-journal.ts";
 import { createRecallAnswers } from "./recall-answers.ts";
 import { closeEpoch, untilDone } from "./recovery.ts";
 import { createSlices } from "./slices.ts";

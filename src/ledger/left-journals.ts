@@ -7,9 +7,8 @@ import {
 	type JournalOwner,
 	OwnerUnknown,
 } from "./journal-home.ts";
-import type { KeptJournals } from "./kept-journals.ts";
 import { type LedgerCounts, tellingNew } from "./ledger-counts.ts";
-import type { OwnerState } from "./lost-journal.ts";
+import type { KeptJournals, OwnerState } from "./lost-journal.ts";
 import { type HandInDeps, RecordsRefused, replayJournal } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 

@@ -1,7 +1,7 @@
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import { SettledColumns } from "./settled-columns.ts";
+import { SettledColumns } from "./event.ts";
 import { type GrantReply, LeaseExceeded, type LedgerStore, NotLive } from "./store.ts";
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 

@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import type { Statements } from "../db/statements.ts";
-import { toView } from "../db/view-of.ts";
+import { type Statements, toView } from "../db/statements.ts";
 import { displaySumOfColumn, type NanoUsd } from "../money/nano-usd.ts";
 
 /** Rows per statement; a statement takes some tens of milliseconds. */

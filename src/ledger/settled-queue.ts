@@ -1,5 +1,4 @@
-import type { SettledEvent } from "./event.ts";
-import { type Acknowledge, SettledBatch } from "./settled-batch.ts";
+import { SettledColumns, type SettledEvent } from "./event.ts";
 
 /** Queue of settlements for Postgres, divided into the batches in which they are sent. */
 export function createSettledQueue(batchMax: number) {
@@ -61,4 +60,51 @@ export function createSettledQueue(batchMax: number) {
 			if (first) batches.push(first);
 		},
 	};
+}
+
+/** Called when Postgres has durably recorded the settlement with this ticket. */
+export type Acknowledge = (ticket: number) => void;
+
+export class SettledBatch {
+	readonly columns = new SettledColumns();
+	readonly #tickets: number[] = [];
+	readonly #acknowledges: Acknowledge[] = [];
+	readonly #sincesMs: number[] = [];
+
+	get length(): number {
+		return this.#tickets.length;
+	}
+
+	/** Monotonic time at which the oldest settlement of the batch was added. */
+	get sinceMs(): number {
+		return this.#sincesMs.reduce((oldestMs, sinceMs) => Math.min(oldestMs, sinceMs), Number.POSITIVE_INFINITY);
+	}
+
+	add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number): void {
+		this.columns.add(event);
+		this.#acknowledges.push(acknowledge);
+		this.#tickets.push(ticket);
+		this.#sincesMs.push(sinceMs);
+	}
+
+	/** Acknowledges all settlements except those at the indexes `leftOut`. */
+	acknowledge(leftOut: ReadonlySet<number>): void {
+		for (let place = 0; place < this.length; place++)
+			if (!leftOut.has(place)) (this.#acknowledges[place] as Acknowledge)(this.#tickets[place] as number);
+	}
+
+	where(chosen: (place: number) => boolean): SettledBatch {
+		const batch = new SettledBatch();
+		for (let place = 0; place < this.length; place++) if (chosen(place)) this.copy(place, batch);
+		return batch;
+	}
+
+	copy(place: number, target: SettledBatch): void {
+		target.add(
+			this.columns.at(place),
+			this.#acknowledges[place] as Acknowledge,
+			this.#tickets[place] as number,
+			this.#sincesMs[place] as number,
+		);
+	}
 }

@@ -1,6 +1,5 @@
 import { DatabaseBusy } from "../db/outage.ts";
-import type { AdmittedEvent, SettledEvent } from "./event.ts";
-import type { Settlements } from "./settled-columns.ts";
+import type { AdmittedEvent, SettledEvent, Settlements } from "./event.ts";
 import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 export interface SettleResult {

@@ -1,5 +1,5 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
-import type { Settlements } from "./settled-columns.ts";
+import type { Settlements } from "./event.ts";
 
 /** Request for a grant of credit, executed at most once per `op`. */
 export interface GrantRequest {

@@ -2,12 +2,10 @@ import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseDown } from "../db/outage.ts";
-import type { SettledEvent } from "./event.ts";
+import { SettledColumns, type SettledEvent } from "./event.ts";
 import { createFlushSchedule } from "./flush-schedule.ts";
 import { tellingNew } from "./ledger-counts.ts";
-import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
-import { SettledColumns } from "./settled-columns.ts";
-import { createSettledQueue } from "./settled-queue.ts";
+import { type Acknowledge, createSettledQueue, type SettledBatch } from "./settled-queue.ts";
 import { NONE_HELD, type SettleResult, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 

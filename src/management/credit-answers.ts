@@ -1,9 +1,8 @@
 import { Fault } from "../base/fault.ts";
 import { type AdjustmentState, bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
-import type { Parts } from "../console/console-deps.ts";
+import { type Parts, parseAmount } from "../console/console-deps.ts";
 import { type AdjustmentRow, listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
-import { parseAmount } from "../console/page-query.ts";
 import { idOf, pageFrom } from "../db/page.ts";
 import { derivedHex } from "../keys/secret.ts";
 import { toAnswer } from "./management-answer.ts";

@@ -1,9 +1,8 @@
 import { Fault } from "../base/fault.ts";
 import { isoOrNull, parseIsoMs } from "../base/iso-date.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
-import type { Parts } from "../console/console-deps.ts";
+import { type Parts, parseAmount } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
-import { parseAmount } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";

@@ -1,9 +1,9 @@
 import { isoOrNull } from "../base/iso-date.ts";
-import { openRouterPricing } from "../catalog/written-rates.ts";
+import { openRouterPricing } from "../catalog/rate-cards.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { type Journal, journalLines, listJournals, readJournal } from "../console/statement/journal.ts";
-import { exactUsd } from "../console/statement/statement-csv.ts";
-import { usageRows } from "../console/usage/usage-rows.ts";
+import { exactUsd } from "../console/statement/statement-lines.ts";
+import { usageRows } from "../console/usage/usage-query.ts";
 import { pageFrom } from "../db/page.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import { listServedCatalogs } from "../deployments/deployments.ts";

@@ -129,3 +129,43 @@ export function formatRatePerUnit(rate: PicoUsdPerUnit): string {
 export function formatRatePerMillion(rate: PicoUsdPerUnit): string {
 	return formatDecimal(rate, 6, 0);
 }
+
+/** US cents, the unit of card payments. Each function says in which direction it rounds. */
+
+const NANO_USD_PER_CENT = 10_000_000;
+
+export function isWholeCents(amount: NanoUsd): boolean {
+	return amount % NANO_USD_PER_CENT === 0;
+}
+
+/** Whole cents of an amount, rounded down. */
+export function wholeCents(amount: NanoUsd): number {
+	return (amount - (amount % NANO_USD_PER_CENT)) / NANO_USD_PER_CENT;
+}
+
+/** Fewest whole cents that cover an amount (0 or more). */
+export function coveringCents(amount: NanoUsd): number {
+	return wholeCents(amount) + (isWholeCents(amount) ? 0 : 1);
+}
+
+/** Amount of whole cents. Asserts that it is in range. */
+export function nanoUsdOfCents(cents: number): NanoUsd {
+	return nanoUsd(cents * NANO_USD_PER_CENT);
+}
+
+/** US dollars as a JSON number. Only for output, because it is not exact for large amounts. */
+export type JsonUsd = number & { readonly unit: "json-usd" };
+
+/** 2^23 dollars, above which adjacent doubles differ by more than a nano-dollar. */
+const DOUBLE_NANO_USD_MAX = 2 ** 23 * NANO_PER_USD;
+
+/** Dollars as a number, for JSON clients that expect a number. Exact below DOUBLE_NANO_USD_MAX. */
+export function jsonUsd(amount: NanoUsd): JsonUsd {
+	if (Math.abs(amount) < DOUBLE_NANO_USD_MAX) return (amount / NANO_PER_USD) as JsonUsd;
+	return (JSON as unknown as { rawJSON(text: string): JsonUsd }).rawJSON(formatUsd(amount));
+}
+
+/** Converts back a number that `jsonUsd` wrote. Exact below two million dollars. */
+export function nanoUsdOfJson(value: JsonUsd): NanoUsd {
+	return nanoUsd(Math.round(value * NANO_PER_USD));
+}

@@ -1,6 +1,5 @@
 import { newId } from "../base/id.ts";
-import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
-import type { Statements } from "../db/statements.ts";
+import { BATCH_ROWS, deleteInBatches, type Statements } from "../db/statements.ts";
 import type { AuditAction } from "./audit-action.ts";
 
 export interface AuditAct {

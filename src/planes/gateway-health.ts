@@ -1,19 +1,27 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
+import { newRequestId } from "../base/id.ts";
+import type { Log, LogFields } from "../base/log.ts";
 import { startWatch, type Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type LostAct, lostActsProblem, readLostActs } from "../cluster/lost-acts.ts";
 import { type DurabilityWatch, readDurability, startDurabilityWatch } from "../db/durability.ts";
-import { pooledProblem } from "../db/pooler.ts";
+import { pooledProblem } from "../db/new-client.ts";
 import type { Statements } from "../db/statements.ts";
 import type { DiskRoom } from "../files/disk-room.ts";
+import type { SettledEvent } from "../ledger/event.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
+import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
 import { lastBooksCheck } from "../ledger/reconciler.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
 import { createHealth, type HealthReport, STOPPING } from "../ops/health.ts";
+import type { Metrics } from "../ops/metrics.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
+import { type Refusals, refusalReadings } from "../ops/refusals.ts";
+import { type RequestStats, requestHistograms, requestReadings } from "../ops/request-stats.ts";
+import { type ServiceFigures, serviceReadings } from "../ops/service-readings.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
+import { createProcessMetrics } from "./process-metrics.ts";
 
 /** Result of the latest check of the books. */
 export interface BooksCheck {
@@ -105,10 +113,66 @@ function settlementsLate(instanceLease: InstanceLease): string | undefined {
 		: undefined;
 }
 
-export function ledgerTotals(instanceLease: InstanceLease) {
+function ledgerTotals(instanceLease: InstanceLease) {
 	const view = instanceLease.present()?.view();
 	if (!view) return undefined;
 	const { running, queued, oldestUnflushedMs, journal, totals } = view;
 	const { bytes: journalBytes, segments: journalSegments } = journal;
 	return { running, queued, oldestUnflushedS: oldestUnflushedMs / 1_000, journalBytes, journalSegments, ...totals };
+}
+
+export function createGatewayMetrics(
+	deps: Omit<ServiceFigures, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
+		readonly stats: RequestStats;
+		readonly instanceLease: InstanceLease;
+		readonly refusals: Refusals;
+		readonly books: Pick<Watch<BooksCheck | undefined>, "last">;
+		readonly cleanup: Cleanup;
+	},
+	labels: Readonly<Record<string, string>>,
+): Metrics {
+	const { stats, instanceLease, refusals, books } = deps;
+	const { gate, counts } = instanceLease;
+	const state: ServiceFigures = {
+		...deps,
+		open: () => instanceLease.problem() === undefined,
+		leaseLeftMs: () => gate.leftMs(),
+		ledger: () => ledgerTotals(instanceLease),
+		booksOk: () => books.last()?.ok,
+		booksAgeMs: () => books.last()?.ageMs(),
+	};
+	return createProcessMetrics(
+		deps,
+		{
+			readings: [
+				...serviceReadings(state),
+				...ledgerCountReadings(counts),
+				...refusalReadings(refusals),
+				...requestReadings(stats),
+			],
+			histograms: [...requestHistograms(stats), ...ledgerHistograms(counts)],
+			lagName: "process_event_loop_lag_seconds",
+		},
+		labels,
+	);
+}
+
+/** Log fields of a settlement, to investigate a customer's problem. They contain neither prompt nor answer. */
+export function settledFields(event: SettledEvent): LogFields {
+	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
+	return {
+		request: newRequestId(event.id).requestId,
+		account,
+		key,
+		model,
+		endpoint,
+		ending,
+		status,
+		promptTokens,
+		completionTokens,
+		chargedNanoUsd: event.charged,
+		firstMs: event.first,
+		ms,
+		replica,
+	};
 }

@@ -13,9 +13,8 @@ import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-car
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { createSilentConnections } from "../gateway/connection.ts";
-import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
-import { createRunning } from "../gateway/idempotency/running.ts";
+import { createPgClaims, createRunning } from "../gateway/idempotency/running.ts";
 import { createInternalApi } from "../gateway/internal-api.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
@@ -30,13 +29,11 @@ import { createStatus } from "../status/status.ts";
 import { type AnswerMemory, createAnswerMemory } from "../upstream/call/answer-memory.ts";
 import { createUpstreams, type Upstreams } from "../upstream/upstreams.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
-import { drainGateway } from "./drain-gateway.ts";
-import { createGatewayHealth, startGatewayWatches } from "./gateway-health.ts";
-import { createGatewayMetrics, settledFields } from "./gateway-metrics.ts";
-import { openBatches, openFiles, openKeyLimits, openKeys, openLease } from "./gateway-parts.ts";
+import { createGatewayHealth, createGatewayMetrics, settledFields, startGatewayWatches } from "./gateway-health.ts";
+import { drainGateway, openBatches, openFiles, openKeyLimits, openKeys, openLease } from "./gateway-parts.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
 import { listeningUrl } from "./listening-address.ts";
-import { memoryPerWorker, openCatalog } from "./open-catalog.ts";
+import { memoryPerWorker, openCatalog } from "./opening.ts";
 import { metricsOfAll, type ProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
 

@@ -3,8 +3,7 @@ import type { Config } from "../config.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { createConsoleProxy, noConsole } from "./console-proxy.ts";
 import { createGatewayPlane, type GatewayPlane } from "./gateway-plane.ts";
-import { checkConfiguredFile } from "./open-catalog.ts";
-import { startOnDatabase } from "./open-database.ts";
+import { checkConfiguredFile, startOnDatabase } from "./opening.ts";
 import { fetchOtherMetrics } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 

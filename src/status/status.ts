@@ -9,11 +9,9 @@ import { visiblePart } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import type { ServiceState, StatusAnswer } from "./status-answer.ts";
-import { createStatusHistory, daySinceEpoch } from "./status-history.ts";
-import { statusLevels } from "./status-levels.ts";
+import { createStatusHistory, createStatusStore, daySinceEpoch } from "./status-history.ts";
+import { historyAnswer, statusLevels } from "./status-levels.ts";
 import { STATUS_PAGE_POLICY, statusPage } from "./status-page.ts";
-import { createStatusStore } from "./status-store.ts";
-import { historyAnswer } from "./status-track.ts";
 
 type Present = Omit<StatusAnswer, "history">;
 

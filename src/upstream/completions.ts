@@ -9,11 +9,10 @@ import { readOtherFields } from "./chat/answer-fields.ts";
 import type { TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, finishReason } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
-import { gatherText } from "./gathered.ts";
 import { fieldsForChoice, type GenerationRequest, generationText, joinReplies } from "./generation-request.ts";
 import { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
-import { TextReader } from "./text-reader.ts";
+import { gatherText, TextReader } from "./text-reader.ts";
 import { usageOfAnswer } from "./usage.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 

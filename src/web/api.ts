@@ -1,8 +1,7 @@
+import { treaty } from "@elysiajs/eden";
 import type { Language } from "../base/language.ts";
-import type { Role } from "../console/views.ts";
-import { client, unwrap } from "./client.ts";
-import { omitUndefined, queryText, sendRequest } from "./http.ts";
-import type { NoticeChanges } from "./notice-changes.ts";
+import type { AlertType, ConsoleApi, Role } from "../console/views.ts";
+import { omitUndefined, parseApiError, queryText, sendRequest, unreachable } from "./http.ts";
 
 /** Calls of the console's API. Functions about an account take the account's id first. */
 
@@ -20,7 +19,7 @@ type Nullable<T> = { readonly [K in Exclude<keyof T, "account" | "after" | "limi
 export type LogFilter = Filter<Parameters<typeof client.requests.get>[0]>;
 export type UsageFilter = Filter<Parameters<typeof client.usage.get>[0]>;
 
-export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
+type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
 
 const of = <More extends object = object>(account: string, more: More = {} as More) => ({
 	query: { account, ...omitUndefined(more) },
@@ -150,3 +149,102 @@ export const api = {
 	batchFileAddress: (account: string, id: string) => `${BASE}/batch-files/${part(id)}${queryText({ account })}`,
 	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
 };
+
+// Client typed by the console's routes. With `parseDate: false` a key's name that looks like a date stays a text.
+export const client = treaty<ConsoleApi>(globalThis.location?.origin ?? "", { parseDate: false, keepDomain: true }).api
+	.console;
+
+/** Event on `window`: the server refused the session or the account, so the viewer must be loaded again. */
+export const VIEWER_STALE = "tollgate:viewer-stale";
+
+type Reply = { data: unknown; error: { value: unknown } | null; response: Response };
+type DataOf<A> = A extends { error: null; data: infer Data } ? Data : never;
+
+/** Returns the data of a successful response; throws ApiError otherwise. */
+export async function unwrap<A extends Reply>(asked: Promise<A>): Promise<DataOf<A>> {
+	const answer = await asked.catch(() => undefined);
+	if (answer?.error === null) return answer.data as DataOf<A>;
+	// The client throws, or returns no headers, if the server was unreachable.
+	if (!answer?.response?.headers) throw unreachable();
+	const error = parseApiError(answer.response, answer.error.value);
+	const isAccountGone = error.code === "not_found" && error.param === "account";
+	if (error.code === "session_required" || isAccountGone) dispatchEvent(new Event(VIEWER_STALE));
+	throw error;
+}
+
+/**
+ * Response types of the console's API, derived from the server's code. Units: `NanoUsd` nano-dollars, rates
+ * pico-dollars per unit, `AtMs` Unix milliseconds, `Ms` milliseconds.
+ */
+
+export type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
+export type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number];
+
+export type PublicConfig = Answer<typeof api.config>;
+export type ModelView = Item<Answer<typeof api.models>>;
+export type ModelDetail = Answer<typeof api.model>;
+export type OutboxMail = Item<Answer<typeof api.outbox>>;
+
+export type Me = Answer<typeof api.me>;
+export type AccountView = Me["accounts"][number];
+export type MemberRow = Item<Answer<typeof api.members>>;
+export type InvitationRow = Answer<typeof api.members>["invitations"][number];
+export type MemberKeyView = Item<Answer<typeof api.memberKeys>>;
+export type CompanyView = Answer<typeof api.companySignIn>;
+export type SessionView = Item<Answer<typeof api.sessions>>;
+
+export type Overview = Answer<typeof api.overview>;
+/** The fields of the overview that the live feed sends. */
+export type OverviewLive = Omit<Overview, "chart" | "topModels">;
+export type Checklist = Overview["checklist"];
+export type Balance = Overview["balance"];
+export type UsageSeries = Answer<typeof api.usage>;
+export type UsageGroup = UsageSeries["groups"][number];
+export type LogRow = Item<Answer<typeof api.requests>>;
+/** A request in the log that was admitted and has ended. */
+export type RequestRow = Exclude<LogRow, { statusClass: "refused" }>;
+type LogDetail = Answer<typeof api.request>;
+export type RefusedDetail = Extract<LogDetail, { statusClass: "refused" }>;
+export type RequestDetail = Exclude<LogDetail, RefusedDetail>;
+
+export type KeyView = Answer<typeof api.key>;
+export type ProjectView = Answer<typeof api.project>;
+export type ProjectMemberView = Item<Answer<typeof api.projectMembers>>;
+/** State of a change: whether every live instance has applied it. */
+export type Fence = Answer<typeof api.revokeKey>["fence"];
+
+export type BatchView = Answer<typeof api.batch>;
+export type Notices = Answer<typeof api.notices>;
+export type NoticeView = Item<Notices>;
+
+export type CreditView = Answer<typeof api.credit>;
+export type AutoTopUpView = Answer<typeof api.autoTopUp>;
+export type AlertView = CreditView["alert"];
+export type RunningRequest = Item<Answer<typeof api.running>>;
+export type TopUpView = Item<Answer<typeof api.topUps>>;
+export type LedgerEntry = Item<Answer<typeof api.ledger>>;
+
+export type StatementMonth = Item<Answer<typeof api.statements>>;
+export type BillingDetails = Answer<typeof api.billingDetails>;
+
+export interface NoticeForm {
+	readonly mail: "maker" | "owners" | null;
+	readonly webhookUrl: string | null;
+	readonly events: readonly AlertType[];
+}
+
+/** Changed settings of notices; absent fields keep their value. */
+type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;
+
+/** Returns only changed fields, so that changes of other fields in another tab are kept. */
+export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
+	const { mail, webhookUrl, events } = wanted;
+	const added = events.filter((type) => !before.events.includes(type));
+	const removed = before.events.filter((type) => !events.includes(type));
+	return {
+		...(mail === before.mail ? {} : { mail }),
+		...(webhookUrl === before.webhookUrl ? {} : { webhookUrl }),
+		...(added.length === 0 ? {} : { eventsAdded: added }),
+		...(removed.length === 0 ? {} : { eventsRemoved: removed }),
+	};
+}

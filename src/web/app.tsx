@@ -1,23 +1,20 @@
 import { Component, type ComponentType, Fragment, type ReactNode, useEffect } from "react";
 import { can, type Right } from "../console/views.ts";
+import type { AccountView } from "./api.ts";
 import { pageFault } from "./http.ts";
 import { type Lazy, lazy } from "./lazy.tsx";
 import { pageAfterSignIn } from "./navigation.ts";
 import { OverviewPage } from "./pages/overview.tsx";
 import { ClosedPage, NoAccountPage, NotAllowedPage, NotFoundPage } from "./pages/refused-pages.tsx";
-import { SignInPage } from "./pages/sign-in.tsx";
+import { SignInPage, SignUpPage, TermsPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
-import { SignUpPage, TermsPage } from "./pages/sign-up.tsx";
-
 import { AuthLayout } from "./parts/auth-layout.tsx";
-import { PasswordDialog } from "./parts/password-dialog.tsx";
-import { Problem } from "./parts/problem.tsx";
-import { PageWaiting } from "./parts/waiting.tsx";
+import { PasswordDialog } from "./parts/dialog.tsx";
+import { PageWaiting, Problem } from "./parts/page.tsx";
 import { matchPath, navigate, Routing, useRoute } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { PublicShell, Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
-import type { AccountView } from "./views.ts";
 
 interface Params {
 	readonly id: string;

@@ -1,6 +1,5 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { type JsonUsd, nanoUsdOfJson } from "../money/json-usd.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
+import { type JsonUsd, type NanoUsd, nanoUsdOfJson } from "../money/nano-usd.ts";
 import { ApiError, sendRequest } from "./http.ts";
 import { t } from "./texts.tsx";
 

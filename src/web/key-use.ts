@@ -1,4 +1,4 @@
-import type { KeyView } from "./views.ts";
+import type { KeyView } from "./api.ts";
 
 type Used = Pick<KeyView, "state" | "readsOnly" | "projectState">;
 

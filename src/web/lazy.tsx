@@ -1,6 +1,6 @@
 import { type ComponentType, type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "./http.ts";
-import { Problem } from "./parts/problem.tsx";
+import { Problem } from "./parts/page.tsx";
 import { t } from "./texts.tsx";
 
 /** A component whose code is loaded when the component is first shown, or earlier by `preload`. */

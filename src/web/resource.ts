@@ -1,7 +1,6 @@
 import { QueryClient, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, pageFault } from "./http.ts";
-import { withPasswordAgain } from "./password-again.ts";
 
 /** Cached reads: a page that was shown before shows its last data at once while it refreshes. */
 
@@ -73,7 +72,7 @@ export interface Action<A extends unknown[], T> {
 	clear(): void;
 }
 
-/** Runs one action at a time, then `after`: a second click meanwhile has no effect. Keeps the last error for display. */
+/** Runs one action at a time, then `after`: a second click until both end has no effect. Keeps the last error for display. */
 export function useAction<A extends unknown[], T>(
 	act: (...args: A) => Promise<T>,
 	after?: () => unknown,
@@ -186,4 +185,67 @@ export function useNow(everyMs = 30_000): number {
 
 function asApiError(error: unknown): ApiError {
 	return error instanceof ApiError ? error : pageFault();
+}
+
+/**
+ * Creates a token of 32 hex digits. Retries send it again, so that the attempt has one effect. `crypto.randomUUID` does
+ * not exist on pages over plain HTTP.
+ */
+export const newToken = (): string =>
+	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Sends a form with a token. After a lost response, a retry with the same content sends the same token. */
+export interface Attempt {
+	send<T>(asked: object, act: (token: string) => Promise<T>): Promise<T>;
+}
+
+export function createAttempt(): Attempt {
+	/** Tokens of requests without a response, by content: a request with other content in between keeps them. */
+	const unanswered = new Map<string, string>();
+	return {
+		async send(asked, act) {
+			const text = JSON.stringify(asked);
+			const token = unanswered.get(text) ?? newToken();
+			unanswered.set(text, token);
+			const made = await act(token);
+			// Once a response arrived, sending the same content again is a new attempt.
+			if (unanswered.get(text) === token) unanswered.delete(text);
+			return made;
+		},
+	};
+}
+
+export const useAttempt = (): Attempt => useState(createAttempt)[0];
+
+/** Repeats an action after the user has entered the password again. All pages share one dialog. */
+
+type Ask = () => Promise<boolean>;
+let ask: Ask | undefined;
+/** Pending result of the open dialog; undefined while it is closed. */
+let asked: Promise<boolean> | undefined;
+
+/** Registers the function that opens the dialog. Its promise resolves to true if the password was entered. */
+export function onPasswordAsked(open: Ask | undefined): void {
+	ask = open;
+	// The promise of a dialog that was removed from the page never resolves, so no action may await it.
+	asked = undefined;
+}
+
+/** Runs `act`; runs it again if the server required the password and the user entered it. */
+export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
+	try {
+		return await act();
+	} catch (error) {
+		const isWanted = error instanceof ApiError && error.code === "reauthentication_required";
+		if (!isWanted || ask === undefined || !(await askOnce(ask))) throw error;
+		return act();
+	}
+}
+
+/** Opens the dialog, or awaits the open one: several refused actions share one dialog. */
+function askOnce(open: Ask): Promise<boolean> {
+	asked ??= open().finally(() => {
+		asked = undefined;
+	});
+	return asked;
 }

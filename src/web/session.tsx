@@ -1,18 +1,21 @@
+import type {
+	AuthenticationResponseJSON,
+	PublicKeyCredentialCreationOptionsJSON,
+	PublicKeyCredentialRequestOptionsJSON,
+	RegistrationResponseJSON,
+} from "@simplewebauthn/browser";
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { can, type Right } from "../console/views.ts";
-import { api } from "./api.ts";
-import { authApi } from "./auth-api.ts";
-import { VIEWER_STALE } from "./client.ts";
+import { type AccountView, api, type Me, type PublicConfig, VIEWER_STALE } from "./api.ts";
 import { whenNotHeld } from "./held-page.ts";
-import { ApiError } from "./http.ts";
-import { followLanguage } from "./language-choice.ts";
+import { ApiError, requestJson } from "./http.ts";
+import { followLanguage } from "./parts/switches.tsx";
 import { createRemembered } from "./remembered.ts";
 import { resources, useAction } from "./resource.ts";
-import type { AccountView, Me, PublicConfig } from "./views.ts";
 
 /** The signed-in viewer, the selected account, and the service's configuration. */
 
-export interface Session {
+interface Session {
 	readonly config: PublicConfig;
 	readonly me: Me | undefined;
 	/** Loads the viewer again, after a sign-in or a changed profile. This and the next two functions throw ApiError. */
@@ -157,3 +160,34 @@ async function readMe(chosen: string | null): Promise<Me> {
 
 const storage = createRemembered(ACCOUNT_KEY);
 const seen = createRemembered(VIEWER_KEY);
+
+const post = <T,>(path: string, body: unknown) => requestJson<T>(`/api/auth${path}`, body);
+
+export const authApi = {
+	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>
+		post<object>("/sign-up/email", person),
+	/** `chosen` replaces the name and password of the sign-up when a different browser opens the mailed link. */
+	verifyEmail: (token: string, chosen?: { name: string; newPassword: string }) =>
+		post<{ signedIn: boolean }>("/verify-email", { token, ...chosen }),
+	signIn: (email: string, password: string, rememberMe: boolean) =>
+		post<{ twoFactorRedirect?: boolean }>("/sign-in/email", { email, password, rememberMe }),
+	signInWith: (provider: "github" | "google", callbackURL: string) =>
+		post<{ url: string }>("/sign-in/social", { provider, callbackURL }),
+	beginCompany: (email: string, next: string) => post<{ url: string }>("/company/begin", { email, next }),
+	beginPasskey: () => post<PublicKeyCredentialCreationOptionsJSON>("/passkey/register-begin", {}),
+	endPasskey: (name: string, response: RegistrationResponseJSON) =>
+		post<object>("/passkey/register-end", { name, response }),
+	beginPasskeySignIn: () => post<PublicKeyCredentialRequestOptionsJSON>("/passkey/sign-in-begin", {}),
+	endPasskeySignIn: (response: AuthenticationResponseJSON) => post<object>("/passkey/sign-in-end", { response }),
+	signOut: () => post<object>("/sign-out", {}),
+	requestReset: (email: string) => post<object>("/request-password-reset", { email, redirectTo: "/reset" }),
+	resetPassword: (newPassword: string, token: string) => post<object>("/reset-password", { newPassword, token }),
+	changePassword: (currentPassword: string, newPassword: string) =>
+		post<object>("/change-password", { currentPassword, newPassword, revokeOtherSessions: true }),
+	updateName: (name: string) => post<object>("/update-user", { name }),
+	verifyTotp: (code: string, trustDevice: boolean) => post<object>("/two-factor/verify-totp", { code, trustDevice }),
+	verifyBackupCode: (code: string) => post<object>("/two-factor/verify-backup-code", { code }),
+	enableTwoFactor: (password: string) =>
+		post<{ totpURI: string; backupCodes: readonly string[] }>("/two-factor/enable", { password }),
+	disableTwoFactor: (password: string, code: string) => post<object>("/two-factor/disable", { password, code }),
+};

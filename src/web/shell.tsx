@@ -10,7 +10,7 @@ import {
 	PUBLIC_DESTINATIONS,
 } from "./navigation.ts";
 import { Icon } from "./parts/icons.tsx";
-import { Notice, Problem } from "./parts/problem.tsx";
+import { Notice, Problem } from "./parts/page.tsx";
 import { LanguageSwitch, SchemeSwitch } from "./parts/switches.tsx";
 import { useAction } from "./resource.ts";
 import { Link, navigate, useRoute } from "./router.tsx";

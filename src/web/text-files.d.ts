@@ -20,6 +20,6 @@ declare module "*.pom" {
 	export default text;
 }
 declare module "*.md" {
-	const nodes: readonly import("./docs/docs-text.tsx").DocsNode[];
+	const nodes: readonly import("./docs/docs.tsx").DocsNode[];
 	export default nodes;
 }

@@ -5,7 +5,7 @@ import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { LineSender } from "../../src/batch/line-work.ts";
 import { runBatch } from "../../src/batch/run-batch.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
-import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
+import { createDiskBlobs } from "../../src/files/blob-store.ts";
 import type { FileOwner } from "../../src/files/file-record.ts";
 import { createFiles, type Files } from "../../src/files/files.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";

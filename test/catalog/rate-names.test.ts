@@ -2,8 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck } from "../../src/catalog/file.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";
-import { pinRateCards } from "../../src/catalog/rate-cards.ts";
-import { openRouterPricing } from "../../src/catalog/written-rates.ts";
+import { openRouterPricing, pinRateCards } from "../../src/catalog/rate-cards.ts";
 import { requestDetail } from "../../src/console/log/log-page.ts";
 import { findRequest } from "../../src/console/log/request-log.ts";
 import { publicRates } from "../../src/console/public-routes.ts";

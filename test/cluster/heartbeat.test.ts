@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import type { Heartbeat, HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import {
+	createPgHeartbeatStore,
+	type Heartbeat,
+	type HeartbeatStore,
+	type LogPosition,
+} from "../../src/cluster/heartbeat.ts";
 import { removeControl } from "../../src/ledger/removal.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";

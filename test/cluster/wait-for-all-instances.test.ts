@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { FENCE_GRACE_MS } from "../../src/cluster/fence.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";

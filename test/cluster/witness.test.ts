@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { startWitness } from "../../src/cluster/witness.ts";
 import { LIVENESS_LIFE_MS } from "../../src/db/database.ts";
 import { withDatabase } from "../support/database.ts";

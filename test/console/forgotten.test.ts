@@ -3,7 +3,7 @@ import { deleteOldMarks } from "../../src/console/alerts/alerts.ts";
 import { deleteRefusals } from "../../src/console/log/refused-log.ts";
 import { forgetOldNotices } from "../../src/console/notices/notices.ts";
 import type { Statements } from "../../src/db/statements.ts";
-import { forgetOldClaims } from "../../src/gateway/idempotency/claims.ts";
+import { forgetOldClaims } from "../../src/gateway/idempotency/running.ts";
 import { deleteOldShares } from "../../src/keys/limit-shares.ts";
 import { deleteOldAudit } from "../../src/ops/audit.ts";
 import { withDatabase } from "../support/database.ts";

@@ -2,8 +2,14 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog } from "../../src/catalog/catalog.ts";
-import { type RevenueFilter, revenueFigures, revenueSeries } from "../../src/console/operator/revenue.ts";
-import { marginCsv, sampleService, serviceFigures } from "../../src/console/operator/service-figures.ts";
+import {
+	marginCsv,
+	type RevenueFilter,
+	revenueFigures,
+	revenueSeries,
+	sampleService,
+	serviceFigures,
+} from "../../src/console/operator/revenue.ts";
 import { rollUsage } from "../../src/console/usage/usage-fold.ts";
 import { deployedModel } from "../../src/deployments/deployed-model.ts";
 import type { DeploymentsView } from "../../src/deployments/deployments.ts";

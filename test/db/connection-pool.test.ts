@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import type postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
-import type { ConnectionOptions } from "../../src/db/connection.ts";
-import { createConnectionPool } from "../../src/db/connection-pool.ts";
+import { type ConnectionOptions, createConnectionPool } from "../../src/db/connection.ts";
 import { DatabaseBusy, isDatabaseDown } from "../../src/db/outage.ts";
 import { createServerHistory } from "../../src/db/server-history.ts";
 import { atEnd } from "../support/at-end.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { createBatchBooks } from "../../src/batch/batch-books.ts";
 import { confirmTopUp } from "../../src/billing/top-ups.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { countWithin } from "../../src/console/rate-counter.ts";
 import { AnswerLost, isDatabaseDown, onlyRow } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";

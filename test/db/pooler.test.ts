@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { isPooledByTransaction, type Session } from "../../src/db/pooler.ts";
+import { isPooledByTransaction, type Session } from "../../src/db/new-client.ts";
 import { withDatabase } from "../support/database.ts";
 
 const db = await withDatabase();

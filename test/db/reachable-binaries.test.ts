@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, wr
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
 import { type PostgresBinaries, reachableBinaries } from "../../src/db/postgres-binaries.ts";
-import { serverOwner } from "../../src/db/server-owner.ts";
+import { serverOwner } from "../../src/db/postmaster.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
 const IS_ROOT = process.getuid?.() === 0;

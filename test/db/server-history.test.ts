@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createDatabase } from "../../src/db/database.ts";
 import { identityProblem, readDurability } from "../../src/db/durability.ts";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";

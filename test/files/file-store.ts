@@ -1,7 +1,6 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { BlobStore } from "../../src/files/blob-store.ts";
-import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
+import { type BlobStore, createDiskBlobs } from "../../src/files/blob-store.ts";
 import { createDiskRoom } from "../../src/files/disk-room.ts";
 import { createFiles, type Files } from "../../src/files/files.ts";
 import { temporaryFolder } from "../support/at-end.ts";

@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { createPostgresBlobs } from "../../src/files/blob-store.ts";
 import { createFiles } from "../../src/files/files.ts";
-import { createPostgresBlobs } from "../../src/files/postgres-blobs.ts";
 import { withDatabase } from "../support/database.ts";
 import { bytesOf, MB, sample, streamOf, withFiles } from "./file-store.ts";
 

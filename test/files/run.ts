@@ -3,7 +3,7 @@
  * must exist and is left unchanged. It passed with MinIO, gofakes3 and moto.
  */
 import { systemClock } from "../../src/base/clock.ts";
-import { createS3Blobs } from "../../src/files/s3-blobs.ts";
+import { createS3Blobs } from "../../src/files/blob-store.ts";
 import { holdsBlobs } from "./blob-contract.ts";
 
 const [endpoint, bucket, accessKeyId, secretAccessKey] = process.argv.slice(2);

@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { BytesLost } from "../../src/files/blob-store.ts";
-import { createS3Blobs } from "../../src/files/s3-blobs.ts";
+import { BytesLost, createS3Blobs } from "../../src/files/blob-store.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 

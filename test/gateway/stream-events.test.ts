@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
 import { usageRecord } from "../../src/gateway/bill/bill.ts";
-import { ChatEvents } from "../../src/gateway/stream-events.ts";
+import { ChatEvents } from "../../src/gateway/generated-text.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { ChatChunk, FinishReason } from "../../src/upstream/chat/chat-answer.ts";
 import { eventsOf } from "../support/raw-http.ts";

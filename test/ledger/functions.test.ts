@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
+import { SettledColumns } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import { type LedgerStore, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";

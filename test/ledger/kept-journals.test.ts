@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newUuid } from "../../src/base/id.ts";
 import { type JournalClaim, openJournalHome } from "../../src/ledger/journal-home.ts";
-import { openKeptJournals } from "../../src/ledger/kept-journals.ts";
+import { openKeptJournals } from "../../src/ledger/lost-journal.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { openTestJournal, settledEvent } from "./fixture.ts";
 

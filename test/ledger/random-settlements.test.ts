@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
-import type { SettledEvent } from "../../src/ledger/event.ts";
-import { SettledColumns } from "../../src/ledger/settled-columns.ts";
+import { SettledColumns, type SettledEvent } from "../../src/ledger/event.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { generousStore } from "../support/generous-store.ts";

@@ -1,14 +1,18 @@
 import { newUuid } from "../../src/base/id.ts";
 import type { FenceStore } from "../../src/cluster/fence.ts";
-import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import { createPgHeartbeatStore, type HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import type { WitnessStore } from "../../src/cluster/witness.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
-import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
-import { NotLive } from "../../src/ledger/store.ts";
+import {
+	type GrantReply,
+	type GrantRequest,
+	type LedgerStore,
+	NotLive,
+	type ReturnRequest,
+} from "../../src/ledger/store.ts";
 import { appendControl, entryAt } from "../cluster/fixture.ts";
 import { createModelStore, instanceKey } from "../sim/model-store.ts";
 import type { TestDatabase } from "../support/database.ts";

@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { onlyRow } from "../../src/db/outage.ts";
-import type { AdmittedEvent } from "../../src/ledger/event.ts";
+import { type AdmittedEvent, SettledColumns } from "../../src/ledger/event.ts";
 import { type Outcome, settledEvent } from "../../src/ledger/outcome.ts";
-import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import { USAGE_FIELD_NAMES, usageField } from "../../src/ledger/usage-fields.ts";
 import { withDatabase } from "../support/database.ts";
 import { usd } from "./fixture.ts";

@@ -1,7 +1,13 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { coveringCents, isWholeCents, nanoUsdOfCents, wholeCents } from "../../src/money/cents.ts";
-import { MAX_NANO_USD, nanoUsd } from "../../src/money/nano-usd.ts";
+import {
+	coveringCents,
+	isWholeCents,
+	MAX_NANO_USD,
+	nanoUsd,
+	nanoUsdOfCents,
+	wholeCents,
+} from "../../src/money/nano-usd.ts";
 
 const CENT = 10_000_000n;
 const amount = fc.oneof(

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { jsonUsd, nanoUsdOfJson } from "../../src/money/json-usd.ts";
-import { MAX_NANO_USD, nanoUsd } from "../../src/money/nano-usd.ts";
+import { jsonUsd, MAX_NANO_USD, nanoUsd, nanoUsdOfJson } from "../../src/money/nano-usd.ts";
 
 const BOUND = 2 ** 23 * 1e9;
 const amount = fc.oneof(

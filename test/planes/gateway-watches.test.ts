@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createCleanup } from "../../src/base/cleanup.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Watch } from "../../src/base/watch.ts";
-import { pooledProblem } from "../../src/db/pooler.ts";
+import { pooledProblem } from "../../src/db/new-client.ts";
 import { type BooksCheck, createGatewayHealth, startGatewayWatches } from "../../src/planes/gateway-health.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";

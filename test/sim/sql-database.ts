@@ -1,6 +1,6 @@
 import type postgres from "postgres";
+import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
-import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import type { Statements, StatementValue } from "../../src/db/statements.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/keyring.ts";

@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createStatusHistory, daySinceEpoch, type StatusHistory } from "../../src/status/status-history.ts";
-import { createStatusStore, type ServiceLevel, type StatusStore } from "../../src/status/status-store.ts";
+import {
+	createStatusHistory,
+	createStatusStore,
+	daySinceEpoch,
+	type ServiceLevel,
+	type StatusHistory,
+	type StatusStore,
+} from "../../src/status/status-history.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";

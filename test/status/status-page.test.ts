@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import packageJson from "../../package.json" with { type: "json" };
 import { systemClock } from "../../src/base/clock.ts";
-import { daySinceEpoch } from "../../src/status/status-history.ts";
+import { createStatusStore, daySinceEpoch, type ServiceLevel } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
-import { createStatusStore, type ServiceLevel } from "../../src/status/status-store.ts";
 import { withDatabase } from "../support/database.ts";
 import { violationOf } from "../support/json-schema.ts";
 import { withService } from "../support/service.ts";

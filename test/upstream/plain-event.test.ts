@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { ChatEvents } from "../../src/gateway/stream-events.ts";
+import { ChatEvents } from "../../src/gateway/generated-text.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";

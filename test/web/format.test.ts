@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { formatAgo, formatDuration } from "../../src/web/format.ts";
 import { pageAfterSignIn } from "../../src/web/navigation.ts";
 import { readUsageFilter } from "../../src/web/range.ts";
 import { matchPath, safeNext } from "../../src/web/router.tsx";
 import { chatSnippets } from "../../src/web/snippets/chat.ts";
+import { formatAgo, formatDuration } from "../../src/web/texts.tsx";
 
 test("durations and ages are shown in the largest fitting unit", () => {
 	expect([

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ApiError } from "../../src/web/http.ts";
-import { onPasswordAsked, withPasswordAgain } from "../../src/web/password-again.ts";
+import { onPasswordAsked, withPasswordAgain } from "../../src/web/resource.ts";
 
 test("two actions that need the password share one dialog", async () => {
 	const dialog = Promise.withResolvers<boolean>();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { NO_QUANTITIES, priceOf } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
 import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
-import { requestCost } from "../../src/web/parts/price-calculator.tsx";
+import { requestCost } from "../../src/web/parts/model-table.tsx";
 import { createRandom } from "../support/random.ts";
 
 test("the calculator shows the charge to the nano-dollar for any rates and tokens", () => {

@@ -4,8 +4,7 @@ import { createElement, type ReactElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { billLines } from "../../src/admission/price.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { BalanceFigures } from "../../src/web/parts/balance-figures.tsx";
-import { CostLines } from "../../src/web/parts/cost-lines.tsx";
+import { BalanceFigures, CostLines } from "../../src/web/parts/account-tables.tsx";
 import { EVERY_RATE } from "../support/every-rate.ts";
 
 const usd = (amount: number) => nanoUsd(amount * 1_000_000_000);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { showStripeAmount } from "../../src/web/shown-money.ts";
+import { showStripeAmount } from "../../src/web/texts.tsx";
 
 test("Stripe's amounts have the decimals of their currency", () => {
 	const shown = [

@@ -3,11 +3,9 @@ import { type Clock, sleep, systemClock, withDeadline } from "../../base/clock.t
 import { lostActsProblem, readLostActs } from "../../cluster/lost-acts.ts";
 import type { Config } from "../../config.ts";
 import { durabilityProblem, identityProblem, readDurability, standbyProblem } from "../../db/durability.ts";
-import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
-import { connectTo, withClient } from "../../db/new-client.ts";
+import { checkMayWrite, checkMigratable, migratedUrl } from "../../db/migrate.ts";
+import { checkOwnSession, connectTo, withClient } from "../../db/new-client.ts";
 import { noResponseError } from "../../db/outage.ts";
-import { checkMayWrite } from "../../db/own-schema.ts";
-import { checkOwnSession } from "../../db/pooler.ts";
 import { createFindings, errorReason, type Finding, type Findings } from "./finding.ts";
 
 const CONNECT_S = 8;

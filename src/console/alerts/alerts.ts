@@ -1,6 +1,5 @@
 import { parseIsoMs } from "../../base/iso-date.ts";
-import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
-import type { Statements } from "../../db/statements.ts";
+import { BATCH_ROWS, deleteInBatches, type Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
 
 export const ALERT_TYPES = [

@@ -1,15 +1,17 @@
 import { t } from "elysia";
 import { pauses } from "../../base/de.json";
+import { Fault, type FaultCode } from "../../base/fault.ts";
 import { ENGLISH, type Language, requestLanguage } from "../../base/language.ts";
+import { forwardBody } from "../../base/passed-body.ts";
 import { translate } from "../../base/translate.ts";
-import type { BatchPause, BatchProblem, BatchRecord } from "../../batch/batch-record.ts";
+import { BATCH_ENDPOINTS, type BatchPause, type BatchProblem, type BatchRecord } from "../../batch/batch-record.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
+import type { KeyDigest } from "../../keys/secret.ts";
+import { accountRoutes, PAGE_QUERY, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { PAGE_QUERY } from "../page-query.ts";
-import { cancelBatch } from "./batch-gateway.ts";
+import { usableDigest } from "../keys/key-routes.ts";
 
 export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
 	const { statements, sessions } = parts;
@@ -41,7 +43,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 }
 
 /** A batch as its page shows it. Ids of result files are set from the batch's end until the files are deleted. */
-export interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
+interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
 	readonly keyName: string | null;
 	readonly filename: string | null;
 	readonly endedAtMs: number | null;
@@ -98,4 +100,153 @@ function viewOf({ batch: { errors, paused, ...batch }, key, filename, output, er
 function pausedIn(language: Language, { code, message }: BatchPause): string {
 	const german: Readonly<Record<string, string>> = pauses;
 	return language === ENGLISH || !Object.hasOwn(german, code) ? message : (german[code] ?? message);
+}
+
+/**
+ * Gives pages access to batches and files by calls to a gateway, authorized by a key of the account. The console cannot
+ * read the files itself: it has neither their encryption keys nor their storage.
+ */
+/** Largest input file of a page. Larger files need an SDK or `tollgate batch run`, which stream them. */
+export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
+const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
+
+export function batchFileId(pathname: string): string | undefined {
+	return BATCH_FILE.exec(pathname)?.[1];
+}
+
+/** Identifies one attempt to start a batch; retries send the same token. */
+const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
+
+/**
+ * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. A retry with the same key
+ * and token returns the first attempt's batch, so its lines are charged once.
+ */
+export async function startBatch(
+	parts: Parts<"statements" | "door" | "gateways" | "sessions">,
+	connection: Connection,
+) {
+	const { request } = connection;
+	const allowed = parts.sessions.allow(request, "requests.send");
+	const query = new URL(request.url).searchParams;
+	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
+	if (endpoint === undefined)
+		throw new ConsoleError("invalid_request", "There is no such endpoint.", { param: "endpoint" });
+	const keyId = query.get("key") ?? "";
+	const keyDigest = await usableDigest(parts, allowed, keyId);
+	const token = query.get("token") ?? crypto.randomUUID();
+	if (!TOKEN.test(token))
+		throw new ConsoleError("invalid_request", "The token must be 16 to 64 letters, digits and dashes.", {
+			param: "token",
+		});
+	const begun = () => batchBegun(parts, keyId, token);
+	const before = await begun();
+	if (before !== undefined) return Response.json(before);
+	connection.setIdleTimeout(0);
+	try {
+		const from = { owner: allowed.accountId, bytesMax: BATCH_INPUT_BYTES_MAX };
+		const { id } = await parts.door.withBytes(connection, from, async (bytes) => {
+			const form = new FormData();
+			form.set("purpose", "batch");
+			form.set("file", new File([bytes], query.get("filename") ?? "batch.jsonl"));
+			const sent = new Response(form);
+			const contentType = sent.headers.get("content-type") ?? "";
+			const upload = { keyDigest, path: "/v1/files", contentType, body: await sent.arrayBuffer() };
+			return askGateway<{ id: string }>(parts, connection, upload);
+		});
+		const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "24h" });
+		const asked = { keyDigest, path: "/v1/batches", body, idempotencyKey: token };
+		return Response.json(await askGateway(parts, connection, asked));
+	} catch (error) {
+		// A concurrent request with the same token uploaded another file and may have started the batch.
+		const earlier = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
+		if (earlier === undefined) throw error;
+		return Response.json(earlier);
+	} finally {
+		connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	}
+}
+
+async function batchBegun(parts: Parts<"statements">, keyId: string, token: string) {
+	const [batch] = await parts.statements<{ id: string }>`
+		select id from batch where key_id = ${keyId} and idempotency_key = ${token}`;
+	return batch;
+}
+
+export async function downloadBatchFile(
+	parts: Parts<"statements" | "gateways" | "sessions">,
+	connection: Connection,
+	id: string,
+): Promise<Response> {
+	const { accountId } = parts.sessions.allow(connection.request, "requests.send");
+	const answer = await send(parts, connection, {
+		keyDigest: await digestOfAny(parts, accountId),
+		method: "GET",
+		path: `/v1/files/${id}/content`,
+	});
+	if (!answer.ok) throw await faultOf(answer);
+	const headers = new Headers({ "content-type": "application/octet-stream" });
+	for (const name of ["content-length", "content-disposition"]) {
+		const value = answer.headers.get(name);
+		if (value !== null) headers.set(name, value);
+	}
+	connection.setIdleTimeout(STREAM_TIMEOUT_S);
+	const bytes = answer.body && forwardBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S));
+	return new Response(bytes, { headers });
+}
+
+async function cancelBatch(
+	parts: Parts<"statements" | "gateways" | "sessions">,
+	connection: Connection,
+	id: string,
+): Promise<void> {
+	const { accountId } = parts.sessions.account(connection.request);
+	const keyDigest = await digestOfAny(parts, accountId);
+	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
+}
+
+/**
+ * Returns the digest of any key of the account, since all its keys share files and batches. Prefers an active key in an
+ * active project. Fault `conflict` if the account has no key.
+ */
+async function digestOfAny(parts: Parts<"statements">, accountId: string): Promise<KeyDigest> {
+	const [key] = await parts.statements<{ digest: KeyDigest }>`
+		select k.digest from api_key k left join project p on p.id = k.project_id where k.account_id = ${accountId}
+		order by k.state = 'active' and not k.reads_only and (k.expires_at is null or k.expires_at > clock_timestamp())
+			and p.state is distinct from 'archived' desc, k.id limit 1`;
+	if (key === undefined)
+		throw new ConsoleError("conflict", "Files require an API key of this account. Create one first.");
+	return key.digest;
+}
+
+interface Asked {
+	readonly keyDigest: KeyDigest;
+	readonly method?: "GET" | "POST";
+	readonly path: string;
+	readonly contentType?: string;
+	readonly body?: string | ArrayBuffer;
+	readonly idempotencyKey?: string;
+}
+
+async function askGateway<T>(parts: Parts<"gateways">, connection: Connection, asked: Asked): Promise<T> {
+	const answer = await send(parts, connection, asked);
+	if (!answer.ok) throw await faultOf(answer);
+	return (await answer.json()) as T;
+}
+
+function send(parts: Parts<"gateways">, { request, address }: Connection, asked: Asked): Promise<Response> {
+	const { keyDigest, method = "POST", path, contentType = "application/json", body = null, idempotencyKey } = asked;
+	const leave = new AbortController();
+	request.signal.addEventListener("abort", () => leave.abort(), { once: true });
+	const bytes = typeof body === "string" ? (new TextEncoder().encode(body).buffer as ArrayBuffer) : body;
+	return parts.gateways.send({
+		...{ keyDigest, method, path, contentType, accept: "*/*", body: bytes, address },
+		language: requestLanguage(request.headers),
+		...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+		signal: leave.signal,
+	});
+}
+
+async function faultOf(answer: Response): Promise<Fault> {
+	const { error } = (await answer.json()) as { error: { code: FaultCode; message: string; param: string | null } };
+	return new Fault(error.code, error.message, { param: error.param });
 }

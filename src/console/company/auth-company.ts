@@ -7,8 +7,7 @@ import type { Statements } from "../../db/statements.ts";
 import { createOneTimeValues, isPagePath, type SignIn, textField } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
-import { findOrCreatePerson } from "./company-people.ts";
-import { type Company, decryptClientSecret, findCompany } from "./company-store.ts";
+import { type Company, decryptClientSecret, findCompany, findOrCreatePerson } from "./company-store.ts";
 
 const VALID_MINUTES = 10;
 const CALLBACK = "/company/callback";

@@ -1,6 +1,5 @@
 import { t } from "elysia";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { accountRoutes, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import {

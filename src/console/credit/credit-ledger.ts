@@ -1,5 +1,4 @@
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 

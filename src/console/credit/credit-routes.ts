@@ -1,17 +1,19 @@
 import { t } from "elysia";
 import { type Language, requestLanguage } from "../../base/language.ts";
 import { type TextId, translateId } from "../../base/translate.ts";
+import { readAutoAttempts, readAutoTopUp, saveAutoTopUp, switchOffAutoTopUp } from "../../billing/auto-top-ups.ts";
+import type { CardPayments } from "../../billing/card-payments.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { pageFrom } from "../../db/page.ts";
+import { toView } from "../../db/statements.ts";
 import { getAccount } from "../../keys/account-admin.ts";
-import { formatUsd, minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
+import { formatUsd, minUsd, type NanoUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
-import { PAGE_QUERY } from "../page-query.ts";
+import { auditNotesJson } from "../../ops/audit.ts";
+import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { detailsTable, printPage } from "../print-page.ts";
 import { type InvoiceParty, partyLines, readBillingDetails } from "../statement/billing-details.ts";
-import { readAlert } from "./alert-routes.ts";
 import { listPromotions, type RunningRequest, readBalance, runningRequests, topUpOfAccount } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { topUpRoutes } from "./top-up-routes.ts";
@@ -118,4 +120,94 @@ function receiptPage(
 	const explanation = text("Prepaid credit for inference, used by requests.");
 	const body = `<h1>${title}</h1>${detailsTable(rows, text("Amount"))}<p>${explanation}</p>`;
 	return printPage(language, `${title} ${topUp.id}`, body);
+}
+
+export function alertRoutes(parts: Parts<"statements" | "sessions">) {
+	const { statements } = parts;
+
+	return accountRoutes(parts, "console-alert")
+		.get("/alert", ({ member }) => readAlert(parts, member.accountId))
+		.put(
+			"/alert",
+			async ({ member: { accountId, noted }, body }) => {
+				const threshold = body.usd === null ? null : parseAmount(body.usd, "usd");
+				const act = noted("account.alert", { usd: body.usd });
+				await statements`
+					with off as (
+						delete from credit_alert where account_id = ${accountId} and ${threshold}::bigint is null
+					), saved as (
+						insert into credit_alert (account_id, threshold_nano_usd)
+							select ${accountId}, ${threshold}::bigint where ${threshold}::bigint is not null
+						on conflict (account_id) do update set threshold_nano_usd = excluded.threshold_nano_usd, armed = true
+					), touched as (
+						insert into alert_touched (account_id) values (${accountId})
+					)
+					select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
+				return readAlert(parts, accountId);
+			},
+			{ body: t.Object({ usd: t.Nullable(USD) }) },
+		);
+}
+
+interface AlertView {
+	readonly thresholdNanoUsd: NanoUsd | null;
+	readonly lastSentAtMs: number | null;
+}
+
+async function readAlert({ statements }: Parts<"statements">, accountId: string): Promise<AlertView> {
+	const [row] = await statements<object>`
+		select threshold_nano_usd, last_sent_at from credit_alert where account_id = ${accountId}`;
+	return row === undefined ? { thresholdNanoUsd: null, lastSentAtMs: null } : toView<AlertView>(row);
+}
+
+export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions" | "origin">) {
+	const { statements } = parts;
+	const cards = (): CardPayments => {
+		if (!parts.cards)
+			throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+		return parts.cards;
+	};
+
+	return accountRoutes(parts, "console-auto-top-up", "/credit")
+		.get("/auto-top-up", ({ member }) => viewOf(parts, member.accountId))
+		.put(
+			"/auto-top-up",
+			async ({ member: { accountId, noted }, body }) => {
+				cards();
+				const amounts = {
+					belowNanoUsd: parseAmount(body.belowUsd, "belowUsd"),
+					amountNanoUsd: parseAmount(body.amountUsd, "amountUsd"),
+					monthMostNanoUsd: parseAmount(body.monthMostUsd, "monthMostUsd"),
+				};
+				// The audit log stores the agreed terms, the person and the time.
+				await saveAutoTopUp(statements, accountId, amounts, noted("auto_topup.save", body));
+				return viewOf(parts, accountId);
+			},
+			{ body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
+		)
+		.delete("/auto-top-up", async ({ member: { accountId, noted } }) => {
+			await switchOffAutoTopUp(statements, accountId, noted("auto_topup.off"));
+			return viewOf(parts, accountId);
+		})
+		.post("/auto-top-up/finish", async ({ member: { accountId } }): Promise<{ url: string }> => {
+			return { url: await cards().finish(accountId, `${parts.origin()}/credit?topup=`) };
+		})
+		.post("/card", async ({ member: { accountId, viewer, noted } }): Promise<{ url: string }> => {
+			const back = `${parts.origin()}/credit?card=`;
+			return { url: await cards().saved.setup(accountId, { email: viewer.email, back }, noted("card.add")) };
+		})
+		.delete("/card", async ({ member: { accountId, noted } }) => {
+			await cards().saved.remove(accountId, noted("card.remove"));
+			return viewOf(parts, accountId);
+		});
+}
+
+/** `autoTopUp` is null while it is off. `boughtNanoUsd` is the sum of this month's attempts, with pending ones. */
+async function viewOf({ statements, cards }: Parts<"statements" | "cards">, accountId: string) {
+	const [card, autoTopUp, { attempts, boughtNanoUsd }] = await Promise.all([
+		cards === undefined ? null : cards.saved.read(accountId),
+		readAutoTopUp(statements, accountId),
+		readAutoAttempts(statements, accountId),
+	]);
+	return { card, autoTopUp, attempts, boughtNanoUsd };
 }

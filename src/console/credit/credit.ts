@@ -1,7 +1,6 @@
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";

@@ -9,14 +9,11 @@ import {
 	rejectTopUp,
 	type TopUpRecord,
 } from "../../billing/top-ups.ts";
-import { isWholeCents } from "../../money/cents.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { isWholeCents, type NanoUsd } from "../../money/nano-usd.ts";
+import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import { claimIdOnPage, TOKEN } from "../page-claim.ts";
-import { PAGE_QUERY, parseAmount, USD } from "../page-query.ts";
 import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
 
 export function topUpRoutes(

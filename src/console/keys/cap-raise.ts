@@ -1,7 +1,14 @@
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import { coveringCents, wholeCents } from "../../money/cents.ts";
-import { NANO_PER_USD, type NanoUsd, nanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import {
+	coveringCents,
+	NANO_PER_USD,
+	type NanoUsd,
+	nanoUsd,
+	subUsd,
+	wholeCents,
+	ZERO_USD,
+} from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { countWithin, subtractCount } from "../rate-counter.ts";
 

@@ -1,5 +1,6 @@
 import { t } from "elysia";
 import { newId } from "../../base/id.ts";
+import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import {
 	ACTIVE_KEYS_MAX,
 	createKey,
@@ -12,19 +13,16 @@ import {
 	updateKey,
 } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import { derivedHex, derivedSecret } from "../../keys/secret.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { derivedHex, derivedSecret, type KeyDigest } from "../../keys/secret.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import { belongsToMember, readRole } from "../members/member-keys.ts";
 import { can, scopeForRole } from "../members/roles.ts";
-import { PAGE_QUERY } from "../page-query.ts";
 import { checkCapRaise } from "./cap-raise.ts";
 import type { Fence } from "./fence-view.ts";
-import { KEY_SETTINGS, NAME, parseKeyBody } from "./key-body.ts";
 import { type KeyView, keyView, readHeld, readKeyView } from "./key-view.ts";
-import { checkKeyAccess, checkProjectAccess, makerFilter } from "./usable-keys.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** A page's token for one key: if the response is lost, a retry with the same token gets the same secret. */
@@ -157,4 +155,69 @@ async function checkMaker({ statements }: Parts<"statements">, member: Permitted
 	if (role === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
 	if (scope === undefined) throw new ConsoleError("forbidden", "Your role in this account may no longer create keys.");
 	throw new ConsoleError("not_found", "There is no such project.", { param: "projectId" });
+}
+
+type Who = Pick<PermittedMember, "accountId" | "viewer" | "scope">;
+
+/**
+ * Returns the person whose keys the member may see; null: all keys of the account. A key in a project belongs to every
+ * member of that project; another key belongs to its creator.
+ */
+export function makerFilter({ scope, viewer }: Who): string | null {
+	return scope === "own" ? viewer.userId : null;
+}
+
+export async function usableDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
+	const maker = makerFilter(who);
+	const [key] = await statements<{ digest: KeyDigest }>`
+		select k.digest from api_key k where k.id = ${id} and k.account_id = ${who.accountId}
+			and (${maker}::text is null or key_is_of(k, ${maker}::text))`;
+	if (key === undefined) throw new ConsoleError("not_found", "There is no such key.", { param: "key" });
+	return key.digest;
+}
+
+async function checkKeyAccess(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
+	await usableDigest(parts, who, id);
+	return who.accountId;
+}
+
+/**
+ * Checks that the member may create a key in this project, or outside projects if null. Members of projects must choose
+ * one of their projects. Faults `not_found`, `forbidden`.
+ */
+async function checkProjectAccess({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
+	const maker = makerFilter(who);
+	if (maker === null) return;
+	const his = await statements<{ id: string }>`
+		select project_id as id from project_member where user_id = ${maker} and account_id = ${who.accountId}`;
+	if (projectId === null && his.length > 0)
+		throw new ConsoleError("forbidden", "You are a member of projects: choose one of them for the key.", {
+			param: "projectId",
+		});
+	if (projectId !== null && !his.some(({ id }) => id === projectId))
+		throw new ConsoleError("not_found", "There is no such project.", { param: "projectId" });
+}
+
+/** Limits of a key or project in a request body. An absent field keeps its value; null removes the limit. */
+export const LIMITS = {
+	capUsd: t.Optional(t.Nullable(USD)),
+	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),
+	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
+	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	tokensPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+};
+const KEY_SETTINGS = {
+	...LIMITS,
+	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	projectId: t.Optional(t.Nullable(t.String({ maxLength: 64 }))),
+};
+export const NAME = t.String({ minLength: 1, maxLength: 100 });
+
+export function parseKeyBody<Body extends { capUsd?: string | null }>(
+	body: Body,
+): Omit<Body, "capUsd"> & { capNanoUsd?: NanoUsd | null } {
+	const { capUsd, ...rest } = body;
+	if (capUsd === undefined) return rest;
+	return { ...rest, capNanoUsd: capUsd === null ? null : parseAmount(capUsd, "capUsd") };
 }

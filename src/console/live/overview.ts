@@ -1,14 +1,12 @@
 import { Elysia, t } from "elysia";
 import { assert } from "../../base/assert.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { Parts } from "../console-deps.ts";
+import { ACCOUNT_QUERY, type Parts } from "../console-deps.ts";
 import { type BalanceView, readBalance } from "../credit/credit.ts";
 import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
-import { ACCOUNT_QUERY } from "../page-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
 

@@ -5,10 +5,10 @@ import type { Statements } from "../../db/statements.ts";
 import { costNanoUsd, formatUsd, type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
-import { parseCursor } from "./log-place.ts";
 import { findRefused, type RefusedRow, refusedPage } from "./refused-log.ts";
 import {
 	findRequest,
+	parseCursor,
 	type RequestFilter,
 	type RequestRow,
 	requestPage,

@@ -1,11 +1,8 @@
 import { uuidFromId } from "../../base/id.ts";
-import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { BATCH_ROWS, deleteInBatches, type Statements, toView } from "../../db/statements.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { LogCursor } from "./log-place.ts";
-import type { RequestFilter } from "./request-log.ts";
+import type { LogCursor, RequestFilter } from "./request-log.ts";
 
 /** A request that was refused before admission and cost nothing. */
 export interface RefusedRow {

@@ -4,7 +4,6 @@ import { type CountColumns, readCounts } from "../../ledger/usage-fields.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { HOUR_MS, type StatusClass } from "../usage/usage-query.ts";
-import type { LogCursor } from "./log-place.ts";
 
 export type RequestRow = ReturnType<typeof requestRow>;
 
@@ -238,4 +237,21 @@ export function requestRow(row: UsageRow) {
 		batchId: row.batch_id,
 		cursor: `${row.admitted_micros}.${row.request_id}`,
 	};
+}
+
+/** Position in the request log, newest first: a request's time and, for equal times, its id. */
+export interface LogCursor {
+	/** Microseconds since 1970, decimal. */
+	readonly micros: string;
+	readonly uuid: string;
+}
+
+/** Parses `micros.uuid`. Cursors sort as texts: microseconds have 16 digits until 2286. Fault `invalid_request`. */
+export function parseCursor(text: string): LogCursor {
+	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
+	if (micros === undefined || uuid === undefined)
+		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
+			param: "after",
+		});
+	return { micros, uuid };
 }

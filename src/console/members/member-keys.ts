@@ -1,6 +1,5 @@
 import { type AppendedEntry, type AppendedRow, toEntry } from "../../cluster/control-log.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
 import type { AuditNote } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";

@@ -1,15 +1,12 @@
 import { t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import { toPage } from "../../db/page.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { accountRoutes, PAGE_QUERY, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
-import { PAGE_QUERY } from "../page-query.ts";
 import { listInvitations, ownersOnly } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, readRole, revokeKeysMadeBy } from "./member-keys.ts";
 import { can, ROLES, type Role, rolesJson } from "./roles.ts";

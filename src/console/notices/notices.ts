@@ -1,7 +1,6 @@
 import { type Clock, withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
-import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
-import type { Statements } from "../../db/statements.ts";
+import { BATCH_ROWS, deleteInBatches, type Statements } from "../../db/statements.ts";
 import { type Alert, alertEvent, alertMail, alertRecipientReason } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";

@@ -1,14 +1,17 @@
 import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
-import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
-import { createManagementKey, listManagementKeys, revokeManagementKey } from "../../keys/management-key-admin.ts";
+import {
+	createManagementKey,
+	listManagementKeys,
+	type ManagementKeyRecord,
+	revokeManagementKey,
+} from "../../keys/management-key-admin.ts";
 import type { ManagementScope } from "../../keys/management-scope.ts";
 import { derivedManagementSecret } from "../../keys/management-secret.ts";
 import { derivedHex } from "../../keys/secret.ts";
-import type { Parts } from "../console-deps.ts";
+import { PAGE_QUERY, type Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { claimIdOnPage, TOKEN } from "../page-claim.ts";
-import { PAGE_QUERY } from "../page-query.ts";
 
 /** A management key for its page. Arrays are mutable because the typed client (`treaty`) requires it. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {

@@ -1,6 +1,5 @@
 import { listTopUps } from "../../billing/top-ups.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { type AccountRecord, getAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";

@@ -1,6 +1,7 @@
 import { Elysia, t } from "elysia";
-import type { Adjustment, AdjustmentState } from "../../billing/adjustments.ts";
 import {
+	type Adjustment,
+	type AdjustmentState,
 	bookAdjustment,
 	checkAdjustment,
 	confirmAdjustment,
@@ -8,12 +9,10 @@ import {
 	rejectAdjustment,
 } from "../../billing/adjustments.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
-import type { Parts } from "../console-deps.ts";
+import { type Statements, toView } from "../../db/statements.ts";
+import { PAGE_QUERY, type Parts, parseAmount, REASON, USD } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { readBalance } from "../credit/credit.ts";
-import { PAGE_QUERY, parseAmount, REASON, USD } from "../page-query.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);

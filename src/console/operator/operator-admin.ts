@@ -1,7 +1,6 @@
 import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { isSignInAddress } from "../sign-in/sign-in-address.ts";

@@ -1,5 +1,5 @@
 import { listOpenFindings } from "../../billing/stripe-findings.ts";
-import { toView } from "../../db/view-of.ts";
+import { toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { listAdjustments } from "./operator-adjustments.ts";

@@ -1,6 +1,5 @@
 import type { TopUpState } from "../../billing/top-ups.ts";
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { TopUpView } from "../credit/credit.ts";
 

@@ -1,5 +1,4 @@
-import type { Statements } from "../../db/statements.ts";
-import { toView } from "../../db/view-of.ts";
+import { type Statements, toView } from "../../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";

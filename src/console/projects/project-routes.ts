@@ -10,18 +10,15 @@ import {
 	updateProject,
 } from "../../keys/project-admin.ts";
 import { addUsd, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { accountRoutes, PAGE_QUERY, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import { checkCapRaise } from "../keys/cap-raise.ts";
 import type { Fence } from "../keys/fence-view.ts";
-import { LIMITS, NAME, parseKeyBody } from "../keys/key-body.ts";
+import { LIMITS, makerFilter, NAME, parseKeyBody } from "../keys/key-routes.ts";
 import { readHeld } from "../keys/key-view.ts";
-import { makerFilter } from "../keys/usable-keys.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
 import { claimIdOnPage, TOKEN } from "../page-claim.ts";
-import { PAGE_QUERY } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {

@@ -13,7 +13,7 @@ import { readDevice, rememberDevice } from "./auth-device.ts";
 import type { SignInMails } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
 import { isTotp, readLanguage, type SignIn, textField } from "./auth-request.ts";
-import { readResetToken, resetIdentifier } from "./auth-reset.ts";
+import { readResetToken, resetIdentifier } from "./auth-sign-up.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {

@@ -1,7 +1,7 @@
 import { isAPIError } from "better-auth/api";
 import { Elysia, t } from "elysia";
 import { requestLanguage } from "../../base/language.ts";
-import { toView } from "../../db/view-of.ts";
+import { toView } from "../../db/statements.ts";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";

@@ -3,7 +3,7 @@ import { csvLine } from "../../base/csv.ts";
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import { closeMonths, parseMonth } from "./statement.ts";
-import { exactUsd } from "./statement-csv.ts";
+import { exactUsd } from "./statement-lines.ts";
 
 /** The journal's ledger accounts; `src/billing/README.md` explains each. */
 const ACCOUNTS = {

@@ -3,8 +3,7 @@ import { type TextId, translateId } from "../../base/translate.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
 import { type InvoiceParty, partyLines } from "./billing-details.ts";
 import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } from "./statement.ts";
-import { exactUsd } from "./statement-csv.ts";
-import { KINDS, type StatementLine } from "./statement-lines.ts";
+import { exactUsd, KINDS, type StatementLine } from "./statement-lines.ts";
 
 export type StatementDocument = ReturnType<typeof statementDocument>;
 export type DocumentTable = ReturnType<typeof tableOf>;

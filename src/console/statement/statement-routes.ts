@@ -1,20 +1,18 @@
 import { t } from "elysia";
 import { requestLanguage } from "../../base/language.ts";
 import { getAccount } from "../../keys/account-admin.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { accountRoutes, type Parts } from "../console-deps.ts";
 import { bidiIsolatedHtml, detailsTable, escapeHtml, printPage } from "../print-page.ts";
 import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
-import { csvFile, statementCsv } from "./statement-csv.ts";
 import {
 	type DocumentRow,
 	type DocumentTable,
 	type StatementDocument,
 	statementDocument,
 } from "./statement-document.ts";
-import { statementLines } from "./statement-lines.ts";
+import { csvFile, statementCsv, statementLines } from "./statement-lines.ts";
 
 const details = t.Object({
 	company: t.String({ maxLength: 200 }),

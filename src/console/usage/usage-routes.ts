@@ -2,12 +2,16 @@ import { type Static, t } from "elysia";
 import { csvResponse } from "../../base/csv.ts";
 import { pageFrom } from "../../db/page.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import { accountRoutes } from "../account-routes.ts";
-import type { Parts } from "../console-deps.ts";
+import { accountRoutes, PAGE_QUERY, type Parts } from "../console-deps.ts";
 import { type LogFilter, logCsv, logDetail, logPage } from "../log/log-page.ts";
-import { PAGE_QUERY } from "../page-query.ts";
-import type { Bucket, UsageFilter, UsageRange, UsageSeries } from "./usage-query.ts";
-import { DAY_MS, usageSeries } from "./usage-query.ts";
+import {
+	type Bucket,
+	DAY_MS,
+	type UsageFilter,
+	type UsageRange,
+	type UsageSeries,
+	usageSeries,
+} from "./usage-query.ts";
 
 const MOMENT_MS_MAX = 253_402_300_799_999;
 const moment = t.Optional(t.Numeric({ minimum: 0, maximum: MOMENT_MS_MAX }));

@@ -3,8 +3,8 @@ import { createFairPool, createFairQueue, ownShareIsTaken } from "../../base/fai
 import { Fault } from "../../base/fault.ts";
 import { forwardBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { ByteRange } from "../../files/file-reader.ts";
 import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
+import type { ByteRange } from "../../files/file-transfer.ts";
 import type { Files } from "../../files/files.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { BodyReads } from "../body/body-reads.ts";

@@ -13,9 +13,8 @@ import { readBytes } from "../body/bytes-body.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
-import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
 import { readShortAnswer, recordStream } from "./recorded-stream.ts";
-import type { Running } from "./running.ts";
+import type { Claim, ClaimOutcome, Claims, Running } from "./running.ts";
 import { createSeal, hashClaimId, type Seal, type StoredAnswer } from "./seal.ts";
 
 /** A request that has claimed its `Idempotency-Key` and whose answer is not recorded yet. */

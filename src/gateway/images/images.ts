@@ -5,7 +5,7 @@ import { measureText, promptTokensEstimate, promptTokensMax } from "../../admiss
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import { jsonUsd } from "../../money/json-usd.ts";
+import { jsonUsd } from "../../money/nano-usd.ts";
 import { type ImageReply, imageCall } from "../../upstream/images.ts";
 import { countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";

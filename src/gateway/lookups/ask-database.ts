@@ -1,7 +1,7 @@
 import { AssertionError } from "../../base/assert.ts";
 import { errorText } from "../../base/error-record.ts";
 import { Fault } from "../../base/fault.ts";
-import { isUnstorableText } from "../../db/sql-fault.ts";
+import { isUnstorableText } from "../../db/statements.ts";
 
 /** Runs a query. Fault service_unavailable with `retry-after` while Postgres is unreachable. */
 export async function queryDatabase<T>(ask: () => Promise<T>): Promise<T> {

@@ -1,7 +1,6 @@
 import { Fault } from "../../base/fault.ts";
-import type { CatalogSnapshot, Model, Route } from "../../catalog/model.ts";
-import { findModel } from "../../catalog/model.ts";
-import { openRouterPricing } from "../../catalog/written-rates.ts";
+import { type CatalogSnapshot, findModel, type Model, type Route } from "../../catalog/model.ts";
+import { openRouterPricing } from "../../catalog/rate-cards.ts";
 import { type AllowedModels, checkAllowed, mayUse } from "../../keys/access.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 

@@ -4,7 +4,7 @@ import { NO_QUANTITIES } from "../../admission/price.ts";
 import { addText, measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import { jsonUsd } from "../../money/json-usd.ts";
+import { jsonUsd } from "../../money/nano-usd.ts";
 import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
 import { promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";

@@ -7,7 +7,7 @@ import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import { type Bill, coverExcess, createOutcome, NO_CHARGE, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, faultStatus, stoppingFault } from "../error-body.ts";
-import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
+import { KEEP_ALIVE_COMMENT } from "../generated-text.ts";
 import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
 import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";

@@ -1,7 +1,7 @@
 import { NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
 import { completionTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
-import { jsonUsd } from "../../money/json-usd.ts";
+import { jsonUsd } from "../../money/nano-usd.ts";
 import {
 	type TranscriptionChunk,
 	type TranscriptionReply,

@@ -1,12 +1,11 @@
-/** Copies the choices of a chat answer by a list of allowed fields: no rendered prompts, token ids or paths. */
 import { serverFailure, unreadableAnswer } from "../call/failure.ts";
-import { asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
-import { MESSAGE_READERS } from "./answer-fields.ts";
-import { annotations } from "./answer-values.ts";
+import { asArray, asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
+import { annotations, MESSAGE_READERS } from "./answer-fields.ts";
 import type { ChatChoice, ChatChunkChoice, FinishReason } from "./chat-answer.ts";
-import { readContentParts } from "./content-parts.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
 import { rebuildFunction, rebuildToolCall, ToolCalls } from "./tool-calls.ts";
+
+/** Copies the choices of a chat answer by a list of allowed fields: no rendered prompts, token ids or paths. */
 
 /** OpenAI's interface allows `n` up to 128, so a higher index is an error. */
 export const CHOICES_MAX = 128;
@@ -217,4 +216,57 @@ function callsOf(progress: ChoiceProgress): ToolCalls {
 
 function bytesOf(text: string | undefined): number {
 	return text === undefined ? 0 : Buffer.byteLength(text);
+}
+
+/** Texts of a message's `content`, which may be a string or a list of parts. */
+interface Content {
+	text: string | undefined;
+	reasoning: string | undefined;
+	refusal: string | undefined;
+	references: JsonObject[];
+}
+
+const PARTS_MAX = 10_000;
+
+/** Reads text as content and thinking as reasoning. UpstreamFailure for other parts, which the answer would lack. */
+function readContentParts(content: unknown): Content {
+	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };
+	const parts = asArray(content) ?? [content];
+	if (parts.length > PARTS_MAX) throw serverFailure("a content in too many parts");
+	for (const part of parts) readPart(part, read);
+	return read;
+}
+
+function readPart(value: unknown, into: Content): void {
+	if (typeof value === "string") {
+		into.text = (into.text ?? "") + value;
+		return;
+	}
+	const part = asObject(value);
+	switch (part?.type) {
+		case "text":
+		case "output_text":
+			into.text = (into.text ?? "") + textOf(part.text);
+			return;
+		case "thinking":
+		case "reasoning":
+			into.reasoning = (into.reasoning ?? "") + textOf(part.thinking ?? part.reasoning ?? part.text);
+			return;
+		case "refusal":
+			into.refusal = (into.refusal ?? "") + textOf(part.refusal);
+			return;
+		case "reference":
+			into.references.push(part);
+			return;
+		default:
+			throw serverFailure("a part of the content of a kind that is not known");
+	}
+}
+
+function textOf(value: unknown): string {
+	const text = asText(value);
+	if (text !== undefined) return text;
+	return (asArray(value)?.slice(0, PARTS_MAX) ?? [])
+		.map((part) => asText(part) ?? asText(asObject(part)?.text) ?? "")
+		.join("");
 }

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { ENGLISH } from "../../base/language.ts";
 import { requestJson } from "../http.ts";
-import { Reading } from "../parts/problem.tsx";
+import { Reading } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
 import { language, rich, t } from "../texts.tsx";
 

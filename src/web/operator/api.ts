@@ -1,7 +1,5 @@
-import type { UsageFilter } from "../api.ts";
-import { client, unwrap } from "../client.ts";
+import { type Answer, client, type Item, type UsageFilter, unwrap } from "../api.ts";
 import { omitUndefined, queryText } from "../http.ts";
-import type { Answer, Item } from "../views.ts";
 
 const operator = client.operator;
 type After = string | null;

@@ -1,15 +1,12 @@
 import { api } from "../api.ts";
-import { formatCount } from "../format.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
-import { DetailList, Panel, Stat, State } from "../parts/page.tsx";
-import { Empty, Reading } from "../parts/problem.tsx";
+import { DetailList, Empty, Panel, Reading, Stat, State } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { showStripeAmount, showUsd } from "../shown-money.ts";
-import { rich, t } from "../texts.tsx";
+import { formatCount, rich, showStripeAmount, showUsd, t } from "../texts.tsx";
 import { type AdjustmentWaiting, type OperatorSummary, operatorApi, type PaymentFinding } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reasonField, reviewButtons, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";

@@ -3,14 +3,12 @@ import { useState } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
 import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
-import { Page } from "../parts/page.tsx";
-import { Empty } from "../parts/problem.tsx";
+import { Empty, Page } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Moment, Truncated } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
-import { showUsd } from "../shown-money.ts";
-import { t } from "../texts.tsx";
+import { showUsd, t } from "../texts.tsx";
 import { type AuditRow, operatorApi } from "./api.ts";
 import { AUDIT_WORDS, actorText, actText } from "./audit-words.ts";
 

@@ -2,7 +2,7 @@ import { Button, Group } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { ActForm, Dialog, DialogDone } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { Notice } from "../parts/problem.tsx";
+import { Notice } from "../parts/page.tsx";
 import type { Column } from "../parts/table.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";

@@ -7,13 +7,11 @@ import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { ActDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
-import { Page, State } from "../parts/page.tsx";
-import { Empty } from "../parts/problem.tsx";
+import { Empty, Page, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Day, Truncated } from "../parts/text.tsx";
-import { useAction, useList } from "../resource.ts";
+import { type Attempt, useAction, useAttempt, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
-import { type Attempt, useAttempt } from "../token.ts";
 import { type ManagementKeyRow, operatorApi } from "./api.ts";
 import { useDecision } from "./decision.tsx";
 

@@ -1,8 +1,7 @@
 import { NotFoundPage } from "../pages/refused-pages.tsx";
 import { AccountPage, AccountsPage } from "./account.tsx";
 import { AuditPage } from "./audit.tsx";
-import { DeploymentsPage } from "./deployments.tsx";
-import { InstancesPage } from "./instances.tsx";
+import { DeploymentsPage, InstancesPage } from "./deployments.tsx";
 import { ManagementKeysPage } from "./management-keys.tsx";
 import { ReconciliationPage } from "./reconciliation.tsx";
 import { RevenuePage } from "./revenue.tsx";

@@ -1,11 +1,9 @@
-import { formatCount, formatDateTime } from "../format.ts";
 import { ActButton } from "../parts/form.tsx";
-import { capitalize, Page } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { capitalize, Empty, Notice, Page, Problem } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
 import { Amount, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
-import { rich, t } from "../texts.tsx";
+import { formatCount, formatDateTime, rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { CheckState } from "./attention.tsx";
 

@@ -1,15 +1,13 @@
 import { Select } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { displayRest, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
-import { formatCount, formatDuration, formatDurationTick, formatPercent, formatTick } from "../format.ts";
 import { CsvButton } from "../parts/form.tsx";
-import { Panel } from "../parts/page.tsx";
-import { Empty, Reading } from "../parts/problem.tsx";
+import { Empty, Panel, Reading } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import type { TimeSeries } from "../parts/time-series.ts";
 import { COUNT_FORMAT, MONEY_FORMAT, TimeChart } from "../parts/usage-chart.tsx";
 import { useResource } from "../resource.ts";
-import { t } from "../texts.tsx";
+import { formatCount, formatDuration, formatDurationTick, formatPercent, formatTick, t } from "../texts.tsx";
 import { operatorApi, type ServiceFigures, type ServiceFilter } from "./api.ts";
 
 type Point = TimeSeries["points"][number];

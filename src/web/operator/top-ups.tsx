@@ -1,14 +1,12 @@
 import { SegmentedControl } from "@mantine/core";
 import type { ReactNode } from "react";
 import { stateText, TOP_UP_METHODS } from "../labels.ts";
-import { DetailList, Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Notice } from "../parts/problem.tsx";
+import { DetailList, Empty, Notice, Page, Panel, State } from "../parts/page.tsx";
 import { DataTable, type DataTableProps, fromList } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
-import { showUsd } from "../shown-money.ts";
-import { inSentence, isolatedText, t } from "../texts.tsx";
+import { inSentence, isolatedText, showUsd, t } from "../texts.tsx";
 import { operatorApi, type TopUpWaiting } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reviewButtons, useDecision } from "./decision.tsx";
 

@@ -1,15 +1,13 @@
 import { FileInput, Select } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
-import { formatCount } from "../format.ts";
 import { canSend } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";
 import { ActDialog } from "../parts/dialog.tsx";
-import { Notice } from "../parts/problem.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { Notice } from "../parts/page.tsx";
+import { type Attempt, useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
-import { plural, rich, t } from "../texts.tsx";
-import type { Attempt } from "../token.ts";
+import { formatCount, plural, rich, t } from "../texts.tsx";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 

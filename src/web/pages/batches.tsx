@@ -1,19 +1,15 @@
 import { Box, Button, Progress } from "@mantine/core";
 import { useState } from "react";
-import { api } from "../api.ts";
-import { formatAgo, formatCount } from "../format.ts";
+import { api, type BatchView } from "../api.ts";
 import { ActButton } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { DetailList, Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
+import { DetailList, Empty, Notice, Page, Panel, Problem, Reading, State } from "../parts/page.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment, Truncated } from "../parts/text.tsx";
-import { useAction, useList, useNow, useResource } from "../resource.ts";
+import { useAction, useAttempt, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
-import { t } from "../texts.tsx";
-import { useAttempt } from "../token.ts";
-import type { BatchView } from "../views.ts";
+import { formatAgo, formatCount, t } from "../texts.tsx";
 import { BatchStartDialog } from "./batch-start.tsx";
 
 const TONES: Readonly<Record<BatchView["state"], "ok" | "warn" | "bad" | "off">> = {

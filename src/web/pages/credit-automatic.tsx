@@ -2,20 +2,17 @@ import { Group, SimpleGrid, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { STOP_REASONS } from "../../billing/stop-reasons.ts";
 import { formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
-import { api } from "../api.ts";
+import { type AutoTopUpView, api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { UsdField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { capitalize, Panel, State } from "../parts/page.tsx";
-import { Notice, Problem, Reading } from "../parts/problem.tsx";
+import { capitalize, Notice, Panel, Problem, Reading, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
 import { type Resource, useAction, useNow } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
-import { showUsd } from "../shown-money.ts";
-import { t } from "../texts.tsx";
-import type { AutoTopUpView } from "../views.ts";
+import { showUsd, t } from "../texts.tsx";
 
 /** Duration and interval of polling for a card that the customer has saved on Stripe's page. */
 const AWAIT_MS = 60_000;

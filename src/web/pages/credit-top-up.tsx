@@ -1,19 +1,19 @@
-import { Group, SegmentedControl, Stack } from "@mantine/core";
+import { Group, SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { useState } from "react";
-import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../money/nano-usd.ts";
-import { api } from "../api.ts";
+import { formatUsd, MAX_NANO_USD, parseUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { type AlertView, api, type CreditView, type RunningRequest, type TopUpView } from "../api.ts";
+import { mailedBelow } from "../labels.ts";
+import { BalanceFigures } from "../parts/account-tables.tsx";
 import { CodeBlock } from "../parts/code.tsx";
 import { UsdField } from "../parts/fields.tsx";
-import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { DetailList, Panel } from "../parts/page.tsx";
-import { Notice } from "../parts/problem.tsx";
-import { Amount, Id } from "../parts/text.tsx";
-import { useAction } from "../resource.ts";
+import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
+import { DetailList, Empty, Notice, Panel } from "../parts/page.tsx";
+import { type Column, DataTable, fromItems } from "../parts/table.tsx";
+import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
+import { useAction, useAttempt, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
-import { showUsd, showUsdWhole } from "../shown-money.ts";
-import { t } from "../texts.tsx";
-import { useAttempt } from "../token.ts";
-import type { TopUpView } from "../views.ts";
+import { rich, showUsd, showUsdWhole, t } from "../texts.tsx";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
 /** Time after which the form is enabled again if the browser did not reach the payment page. */
@@ -177,4 +177,100 @@ function left(): Promise<void> {
 			{ once: true },
 		);
 	});
+}
+
+export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
+	const account = useAccount();
+	const [open, setOpen] = useState(() => location.hash === "#held");
+	const running = useResource(open ? `running ${account.id}` : null, () => api.running(account.id));
+	return (
+		<Panel title={t("Balance")}>
+			<BalanceFigures balance={credit?.balance} promotions={credit?.promotions}>
+				<LinkButton id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
+					{t("Why is credit held?")}
+				</LinkButton>
+			</BalanceFigures>
+			{open && (
+				<Stack mt="sm">
+					<p className="dim">
+						{t(
+							"A running request reserves its maximum cost. When it ends, its actual cost is charged and the rest is released.",
+						)}
+					</p>
+					{credit && credit.heldByAbsentInstancesNanoUsd > 0 && (
+						<Notice kind="warn">
+							{rich(
+								"{heldByAbsentInstances} is held by an instance of the service that is offline. It is released when that instance's journal is recovered.",
+								{ heldByAbsentInstances: <Amount nanoUsd={credit.heldByAbsentInstancesNanoUsd} /> },
+							)}
+						</Notice>
+					)}
+					<DataTable
+						label={t("Running requests")}
+						columns={RUNNING_COLUMNS}
+						{...fromItems(running)}
+						rowKey={(row) => row.requestId}
+						empty={<Empty title={t("No request is running.")} />}
+					/>
+				</Stack>
+			)}
+		</Panel>
+	);
+}
+
+const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
+	{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} label={t("Copy the request's id")} /> },
+	{ label: t("Model"), render: (row) => row.model },
+	{ label: t("Key"), render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
+	{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+	{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
+];
+
+/** Setting of the mail that owners get when the available credit falls below an amount. */
+export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined; onChanged: () => void }) {
+	return (
+		<Panel title={t("Low-balance alert")}>
+			{alert ? <AlertForm alert={alert} onChanged={onChanged} /> : <Skeleton height={90} />}
+		</Panel>
+	);
+}
+
+function AlertForm({ alert, onChanged }: { alert: AlertView; onChanged: () => void }) {
+	const account = useAccount();
+	const threshold = alert.thresholdNanoUsd;
+	const [typed, setTyped] = useState<string>();
+	const change = async (usd: string | null) => {
+		await api.setAlert(account.id, usd);
+		setTyped(undefined);
+		onChanged();
+	};
+	const save = useAction(async () => change(typed ?? null));
+	const off = useAction(async () => change(null));
+	return (
+		<PanelForm
+			action={save}
+			act={t("Save")}
+			main
+			disabled={!typed}
+			error={save.error ?? off.error}
+			fields={["usd"]}
+			more={threshold !== null && <ActButton size="sm" label={t("Switch off")} action={off} />}
+		>
+			<p>
+				{threshold === null
+					? t("No alert set. Requests fail with status 402 when the credit runs out.")
+					: mailedBelow(showUsd(threshold))}
+			</p>
+			<UsdField
+				label={t("Send a mail below (USD)")}
+				placeholder={threshold === null ? "25" : ""}
+				value={typed ?? (threshold === null ? "" : formatUsd(threshold))}
+				error={fieldError(save, "usd")}
+				onChange={setTyped}
+			/>
+			{alert.lastSentAtMs !== null && (
+				<p className="small dim">{rich("Last sent {lastSent}", { lastSent: <Moment atMs={alert.lastSentAtMs} /> })}</p>
+			)}
+		</PanelForm>
+	);
 }

@@ -1,22 +1,17 @@
 import { Group, SimpleGrid } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { api } from "../api.ts";
-import { formatCount } from "../format.ts";
+import { api, type LedgerEntry, type OverviewLive, type StatementMonth, type TopUpView } from "../api.ts";
 import { stateText } from "../labels.ts";
 import { ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
-import { Page, State } from "../parts/page.tsx";
-import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
+import { Empty, Notice, Page, Problem, Reading, State } from "../parts/page.tsx";
 import { fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { type List, useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, linkRenderer, useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
-import { showUsd } from "../shown-money.ts";
-import { locale, plural, rich, t } from "../texts.tsx";
-import type { LedgerEntry, OverviewLive, StatementMonth, TopUpView } from "../views.ts";
+import { formatCount, locale, plural, rich, showUsd, t } from "../texts.tsx";
 import { AutomaticPanel, pollOfAutomatic } from "./credit-automatic.tsx";
-import { AlertPanel, BalancePanel } from "./credit-balance.tsx";
-import { TopUpPanel } from "./credit-top-up.tsx";
+import { AlertPanel, BalancePanel, TopUpPanel } from "./credit-top-up.tsx";
 
 export default function CreditPage() {
 	const account = useAccount();

@@ -2,14 +2,12 @@ import { MultiSelect, NumberInput, Select, SimpleGrid, TextInput } from "@mantin
 import { useState } from "react";
 import type { CapPeriod } from "../../keys/cap-period.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import { api, type KeySettingsInput } from "../api.ts";
-import { SEPARATORS } from "../format.ts";
+import { api, type Fence, type KeySettingsInput, type KeyView, type ProjectView } from "../api.ts";
 import { ActForm, FencedDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
-import { t } from "../texts.tsx";
-import type { Fence, KeyView, ProjectView } from "../views.ts";
+import { SEPARATORS, t } from "../texts.tsx";
 
 export const EMPTY_DRAFT = {
 	name: "",

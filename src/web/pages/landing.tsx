@@ -3,15 +3,13 @@ import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { ModelTable } from "../parts/model-table.tsx";
+import { ModelTable, PriceCalculator } from "../parts/model-table.tsx";
 import { Panel } from "../parts/page.tsx";
-import { PriceCalculator } from "../parts/price-calculator.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
-import { showUsd } from "../shown-money.ts";
 import { chatSnippets } from "../snippets/chat.ts";
-import { t } from "../texts.tsx";
+import { showUsd, t } from "../texts.tsx";
 
 const HEADLINE = brand.headline ?? t("Open models with the SDK you already use");
 const LEAD =

@@ -1,24 +1,20 @@
 import { SimpleGrid } from "@mantine/core";
 import type { Rates } from "../../catalog/model.ts";
 import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
-import { api } from "../api.ts";
-import { formatCount, formatDay, formatDuration } from "../format.ts";
+import { api, type ModelDetail, type ModelView } from "../api.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { KINDS, ModelState, ModelTable } from "../parts/model-table.tsx";
-import { DetailList, Page, Panel } from "../parts/page.tsx";
-import { Empty, Notice, Reading } from "../parts/problem.tsx";
+import { DetailList, Empty, Notice, Page, Panel, Reading } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { linkRenderer, useQueryState } from "../router.tsx";
 import { useSession } from "../session.tsx";
-import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
 import { chatSnippets } from "../snippets/chat.ts";
-import { rich, t } from "../texts.tsx";
-import type { ModelDetail, ModelView } from "../views.ts";
+import { formatCount, formatDay, formatDuration, rich, showRatePerMillion, showRatePerUnit, t } from "../texts.tsx";
 
 const ABILITIES: readonly { readonly value: string; readonly label: string; has(model: ModelView): boolean }[] = [
 	{ value: "images", label: t("Image input"), has: ({ inputModalities }) => inputModalities.includes("image") },

@@ -1,14 +1,12 @@
 import { Box, Group, Skeleton, Stack, ThemeIcon, VisuallyHidden } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { api } from "../api.ts";
-import { formatCompact, formatCount } from "../format.ts";
+import { api, type Checklist, type Overview, type OverviewLive } from "../api.ts";
 import { lazy } from "../lazy.tsx";
+import { RequestTable } from "../parts/account-tables.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { Page, Panel, Stat } from "../parts/page.tsx";
-import { Empty, Notice, Reading } from "../parts/problem.tsx";
-import { RequestTable } from "../parts/request-table.tsx";
+import { Empty, Notice, Page, Panel, Reading, Stat } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
 import { seriesColors } from "../parts/time-series.ts";
@@ -16,9 +14,7 @@ import { UsageChart } from "../parts/usage-chart.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
-import { showUsd } from "../shown-money.ts";
-import { plural, rich, t } from "../texts.tsx";
-import type { Checklist, Overview, OverviewLive } from "../views.ts";
+import { formatCompact, formatCount, plural, rich, showUsd, t } from "../texts.tsx";
 
 const ToolChoice = lazy(() => import("../snippets/tool-choice.tsx"), <Skeleton height={260} />);
 

@@ -1,8 +1,7 @@
 import type { Right } from "../../console/views.ts";
 import { rightText, roleName } from "../labels.ts";
 import { ActButton } from "../parts/form.tsx";
-import { Page, Panel } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Page, Panel, Problem } from "../parts/page.tsx";
 import { useAction } from "../resource.ts";
 import { linkRenderer } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";

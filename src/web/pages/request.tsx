@@ -1,21 +1,15 @@
 import { Group, SimpleGrid } from "@mantine/core";
 import type { ReactNode } from "react";
 import { maxUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
-import { api } from "../api.ts";
-import { formatClock, formatCount, formatDuration } from "../format.ts";
-import { endpointName } from "../labels.ts";
-import { CostLines } from "../parts/cost-lines.tsx";
-import { DetailList, Page, Panel, Stat } from "../parts/page.tsx";
-import { Empty, Notice, Reading } from "../parts/problem.tsx";
-import { Refused, RequestEnding } from "../parts/request-table.tsx";
+import { api, type RefusedDetail, type RequestDetail } from "../api.ts";
+import { basisText, endingText, endpointName, failureReason } from "../labels.ts";
+import { CostLines, Refused, RequestEnding } from "../parts/account-tables.tsx";
+import { DetailList, Empty, Notice, Page, Panel, Reading, Stat } from "../parts/page.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
-import { basisText, endingText, failureReason } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { Link, linkRenderer } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
-import { showUsdExact } from "../shown-money.ts";
-import { plural, rich, t } from "../texts.tsx";
-import type { RefusedDetail, RequestDetail } from "../views.ts";
+import { formatClock, formatCount, formatDuration, plural, rich, showUsdExact, t } from "../texts.tsx";
 
 const STEPS: Readonly<Record<string, string>> = {
 	admitted: t("Admitted"),

@@ -1,15 +1,13 @@
 import { Group, Select, Stack, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { api } from "../api.ts";
+import { type AccountView, api, type CompanyView } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { CheckField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { Panel } from "../parts/page.tsx";
-import { Notice, Problem, Reading } from "../parts/problem.tsx";
+import { Notice, Panel, Problem, Reading } from "../parts/page.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
-import type { AccountView, CompanyView } from "../views.ts";
 
 const COMPANY_ROLES = ["admin", "developer", "billing", "viewer"] as const;
 const FIELDS = ["issuer", "clientId", "domain", "roleClaim"] as const;

@@ -1,20 +1,18 @@
 import { Group, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { can, ROLES, type Role, rightToManage } from "../../console/views.ts";
-import { api } from "../api.ts";
+import { type AccountView, api, type InvitationRow, type MemberKeyView, type MemberRow } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Problem } from "../parts/page.tsx";
 import { DataTable, fromItems, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { useAction, useAttempt, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { inSentence, isolatedText, plural, rich, t } from "../texts.tsx";
-import { useAttempt } from "../token.ts";
-import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
 
 /** Members and their roles. Owners and admins can invite, change and remove members. */
 export function MembersPanel({ account }: { account: AccountView }) {

@@ -1,19 +1,15 @@
 import { Button, Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { type AlertType, can } from "../../console/views.ts";
-import { api } from "../api.ts";
-import { noticeChanges } from "../notice-changes.ts";
+import { type AccountView, api, type Notices, type NoticeView, noticeChanges } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
-import { Panel, State } from "../parts/page.tsx";
-import { Notice, Problem, Reading } from "../parts/problem.tsx";
+import { Notice, Panel, Problem, Reading, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Truncated } from "../parts/text.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { useAction, useAttempt, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
-import { useAttempt } from "../token.ts";
-import type { AccountView, Notices, NoticeView } from "../views.ts";
 
 const MAILS = [
 	{ value: "none", label: t("No one") },

@@ -1,19 +1,16 @@
 import { useState } from "react";
 import { encode } from "uqr";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
-import { api } from "../api.ts";
-import { authApi } from "../auth-api.ts";
+import { api, type SessionView } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
 import { ActButton, LineForm, LinkButton, PanelForm } from "../parts/form.tsx";
-import { Panel } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Panel, Problem } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
-import { useSession } from "../session.tsx";
+import { authApi, useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
-import type { SessionView } from "../views.ts";
 
 /** Sign-in settings of the viewer: password, second factor, passkeys and sessions. */
 

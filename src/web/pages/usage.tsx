@@ -1,19 +1,15 @@
 import { useMemo, useState } from "react";
-import { api } from "../api.ts";
-import { formatCompact, formatCount } from "../format.ts";
+import { api, type UsageSeries } from "../api.ts";
 import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, CsvButton } from "../parts/form.tsx";
-import { Page, Stat } from "../parts/page.tsx";
-import { Empty, Reading } from "../parts/problem.tsx";
+import { Empty, Page, Reading, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
-import { type Grouping, UsagePanel, useGrouping } from "../parts/usage-panel.tsx";
-import { Tokens, UsageTable } from "../parts/usage-table.tsx";
+import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-chart.tsx";
 import { readUsageFilter } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
-import { t } from "../texts.tsx";
-import type { UsageSeries } from "../views.ts";
+import { formatCompact, formatCount, t } from "../texts.tsx";
 
 const GROUPS = [
 	{ value: "model", label: t("Model"), by: t("By model") },

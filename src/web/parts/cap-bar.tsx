@@ -1,6 +1,6 @@
 import { Box, Progress } from "@mantine/core";
+import type { KeyView } from "../api.ts";
 import { rich, t } from "../texts.tsx";
-import type { KeyView } from "../views.ts";
 import { Amount, Moment } from "./text.tsx";
 
 const OF_CAP = {

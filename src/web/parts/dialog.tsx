@@ -1,13 +1,12 @@
 import { Button, Group, Modal, type ModalProps, Stack } from "@mantine/core";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
-import { formatClock, formatCount, formatDuration } from "../format.ts";
+import { api, type Fence } from "../api.ts";
 import { useHeldPage } from "../held-page.ts";
-import { type Action, useAction } from "../resource.ts";
-import { plural, rich, t } from "../texts.tsx";
-import type { Fence } from "../views.ts";
-import { TextField } from "./fields.tsx";
+import { type Action, onPasswordAsked, useAction } from "../resource.ts";
+import { formatClock, formatCount, formatDuration, plural, rich, t } from "../texts.tsx";
+import { PasswordField, TextField } from "./fields.tsx";
 import { Form, otherError } from "./form.tsx";
-import { Notice } from "./problem.tsx";
+import { Notice } from "./page.tsx";
 
 /** Lets a form inform the dialog around it that a submission is in progress. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
@@ -208,3 +207,46 @@ const asTyped = (text: string): string =>
 		.replace(/\p{Cf}/gu, "")
 		.replace(/\s+/g, " ")
 		.trim();
+
+/** Dialog that opens above all pages when the server requires the password before an action. */
+export function PasswordDialog() {
+	const [answer, setAnswer] = useState<(given: boolean) => void>();
+	const [password, setPassword] = useState("");
+	useEffect(() => {
+		onPasswordAsked(() => new Promise((resolve) => setAnswer(() => resolve)));
+		return () => onPasswordAsked(undefined);
+	}, []);
+	function close(given: boolean) {
+		answer?.(given);
+		setAnswer(undefined);
+		setPassword("");
+		give.clear();
+	}
+	const give = useAction(async () => {
+		await api.reauthenticate(password);
+		return true;
+	});
+	return (
+		<ActDialog
+			opened={answer !== undefined}
+			onClose={() => close(false)}
+			title={t("Confirm your password")}
+			zIndex={400}
+			action={give}
+			act={t("Continue")}
+			onSubmit={async () => {
+				if ((await give.run()) === true) close(true);
+			}}
+			below={<p className="small dim">{t("If you signed in without a password, sign out and in again instead.")}</p>}
+		>
+			<p>{t("This action requires a recent sign-in. Enter your password to continue.")}</p>
+			<PasswordField
+				label={t("Password")}
+				name="password"
+				autoComplete="current-password"
+				value={password}
+				onChange={setPassword}
+			/>
+		</ActDialog>
+	);
+}

@@ -9,8 +9,7 @@ import {
 	type TextInputProps,
 } from "@mantine/core";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
-import { SEPARATORS } from "../format.ts";
-import { t } from "../texts.tsx";
+import { SEPARATORS, t } from "../texts.tsx";
 
 interface Field {
 	readonly value: string;

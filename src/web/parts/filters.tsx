@@ -1,13 +1,12 @@
 import { Select, SimpleGrid } from "@mantine/core";
 import type { ReactNode } from "react";
 import { api } from "../api.ts";
-import { formatDate } from "../format.ts";
 import { keyLabel, REQUEST_STATUSES } from "../labels.ts";
 import { BUCKETS, ownRange, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
-import { t } from "../texts.tsx";
+import { formatDate, t } from "../texts.tsx";
 
 interface Choice {
 	readonly value: string;

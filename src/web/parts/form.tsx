@@ -4,7 +4,7 @@ import type { ApiError } from "../http.ts";
 import type { Action } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { Icon, type IconName } from "./icons.tsx";
-import { Problem } from "./problem.tsx";
+import { Problem } from "./page.tsx";
 
 export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
 	error?.param === field ? error.message : undefined;

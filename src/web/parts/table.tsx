@@ -5,8 +5,7 @@ import { shownDecimals } from "../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import type { Action, List, Resource } from "../resource.ts";
 import { t } from "../texts.tsx";
-import { Panel } from "./page.tsx";
-import { Problem } from "./problem.tsx";
+import { Panel, Problem } from "./page.tsx";
 import { Amount } from "./text.tsx";
 
 /** A column of a table. It has exactly one of `render`, `figure` and `amount`. */

@@ -2,10 +2,8 @@ import { ActionIcon, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { shownDecimals } from "../../money/shown-usd.ts";
-import { formatAgo, formatDateTime, formatDay, formatLogTime, formatUtc } from "../format.ts";
 import { useNow } from "../resource.ts";
-import { showUsd, showUsdExact } from "../shown-money.ts";
-import { t } from "../texts.tsx";
+import { formatAgo, formatDateTime, formatDay, formatLogTime, formatUtc, showUsd, showUsdExact, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
 /** Components that format money, times and ids, so that all pages look the same. */

@@ -1,5 +1,5 @@
+import type { UsageSeries } from "../api.ts";
 import { t } from "../texts.tsx";
-import type { UsageSeries } from "../views.ts";
 
 /** Colours that people with common colour blindness can tell apart (after Okabe and Ito), in both themes. */
 const COLORS = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;

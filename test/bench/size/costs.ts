@@ -10,8 +10,12 @@ import { logPage } from "../../../src/console/log/log-page.ts";
 import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
 import { listInstances } from "../../../src/console/operator/operator-cluster.ts";
 import { operatorSummary } from "../../../src/console/operator/operator-summary.ts";
-import { type RevenueFilter, revenueFigures, revenueSeries } from "../../../src/console/operator/revenue.ts";
-import { serviceFigures } from "../../../src/console/operator/service-figures.ts";
+import {
+	type RevenueFilter,
+	revenueFigures,
+	revenueSeries,
+	serviceFigures,
+} from "../../../src/console/operator/revenue.ts";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
 import { listKeys } from "../../../src/keys/key-admin.ts";

@@ -2,9 +2,14 @@ import { beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../../src/base/log.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
-import { type Claim, type Claims, createPgClaims, forgetOldClaims } from "../../../src/gateway/idempotency/claims.ts";
 import { recordStream } from "../../../src/gateway/idempotency/recorded-stream.ts";
-import { createRunning } from "../../../src/gateway/idempotency/running.ts";
+import {
+	type Claim,
+	type Claims,
+	createPgClaims,
+	createRunning,
+	forgetOldClaims,
+} from "../../../src/gateway/idempotency/running.ts";
 import { createSeal } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { withDatabase } from "../../support/database.ts";

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
-import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.ts";
-import { createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { type Claim, type Claims, createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { plainKey } from "../../support/plain-key.ts";

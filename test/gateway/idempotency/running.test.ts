@@ -2,8 +2,7 @@ import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
-import { createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { type Claim, type Claims, createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
 const claims: Claims = { claim: async () => ({ state: "new" }), keep: async () => {}, release: async () => {} };

@@ -5,12 +5,21 @@ import { describe, expect, test } from "bun:test";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/generated-text.ts";
 import { serveRequest } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
-import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/stream-events.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
-import type { Road, RoadOptions, TextReader } from "../../support/road.ts";
-import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../support/road.ts";
+import {
+	costOf,
+	createRoad,
+	madeUp,
+	NOTHING_LEFT,
+	type Road,
+	type RoadOptions,
+	readerOf,
+	type TextReader,
+	turn,
+} from "../../support/road.ts";
 
 /** A call that takes longer than this counts as waiting. */
 const MOMENT_MS = 100;

@@ -1,7 +1,7 @@
 import { Button, FileButton, Group, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { ActButton, Form, LinkButton } from "../../parts/form.tsx";
-import { Notice } from "../../parts/problem.tsx";
+import { Notice } from "../../parts/page.tsx";
 import { t } from "../../texts.tsx";
 import type { Picture, QuestionTurn } from "./conversation.ts";
 

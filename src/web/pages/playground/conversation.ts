@@ -1,7 +1,7 @@
 import type { NanoUsd } from "../../../money/nano-usd.ts";
+import type { ModelView } from "../../api.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { t } from "../../texts.tsx";
-import type { ModelView } from "../../views.ts";
 
 /** State of a conversation with a model, and how it becomes a request body. */
 

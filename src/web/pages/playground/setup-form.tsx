@@ -1,7 +1,7 @@
 import { NumberInput, Textarea } from "@mantine/core";
+import type { ModelView } from "../../api.ts";
 import { LinkButton } from "../../parts/form.tsx";
 import { inSentence, t } from "../../texts.tsx";
-import type { ModelView } from "../../views.ts";
 import { type ChatSetup, readSchema, readTools } from "./conversation.ts";
 
 const EXAMPLE_TOOLS = `[

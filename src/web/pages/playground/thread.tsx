@@ -2,13 +2,11 @@ import { Box, Button, Group, Paper, Stack, Textarea } from "@mantine/core";
 import { memo, useEffect, useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
-import { formatCount, formatDuration } from "../../format.ts";
 import { lazy } from "../../lazy.tsx";
 import { ActButton, Form } from "../../parts/form.tsx";
-import { Empty, Notice, Problem } from "../../parts/problem.tsx";
+import { Empty, Notice, Problem } from "../../parts/page.tsx";
 import { Link, linkRenderer } from "../../router.tsx";
-import { showUsdExact } from "../../shown-money.ts";
-import { rich, t } from "../../texts.tsx";
+import { formatCount, formatDuration, rich, showUsdExact, t } from "../../texts.tsx";
 import { type AnswerStats, type AnswerTurn, openCalls, type ToolTurn, type Turn } from "./conversation.ts";
 import type { Thread } from "./use-thread.ts";
 

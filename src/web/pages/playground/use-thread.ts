@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from "react";
+import type { ModelView } from "../../api.ts";
 import { streamChat } from "../../chat-stream.ts";
 import { ApiError } from "../../http.ts";
 import { useAction } from "../../resource.ts";
 import { t } from "../../texts.tsx";
-import type { ModelView } from "../../views.ts";
 import { type AnswerStats, type AnswerTurn, type ChatSetup, chatBody, NO_ANSWER, type Turn } from "./conversation.ts";
 
 export interface Thread {

@@ -182,7 +182,7 @@ test("admission waits for a cap's change that only the database has applied", as
 	clock.advance(20);
 	expect(await lifted).toBe("admitted");
 
-	// The clock never becomes right, so the request fails after a second.
+	// The clock is never corrected, so the request fails after a second.
 	Object.assign(key, { capNanoUsd: nanoUsd(1_000), period: null });
 	state.free = 0;
 	const astray = codeOf(() => admission.admit(request()));

@@ -11,7 +11,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 import { cpuMs } from "../support/wait.ts";
 
 const RUNS = { numRuns: LONG ? 1_000 : 150 };
-/** End of the tested code points. The short run leaves out those above it, which never decompose. */
+/** End of the tested code points. The short run leaves out higher ones, which never decompose. */
 const CODES_END = LONG ? 0x110000 : 0x30000;
 const model = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64 });
 const text = fc.oneof(
@@ -34,12 +34,12 @@ const tools = fc.array(
 
 type Message = { role: string; content: string | { text: string }[] };
 
-/** The most tokens that a byte-level vocabulary can use: one a byte, plus the marks of a ChatML template. */
+/** Most tokens that a byte-level vocabulary can use: one per byte, plus the marks of a ChatML template. */
 function byteTokens(messages: readonly Message[], rendered: readonly unknown[]): number {
 	let tokens = 0;
 	for (const { role, content } of messages) {
 		const body = typeof content === "string" ? content : content.map((each) => each.text).join("");
-		// The template of a message: <|im_start|> role \n … <|im_end|> \n
+		// A message is rendered as <|im_start|> role \n … <|im_end|> \n, which adds four tokens.
 		tokens += 4 + Buffer.byteLength(role) + Buffer.byteLength(body);
 	}
 	for (const value of rendered) tokens += Buffer.byteLength(JSON.stringify(value));
@@ -74,7 +74,7 @@ describe("text that a tokenizer makes longer", () => {
 			const apart = character.normalize("NFKD");
 			const more = bytesOf(apart) - bytesOf(character);
 			if (more > 15 * (bytesOf(character) - character.length)) throw new Error(`U+${code.toString(16)} adds ${more}`);
-			// A composed character has at most the length of its parts, so NFKC is never longer than NFKD.
+			// A composed character is at most as long as its parts, so NFKC is never longer than NFKD.
 			const marks = [...character.normalize("NFD")];
 			const last = marks.pop() as string;
 			const rest = marks.join("").normalize("NFC");

@@ -89,7 +89,7 @@ describe("a file lock", () => {
 		lock?.release();
 	});
 
-	// A gateway tries the locks of other journals every few seconds as long as it runs.
+	// A gateway tries the locks of other journals every few seconds as long as it runs, so a leak would add up.
 	test("allocates no memory per try", async () => {
 		const folder = temporaryFolder();
 		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
@@ -102,7 +102,7 @@ describe("a file lock", () => {
 		const child = Bun.spawn([process.execPath, "-e", tries], { stdout: "pipe" });
 		const [grown, held] = (await new Response(child.stdout).text()).trim().split(" ");
 		expect(held).toBe("true");
-		// When each try opened the C library, this loop cost 50 MB.
+		// When each try opened the C library, this loop took 50 MB.
 		expect(Number(grown)).toBeLessThan(20_000_000);
 	});
 });

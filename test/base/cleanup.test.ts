@@ -33,7 +33,7 @@ describe("cleanup of parts", () => {
 		await Promise.resolve();
 		expect(done).toEqual([]);
 		clock.advance(1);
-		// The hanging clean-up is abandoned after the shared timeout; the slow one may take two minutes.
+		// The hanging clean-up is abandoned after the shared deadline. The slow one may take two minutes.
 		await settle();
 		clock.advance(100_000);
 		await settle();

@@ -17,7 +17,7 @@ test("pending input is read before a short delay that expired during a stall fir
 	Bun.sleepSync(800);
 	await promise;
 	expect(came).toEqual(["read", "late"]);
-	// A due timer runs at once; a timer cancelled after the stall does not run.
+	// Blocks the event loop. Then a due timer runs at once, and one that is cancelled after the stall does not.
 	const startMs = performance.now();
 	await new Promise<void>((done) => systemClock.after(5, done));
 	expect(performance.now() - startMs).toBeLessThan(500);

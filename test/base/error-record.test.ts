@@ -6,7 +6,7 @@ import { createLog } from "../../src/base/log.ts";
 import { toFault } from "../../src/gateway/error-body.ts";
 import { withDatabase } from "../support/database.ts";
 
-/** The log contains the cause of a failed statement and none of the statement's values. */
+/** A value of a failing statement. The log must contain the error's cause but never this value. */
 
 const CANARY = "c4n4ry";
 const db = await withDatabase();
@@ -16,7 +16,7 @@ await db.sql`create function canary_raise(v text) returns void language plpgsql 
 await db.sql`create function canary_deep(v text) returns void language plpgsql as $$ begin perform ('x' || v)::integer; end $$`;
 await db.sql`create function canary_text(v text) returns void language plpgsql as $$ begin execute 'select ' || v; end $$`;
 
-/** Failing SQL with one value, and its SQLSTATE. */
+/** Failing SQL with its SQLSTATE and the value that must not be logged. */
 const STATEMENTS: readonly (readonly [state: string, text: string, value: string])[] = [
 	["23505", "insert into canary_store (id, name) values (2, $1)", CANARY],
 	["23502", "insert into canary_store (id, short) values (3, left($1, 5))", CANARY],
@@ -96,7 +96,7 @@ test("an error record keeps table, constraint, place of the failure", async () =
 	expect(raised.about?.place).toBe("PL/pgSQL function canary_raise(text) line 1 at RAISE");
 	const cancelled = await errorOf(async () => {
 		await db.sql.begin(async (tx) => {
-			// With 1 ms the timeout could pass before the statement starts; the server would then report a cancel by the
+			// With 1 ms, the timeout could pass before the statement starts; the server would then report a cancel by the
 			// user.
 			await tx`set local statement_timeout = 100`;
 			await tx`select pg_sleep(10), ${CANARY}::text`;

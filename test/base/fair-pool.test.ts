@@ -15,7 +15,7 @@ function codeOf(work: () => unknown): string {
 	}
 }
 
-/** Takes units for the owner until the pool refuses; returns the units held. */
+/** Takes units for the owner until the pool refuses. Returns how many units the owner holds. */
 function fill({ take, of }: Pool, owner: string, amount = 1): number {
 	while (codeOf(() => take(owner, amount)) === "taken");
 	return of(owner);
@@ -47,7 +47,7 @@ describe("a pool", () => {
 		const places = pool(1_600, 0.75);
 		const owners = ["a", "b", "c", "d"];
 		for (const owner of owners) fill(places, owner);
-		// Owners return a tenth of their units and take what they can, in turns.
+		// In turns, each owner returns a tenth of its units and takes what it can.
 		for (let round = 0; round < 100; round += 1)
 			for (const owner of owners) {
 				places.giveBack(owner, Math.ceil(places.of(owner) / 10));
@@ -80,7 +80,7 @@ describe("a pool", () => {
 		expect(ended).toEqual(["a 1 overloaded", "a 2 overloaded"]);
 		enter("h", 0);
 		expect(ended).toHaveLength(3);
-		// Every owner holds one place, so no owner must give up a place for another.
+		// Every owner holds one slot, so no owner must give up a slot for another.
 		expect(codeOf(() => enter("i", 9))).toBe("overloaded");
 		leave();
 		leave();

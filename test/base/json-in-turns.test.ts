@@ -16,13 +16,13 @@ function plainly(bytes: Uint8Array): unknown {
 	}
 }
 
-/** Texts that are easily cut at a wrong place, nested values, and names with a special meaning in JavaScript. */
+/** Generates texts that are easily cut at a wrong place, nested values, and names with a meaning in JavaScript. */
 const texts = fc
 	.array(fc.constantFrom("a", '"', "\\", "\\\\", "\n", "中", "😀", "\ud83d", "\u0001", "é", "xyz".repeat(9)), {
 		maxLength: 40,
 	})
 	.map((parts) => parts.join(""));
-/** Short names only: the parser refuses a name that is longer than a slice. */
+/** Only short names, because the parser refuses a name that is longer than a piece. */
 const names = fc.constantFrom("__proto__", "constructor", "", "a", "0", "é", '"', "\\", "b");
 const values = fc.letrec((tie) => ({
 	value: fc.oneof(

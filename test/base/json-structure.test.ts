@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkStructure, type Structure } from "../../src/base/json-structure.ts";
 
-/** Random JSON values, with names and strings that could mislead a scanner. */
+/** Generates JSON values with names and strings that could mislead a scanner. */
 const awkward = fc.oneof(
 	fc.string(),
 	fc.constantFrom(

@@ -1,6 +1,6 @@
 /**
- * Writes LINES numbered log lines to stderr and `written` to stdout, then one more line for each line on stdin: `bun
- * line-output-child.ts LINES NAME`.
+ * Writes LINES numbered log lines to stderr and `written` to stdout, then one more log line for each line on stdin:
+ * `bun line-output-child.ts LINES NAME`.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";

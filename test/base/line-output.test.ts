@@ -7,7 +7,7 @@ import { waitFor } from "../support/wait.ts";
 
 const LINES = 100_000;
 
-/** Starts processes with one shared pipe as stderr; this process reads the pipe late, as a hanging log reader would. */
+/** Starts processes that share one pipe as stderr. This process reads the pipe late, as a hanging log reader would. */
 function startOnPipe(lines: number, names: readonly string[] = ["line"]) {
 	const path = join(temporaryFolder(), "pipe");
 	expect(Bun.spawnSync(["mkfifo", path]).success).toBe(true);
@@ -55,7 +55,7 @@ test("unread lines take bounded memory; a later line counts the missing ones", a
 	const said = child.read();
 	const lost = Number(/^lost (\d+)$/m.exec(said)?.[1]);
 	const seen = [...said.matchAll(/^line (\d+) /gm)].map(([, at]) => Number(at));
-	// The lines that arrived before the reader stopped are whole and in order.
+	// The lines that arrived before the reader stopped are complete and in order.
 	expect(seen).toEqual(Array.from(seen, (_, at) => at));
 	expect([seen.length + lost, lost > LINES / 2]).toEqual([LINES, true]);
 	expect(await child.ended()).toEqual([0]);

@@ -33,7 +33,7 @@ test("an iteration visits each present element once while others join or leave",
 	const met: number[] = [];
 	for (const one of line) {
 		met.push(one);
-		// Removes the current element together with both neighbours during the iteration.
+		// Removes the current element and both its neighbours during the iteration.
 		if (one === 1) for (const at of [0, 1, 2]) line.delete(standings[at] as QueueNode<number>);
 		if (one === 4) line.add(6);
 	}

@@ -2,13 +2,13 @@ import { expect, spyOn, test } from "bun:test";
 import { createProcessorTurns } from "../../src/base/processor-turns.ts";
 import { nextTurn } from "../../src/base/time-slice.ts";
 
-/** Keeps the processor busy. */
+/** Keeps the processor busy for `ms` milliseconds. */
 function work(ms: number): void {
 	const endsMs = performance.now() + ms;
 	while (performance.now() < endsMs);
 }
 
-/** Uses up the time slice of the present turn of the event loop. */
+/** Creates a queue and uses up the time slice of the current turn of the event loop. */
 function setUp() {
 	const turns = createProcessorTurns();
 	turns.run("first", () => work(3));

@@ -45,7 +45,7 @@ test("an iteration skips removed holders; slots that many holders used are freed
 	expect([met, slots.size, slots.reach]).toEqual([1, 0, 0]);
 });
 
-/** How many objects survive a young collection, of 60,000 objects of which at most 32 are in use at once. */
+/** Counts the objects that survive a young collection, of 60,000 objects of which at most 32 are in use at once. */
 function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: number }) => void): number {
 	const open: { slot: number }[] = [];
 	fullGC();
@@ -66,7 +66,7 @@ test("a young collection frees former holders, which a Set would keep", () => {
 	const enter = (one: { slot: number }) => {
 		one.slot = slots.take(one);
 	};
-	// Each collection promotes the objects in use at that moment, some dozens, to the older generation.
+	// Each collection moves the objects in use, some dozens, to the older generation.
 	expect(keptOf(enter, (one) => slots.release(one.slot, one))).toBeLessThan(1_000);
 	const set = new Set<object>();
 	expect(

@@ -112,7 +112,7 @@ test("after a stall pending input is read first; deadlines still fire", async ()
 	wheel.after(2_000, () => fired.push("late"));
 	for (let times = 0; times < 3; times++) await stall(STALL_MS + 1_000);
 	expect(fired).toEqual(["did not come", "late"]);
-	// A pause of a wheel without timers is not reported as a stall.
+	// A wheel without timers pauses, which must not count as a stall.
 	await pass(10 * TICK_MS);
 	wheel.after(2_000, () => fired.push("again"));
 	await pass(2_000 + TICK_MS);

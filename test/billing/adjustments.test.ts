@@ -13,7 +13,7 @@ async function account(): Promise<string> {
 	return id;
 }
 
-/** Books a hundred adjustments of USD 100,000 in a day: their sum exceeds the largest amount of a single adjustment. */
+/** Books a hundred adjustments of USD 100,000 in a day, whose sum exceeds the largest amount of one adjustment. */
 async function operatorWho(booked: string): Promise<string> {
 	const operatorId = newId("usr");
 	await db.sql`

@@ -1,4 +1,4 @@
-/** Automatic top-ups whose owner must confirm the payment, or changes the settings during it. */
+/** Tests of automatic top-ups whose owner must confirm the payment, or changes the settings during it. */
 import { expect, test } from "bun:test";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { waitFor } from "../support/wait.ts";
@@ -41,7 +41,7 @@ test("a payment that needs confirmation is paid once on Stripe's page", async ()
 			...{ payment_status: "paid", status: "complete", amount_total: page.amount, currency: "usd" },
 		};
 		expect(await tell("checkout.session.completed", session)).toBe(200);
-		// Only the event can start the job, because the clock does not advance.
+		// The clock does not advance, so only the event can make the job handle the page.
 		await cards.collect();
 		await turn();
 		expect(await balance(ann)).toBe(110);
@@ -60,7 +60,7 @@ test("a saved, disabled or removed card closes the page of its open payment", as
 	await pass(2);
 	await cards.finish(ann.accountId, "http://service/credit?topup=");
 	const page = stripe.lastPage();
-	// The first payment may have succeeded, so no other starts before its state is known.
+	// The first payment may have succeeded, so no other payment starts before its state is known.
 	stripe.paid.add(page.id);
 	ann.card.nature = "good";
 	await ann.save();
@@ -285,7 +285,7 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 		}
 		const unpaid = steps.filter(({ before }) => before === 0);
 		expect([unpaid.length > 5, unpaid.length < steps.length]).toEqual([true, true]);
-		// At one of the steps the charge is made while the change happens.
+		// At one step, the charge is in progress when the change happens, and still succeeds.
 		const bought = unpaid.filter(({ after }) => after > 0).length;
 		expect(bought).toBe(buysCents === 0 ? 1 : unpaid.length);
 		if (buysCents > 0) expect(asNow).toBeGreaterThanOrEqual(unpaid.length - 1);
@@ -308,7 +308,7 @@ test("a customer missing at Stripe is created again, and the new card is charged
 	const urls = await Promise.all([open(), open()]);
 	await open();
 	stripe.lie();
-	// Two concurrent calls created a Stripe customer; the first one is kept.
+	// Two concurrent calls each created a customer at Stripe; only the first one is used.
 	expect(new Set(asked.filter((customer) => customer !== gone)).size).toBe(1);
 	expect(urls).toHaveLength(2);
 	const page = stripe.lastPage();

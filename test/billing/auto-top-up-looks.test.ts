@@ -5,12 +5,12 @@ import { rolledBack } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
 
-/** A check costs no more with more accounts, nor with a longer time since the last check. */
+/** Tests that a check costs no more with more accounts, nor with a longer time since the last check. */
 
 const { attempts, charges, db, pass, payer, spend } = await withAutomatic({ reconciles: false });
 const NOTES = 50;
 
-/** Inserts accounts marked for a check; the balance of every tenth is below its threshold. */
+/** Inserts accounts that are marked for a check. Every tenth has credit below its threshold. */
 async function fill(from: number, to: number): Promise<void> {
 	await db.sql.begin(async (sql) => {
 		await sql`insert into account (id, email, name) select 'many' || n, 'many' || n || '@example.com', '' from generate_series(${from}::int, ${to}::int) n`;
@@ -34,15 +34,15 @@ const STATEMENTS = {
 	alerts: `select alerts_look(${NOTES}, '["owner"]')`,
 };
 
-/** Rows that each statement of a check reads, by PostgreSQL's counts. */
+/** Rows that each statement of a check reads, as PostgreSQL counts them. */
 async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, number>> {
 	const rows: Record<string, number> = {};
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
 		await rolledBack(db.sql, async (sql) => {
 			await sql.unsafe(PLANS_AS_USUAL);
-			// The check starts with accounts that are already marked as due.
+			// The check starts with accounts that are already due.
 			await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
-			// PostgreSQL would read a table of a page or two whole, so its counts could not be compared with a large table's.
+			// PostgreSQL would scan a table of one or two pages, so its counts could not be compared with a large table's.
 			if (isSmall) await sql`set local enable_seqscan = off`;
 			const count = async () => {
 				const [row] =
@@ -84,7 +84,7 @@ test("an account without card payments keeps one mark, and buys once cards work"
 	expect(marked.map(({ account_id }) => account_id)).toEqual([ann.accountId]);
 	await pass(3);
 	expect([charges(ann), charges(ben)]).toEqual([1, 0]);
-	// Spending of an account at its monthly limit triggers no check.
+	// Spending of an account that has reached its monthly limit triggers no check.
 	await spend(ann, 100);
 	await db.sql`update auto_top_up set look_at = now() + interval '1 hour' where account_id = ${ann.accountId}`;
 	await spend(ann, 1);
@@ -126,7 +126,7 @@ test("a clock set back a month blocks no account and exceeds no monthly limit", 
 	const ben = await payer("processing");
 	await spend(ben, 60);
 	await pass(1);
-	// These rows have the form that versions before the migration wrote.
+	// Writes rows as versions before the migration wrote them.
 	const later = db.sql`interval '31 days'`;
 	await db.sql`update auto_top_up_attempt set begun_at = begun_at + ${later}, look_at = look_at + ${later}`;
 	await spend(ann, 100);

@@ -9,7 +9,7 @@ import type { Mishap } from "./stripe-cards.ts";
 
 const { attempts, balance, charges, db, pass, payer, setting, spend, stripe, tell, turn } = await withAutomatic();
 
-/** Starts a payment that the bank has not decided. */
+/** Starts a payment whose outcome the bank has not decided. */
 async function undecided() {
 	const ann = await payer("processing");
 	await spend(ann, 90);
@@ -32,7 +32,7 @@ for (const how of MISHAPS) {
 			stripe.cards.upset();
 			await pass(4);
 			expect({ call, charges: charges(ann), balance: await balance(ann) }).toEqual({ call, charges: 1, balance: 110 });
-			// The request was repeated with the same idempotency key, so Stripe has one payment only.
+			// The request was repeated with the same idempotency key, so Stripe has only one payment.
 			const made = stripe.cards.intents.filter(({ customer }) => customer === ann.card.customer);
 			expect({ call, made: made.length }).toEqual({ call, made: 1 });
 		}
@@ -224,7 +224,7 @@ test("an undecided payment raises an alarm, sends one mail and is charged when d
 		} else intent.last_payment_error = { type: "card_error", code: "card_declined", decline_code: "do_not_honor" };
 		await pass(2);
 		expect([...(await open())]).toEqual([]);
-		// Simulates a console that read the payment as undecided before it ended, and reports it now.
+		// Simulates a console that read the payment as undecided before it ended, and reports that now.
 		await db.sql`update stripe_finding set id = id || ${outcome} where id = ${`open:${attempt.id}`}`;
 		await db.sql`select auto_top_up_undecided(${attempt.id}, 'late')`;
 		expect([...(await open())]).toEqual([]);

@@ -5,7 +5,7 @@ import { NANO_PER_USD } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { statementsAt } from "../support/fixed-now.ts";
 
-/** The monthly limit by the account's time zone, while the zone changes around the ends of months. */
+/** Tests the monthly limit in the account's time zone while the zone changes around the ends of months. */
 
 const db = await withDatabase();
 const { sql } = db;
@@ -22,7 +22,7 @@ test("the monthly limit holds if a zone change makes a month come twice", async 
 	await sql`
 		insert into auto_top_up (account_id, below_nano_usd, amount_nano_usd, month_most_nano_usd, state)
 		values (${id}, ${usd(20)}, ${usd(100)}, ${usd(250)}, 'on')`;
-	/** Lets the account buy and spend at this time and in this zone until its limit; returns the number of purchases. */
+	/** Lets the account buy and spend at this time and in this zone up to its limit. Returns the number of purchases. */
 	async function bought(at: string, timeZone: string): Promise<number> {
 		await setNow(at);
 		await updateAccount(db.statements, id, { timeZone });
@@ -41,7 +41,7 @@ test("the monthly limit holds if a zone change makes a month come twice", async 
 	expect(await bought("2026-12-01T12:00:00Z", "UTC")).toBe(0);
 	expect(await bought("2026-12-31T23:00:00Z", "America/Los_Angeles")).toBe(0);
 	expect(await bought("2027-01-01T00:00:00Z", "UTC")).toBe(2);
-	// The new zone is back in December, whose limit is used up.
+	// In the new zone it is still December, whose limit is used up.
 	expect(await bought("2027-01-01T00:30:00Z", "America/Los_Angeles")).toBe(0);
 	expect(await bought("2027-01-31T23:59:59Z", "UTC")).toBe(0);
 	expect(await bought("2027-02-01T00:00:00Z", "UTC")).toBe(2);

@@ -1,4 +1,4 @@
-/** Stripe pages of unconfirmed payments, and cards to detach: each is handled once, even after a crash. */
+/** Tests that Stripe pages of unconfirmed payments and cards to detach are each handled once, even after a crash. */
 import { expect, test } from "bun:test";
 import { createTopUp, getTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { waitFor } from "../support/wait.ts";
@@ -12,7 +12,7 @@ const paidOn = ({ id, topUpId, amount }: OpenedPage) => ({
 	...{ amount_total: amount, currency: "usd", payment_status: "paid", status: "complete" },
 });
 
-/** Starts an automatic top-up that waits for its owner, whose open page would save the card for the next one. */
+/** Starts an automatic top-up that waits for its owner, whose open page would save the card for later ones. */
 async function onPage() {
 	const ann = await payer("authentication");
 	await spend(ann, 90);

@@ -28,7 +28,7 @@ test("credit below the threshold is bought once and credited when paid", async (
 	expect(await balance(ann)).toBeCloseTo(130, 6);
 });
 
-/** False: the state after the step equals that before the next step, so only one of them is tested. */
+/** True: the console dies after a step. False equals a death after the step before; only the long run tests that. */
 const DONE = LONG ? [false, true] : [true];
 
 test("a console that dies at any step leaves one charge, credited once", async () => {
@@ -62,7 +62,7 @@ test("a console that dies during a failed payment leaves it uncharged, mailed on
 			ann.card.nature = "good";
 			await pass(3);
 			const rows = await attempts(ann);
-			// If the crash preceded the charge, the card is valid by now, so the top-up succeeds.
+			// If the crash came before the charge, the card is valid again by now, so the top-up succeeds.
 			const isPaid = rows[0]?.state === "succeeded";
 			expect({ at, done, charges: charges(ann), rows: rows.length }).toEqual({
 				at,
@@ -97,7 +97,7 @@ test("a console that slept for days repeats no charge", async () => {
 	await spend(ann, 90);
 	await pass(2);
 	const [attempt] = await attempts(ann);
-	// A console read the attempt long ago and sends it now, when Stripe has forgotten the idempotency key.
+	// A console that read the attempt days ago sends it now, when Stripe has forgotten the idempotency key.
 	stripe.cards.forgetKeys();
 	await db.sql`update auto_top_up_attempt set state = 'sent', ended_at = null where id = ${attempt?.id ?? ""}`;
 	await pass(2);

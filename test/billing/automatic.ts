@@ -33,12 +33,12 @@ export interface AttemptRow {
 	readonly top_up_state: string;
 }
 
-/** The step at which a console dies, with or without its effect, or before which it sleeps. */
+/** Step at which a console dies, before or after the step's effect, or before which it sleeps. */
 export type Death =
 	| { readonly at: number; readonly done: boolean }
 	| { readonly at: number; readonly sleep: () => Promise<void> };
 
-/** After each test of the file the books must reconcile, unless the test inserts accounts without entries. */
+/** Checks the books after each test of the file, unless the tests insert accounts without ledger entries. */
 export async function withAutomatic({ reconciles = true } = {}) {
 	const db = await withDatabase();
 	const stripe = untilEnd(startStripe());
@@ -54,7 +54,7 @@ export async function withAutomatic({ reconciles = true } = {}) {
 	const options = { ...address, webhookSecrets: [SECRET], serviceName: "Tollgate" };
 	const cards = createCardPayments(deps, options);
 
-	/** Runs the console's job once; resolves with its number of steps when the job ended or died. */
+	/** Runs the console's job once. Resolves with its number of steps when the job ended or died. */
 	async function turn(death?: Death): Promise<{ steps: number; died: boolean }> {
 		const died = Promise.withResolvers<void>();
 		let steps = 0;
@@ -85,7 +85,7 @@ export async function withAutomatic({ reconciles = true } = {}) {
 		return { steps, died: isDead };
 	}
 
-	/** Makes all waiting work due and runs the job; does so `turns` times. */
+	/** Makes all waiting work due and runs the job; repeats this `turns` times. */
 	async function pass(turns = 1): Promise<void> {
 		for (let count = 0; count < turns; count++) {
 			await db.sql`update auto_top_up_attempt set look_at = now() - interval '1 minute' where ended_at is null`;
@@ -97,13 +97,13 @@ export async function withAutomatic({ reconciles = true } = {}) {
 
 	return {
 		...{ db, stripe, cards, turn, pass },
-		/** A console with short deadlines in milliseconds for Stripe's answers and for a turn of its job. */
+		/** A console with short deadlines (milliseconds) for Stripe's answers and for a run of its job. */
 		hasty: (callMs: number, turnMs: number, statements = db.statements) =>
 			createCardPayments(
 				{ ...deps, statements, clock: { ...systemClock, after: (_ms, run) => systemClock.after(turnMs, run) } },
 				{ ...options, callMs },
 			),
-		/** Creates an account with USD 100 that buys USD 100 below USD 50, at most USD 1,000 a month. */
+		/** Creates an account with USD 100 that buys USD 100 when below USD 50, at most USD 1,000 a month. */
 		async payer(nature: CardNature = "good", amounts: { below?: number; amount?: number; most?: number } = {}) {
 			const accountId = await paidAccount(db.statements);
 			const card = stripe.cards.card(`cus_${accountId}`, nature);

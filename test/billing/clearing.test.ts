@@ -19,7 +19,7 @@ beforeEach(async () => {
 	await service.db.sql`delete from stripe_clearing`;
 });
 
-/** Makes a payment at Stripe, without sending its event. */
+/** Makes a payment at the simulated Stripe, without sending its event. */
 async function paidThere(usd?: string): Promise<AtThePage> {
 	const at = await atThePage(usd);
 	stripe.held["checkout/sessions"].unshift(sessionOf(at));
@@ -160,7 +160,7 @@ test("a booked refund or dispute missing at Stripe is a finding", async () => {
 	expect(await findings(`dp_${disputed.paymentId}`)).toHaveLength(1);
 });
 
-/** Replaces Stripe's list of the refunds of one payment. */
+/** Replaces the answers of Stripe's list of a payment's refunds. */
 const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
 	stripe.lie(({ url }) => {
 		const { pathname, searchParams } = new URL(url);

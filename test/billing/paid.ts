@@ -8,7 +8,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
 export const SECRET = "whsec_present";
-/** The previous signing secret, which stays valid while it is being replaced. */
+/** Previous signing secret, which stays valid while the secret is being rotated. */
 export const OLD_SECRET = "whsec_past";
 
 export type Customer = Person & { accountId: string };
@@ -20,8 +20,8 @@ export interface AtThePage {
 }
 
 /**
- * A service with card payments, a simulated Stripe with its payment page, and signed events. After each test the books
- * must reconcile.
+ * Starts a service with card payments, a simulated Stripe with its payment page, and signed events. Checks the books
+ * after each test.
  */
 export async function withPayers() {
 	const upstream = withUpstream("vllm");
@@ -47,7 +47,7 @@ export async function withPayers() {
 	}
 	const person = await signedUp(service);
 	const userId: string = (await person.get("/api/console/me")).body.user.id;
-	/** Creates an account of an owner that all tests share, since a sign-up takes a tenth of a second. */
+	/** Creates an account whose owner all tests share, because a sign-up takes a tenth of a second. */
 	async function newCustomer(): Promise<Customer> {
 		const { statements } = service.db;
 		const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
@@ -87,7 +87,7 @@ export async function withPayers() {
 			const [row] = await service.db.sql`select state from top_up where id = ${topUpId}`;
 			return row?.state;
 		},
-		/** The open findings of a payment, after a check for new ones. */
+		/** Runs the check for findings and returns the open ones of a payment. */
 		async findings(id: string): Promise<{ kind: string; reason: string }[]> {
 			const rows = await service.db
 				.sql`select kind, reason from stripe_finding where id like ${`%:${id}`} and resolved_at is null order by id`;

@@ -1,4 +1,4 @@
-/** Promotional credit: used before paid credit, taken back to the nano-dollar after its last day, opens no access. */
+/** Tests of promotional credit: used before paid credit, taken back exactly after its last day, opens no access. */
 import { expect, test } from "bun:test";
 import { bookAdjustment, checkAdjustment, endPromotions } from "../../src/billing/adjustments.ts";
 import { createAccount, findAccount } from "../../src/keys/account-admin.ts";
@@ -24,7 +24,7 @@ async function give(accountId: string, amount: number, lastDay: string | null, f
 	return bookAdjustment(db.tx, { ...asked, ...by }, from === null ? null : nanoUsd(from));
 }
 
-/** Moves credit between the account's budget and its one lease, and spends from the lease. */
+/** Moves credit between the account's budget and its only lease, and spends from the lease. */
 async function move(accountId: string, { hold = 0, spend = 0 }: { hold?: number; spend?: number }): Promise<void> {
 	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd) values (${accountId}, 'i', 1, 0) on conflict do nothing`;
 	await db.sql`update lease set granted_nano_usd = granted_nano_usd + ${Math.max(hold, 0)}, returned_nano_usd = returned_nano_usd + ${Math.max(-hold, 0)},
@@ -37,7 +37,7 @@ interface Grant {
 	readonly lastDay: string | null;
 }
 
-/** Plays random steps on an account and on lists of grants that are spent one after the other; compares both. */
+/** Applies random steps to an account and to a model, a list of grants that are spent in order. Compares both. */
 async function play(random: Random): Promise<void> {
 	const accountId = await account();
 	const grants: Grant[] = [];
@@ -109,7 +109,7 @@ async function play(random: Random): Promise<void> {
 			{ left: given - taken - used, booked: given - taken, used, free: credit - spent - held },
 		] as never);
 	}
-	// What was used at an earlier spending never changes, so that a closed month does not.
+	// What an earlier spending had used never changes, so that the figures of a closed month do not change.
 	for (const { spent, used } of seen)
 		expect(await db.sql`select promotion_used(${accountId}, ${spent})::int as used`).toEqual([{ used }] as never);
 }

@@ -7,13 +7,13 @@ import { payIn } from "../support/paid-account.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 
-/** Refunds of credit that was spent stay owed, for years if need be, without slowing other accounts' checks. */
+/** Tests that refunds of spent credit stay owed, even for years, without slowing the checks of other accounts. */
 
 const { balance, db, spend } = await withAutomatic();
 
 const paidIn = (accountId: string) => payIn(db.statements, accountId, usd(100), "card");
 
-/** A customer who paid USD 100 by card, spent `spent` of it, and then got a refund of the whole payment. */
+/** Creates a customer who paid USD 100 by card, spent `spent` of it, and got a refund of the whole payment. */
 async function refunded(payment: string, spent: number) {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id: accountId } = await createAccount(db.statements, { email, vouched: true });

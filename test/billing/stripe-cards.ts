@@ -1,6 +1,6 @@
 /**
  * Stripe's HTTP interface for saved cards, as strict as Stripe: it refuses unknown parameters, a reused Idempotency-Key
- * with other parameters, and calls in a wrong state. The first answer to a key is final, errors included; a payment is
+ * with other parameters, and calls in a wrong state. The first answer to a key is final, including errors; a payment is
  * charged once.
  */
 type Json = Record<string, unknown>;
@@ -33,7 +33,7 @@ export interface PlayedIntent {
 	last_payment_error: Json | null;
 }
 
-/** How a request fails: refused before its effect, unanswered after its effect, or never answered. */
+/** How a request fails: refused without effect, unanswered after its effect, or never answered. */
 export type Mishap = "error" | "kept error" | "lost" | "busy" | "hang" | undefined;
 
 const FIELDS: Record<string, RegExp> = {
@@ -47,7 +47,7 @@ const FIELDS: Record<string, RegExp> = {
 
 const failed = (status: number, error: Json) => ({ status, body: { error } });
 const refused = (code: string, status = 400) => failed(status, { type: "invalid_request_error", code, message: code });
-/** The largest amount that Stripe accepts, of eight digits. */
+/** Largest amount that Stripe accepts, in cents: eight digits. */
 export const CENTS_MAX = 99_999_999;
 const MISSING = refused("resource_missing", 404);
 
@@ -55,7 +55,7 @@ export function createPlayedCards() {
 	const cards = new Map<string, PlayedCard>();
 	const intents: PlayedIntent[] = [];
 	const customers = new Set<string>();
-	/** Payment ids of all charges made. */
+	/** Payment ids of all charges made, in order. */
 	const charged: string[] = [];
 	const answers = new Map<string, { params: string; reply: { status: number; body: Json } | undefined }>();
 	const seen: string[] = [];
@@ -133,12 +133,12 @@ export function createPlayedCards() {
 		if (intent.status === "succeeded" || intent.status === "processing" || intent.status === "canceled")
 			return refused("payment_intent_unexpected_state");
 		intent.status = "canceled";
-		// Stripe may omit the reason of a failure later, so the service must have stored it.
+		// Omits the reason of a failure, as Stripe may do later, so the service must have stored it.
 		intent.last_payment_error = null;
 		return { status: 200, body: { ...intent } };
 	}
 
-	/** Answers a request for saved cards; undefined for other requests. */
+	/** Answers requests about saved cards; undefined for all other requests. */
 	async function answer(request: Request): Promise<Response | undefined> {
 		const { pathname } = new URL(request.url);
 		if (!/^\/v1\/(customers|payment_intents|payment_methods)(\/|$)/.test(pathname)) return undefined;
@@ -169,7 +169,7 @@ export function createPlayedCards() {
 			how === "kept error"
 				? failed(500, { type: "api_error", message: "secret" })
 				: act(pathname, new URLSearchParams(text));
-		// A request that is refused for its parameters does not use up its idempotency key.
+		// A request that is refused because of its parameters does not use up its idempotency key.
 		if (kept.reply.status === 400 || kept.reply.status === 404) answers.delete(key);
 		return how === "lost" ? mishapReply("error") : reply(kept.reply);
 	}
@@ -178,10 +178,10 @@ export function createPlayedCards() {
 		answer,
 		intents,
 		charged,
-		/** All requests in order, as `payment_intents`, `confirm`, `cancel`, … */
+		/** All requests in order, named `payment_intents`, `confirm`, `cancel`, … */
 		seen,
 		customers,
-		/** Sets the failure of each later request. */
+		/** Sets how later requests fail. */
 		upset(how: (request: string) => Mishap = () => undefined) {
 			mishap = how;
 		},
@@ -196,7 +196,7 @@ export function createPlayedCards() {
 	};
 }
 
-/** A header that disables the client's retries. */
+/** Header that disables the client's retries. */
 const NO_REPEAT = { "stripe-should-retry": "false" };
 
 function reply({ status, body }: { status: number; body: Json }): Response {

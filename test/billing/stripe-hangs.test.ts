@@ -7,19 +7,19 @@ import { type Payer, withAutomatic } from "./automatic.ts";
 import type { Slowness } from "./stripe-server.ts";
 
 /**
- * Stripe never answers, answers too late, or sends single bytes: each call ends, delays no other payment, and charges
- * once.
+ * Tests that calls end, delay no other payment and charge once if Stripe never answers, answers late, or sends single
+ * bytes.
  */
 
 const automatic = await withAutomatic();
 const { attempts, balance, charges, db, pass, payer, spend, stripe } = automatic;
-/** Deadline of a call: long enough for a busy machine, short against an answer of single bytes. */
+/** Milliseconds for a call: enough for a busy machine, too few for an answer that comes byte by byte. */
 const CALL_MS = 1_000;
-/** Number of paying accounts: more than the 20 that are charged at once. */
+/** Number of paying accounts, more than the 20 that are charged at once. */
 const PAYERS = LONG ? 43 : 23;
 const HOW = ["hang", "late", "trickle"] as const;
 
-/** A database whose matching statements take effect, but whose answers come late. */
+/** A database on which matching statements take effect but are answered late. */
 function answersLate(which: RegExp) {
 	const may = Promise.withResolvers<void>();
 	const statements = (async (...query: Parameters<typeof db.statements>) => {
@@ -37,7 +37,7 @@ const isOf = ({ accountId, card }: Payer, request: string) =>
 test("one account's hanging payment delays no other account and is charged once", async () => {
 	const slow: { one: Payer; call: RegExp; how: Slowness }[] = [];
 	const calls = [/^POST \S+\/payment_intents /, /\/confirm /, /\/cancel /];
-	// The short run gives each kind of call one failure; the worst is a charge that is answered too late.
+	// The short run lets each kind of call fail in one way; the worst is a charge that is answered too late.
 	for (const [at, how] of HOW.entries())
 		for (const [nth, call] of calls.entries())
 			if (LONG || nth === at) slow.push({ how, one: await payer(nth === 2 ? "declined" : "good"), call });
@@ -48,7 +48,7 @@ test("one account's hanging payment delays no other account and is charged once"
 	await console.topUpAutomatically();
 	await spend(ben, 90);
 	const ended = console.ended().then(() => "ended");
-	// This account crosses its threshold while the first payments still hang.
+	// This account falls below its threshold while the first payments still hang.
 	await waitFor(async () => {
 		await console.topUpAutomatically();
 		return (await balance(ben)) === 110;
@@ -76,7 +76,7 @@ test("a console runs at most 20 payments at Stripe; others start as those end", 
 	});
 	const late = answersLate(/for update skip locked/);
 	const console = automatic.hasty(20_000, 10, late.statements);
-	// Ends each turn before Postgres has answered which payments the turn claimed.
+	// Ends each run of the job before Postgres has answered which payments the run claimed.
 	for (let turn = 0; turn < 3; turn++) await console.topUpAutomatically();
 	late.answer();
 	await waitFor(() => asked.size >= 20, "20 payments at Stripe");
@@ -115,7 +115,7 @@ test("a console runs at most 10 page calls at Stripe and stops after late statem
 	expect(asked.size).toBe(10);
 	stripe.slow();
 	expect(await ended).toBe(10);
-	// Closes these pages, which the job would otherwise handle before those of the next test.
+	// Closes these pages; otherwise the job would handle them before those of the next test.
 	await db.sql`update card_setup set state = 'closed' where state = 'open'`;
 });
 
@@ -180,7 +180,7 @@ test("top-ups, cards and the daily comparison time out if Stripe does not answer
 	expect(await cleared).toBe("not now");
 	stripe.slow();
 	expect(await console.clear()).not.toBeNull();
-	// The owner gets the page that the timed-out call created, and pays once.
+	// The owner gets the page that the timed-out call created, and pays it once.
 	const { length } = stripe.pages;
 	const url = await console.finish(accountId, whom.back);
 	expect([stripe.pages.length, stripe.pages.some(({ id }) => url.endsWith(id))]).toEqual([length, true]);

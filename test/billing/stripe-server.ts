@@ -12,7 +12,7 @@ export interface OpenedPage {
 
 type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
 
-/** How slowly Stripe answers: never (unless the test sets another value), or byte by byte. */
+/** How slowly Stripe answers: not at all (unless the test sets another answer), late, or byte by byte. */
 export type Slowness = "hang" | "late" | "trickle" | undefined;
 
 type Lie = Response | undefined;
@@ -58,20 +58,20 @@ function listed(objects: readonly StripeObject[], id: string | undefined, query:
 }
 
 /**
- * Stripe's HTTP interface for payment pages. `withPages` serves the page where people pay at another host name, so that
- * browsers treat it as another site.
+ * Simulates Stripe's HTTP interface for payment pages. `withPages` serves the page on which people pay at another host
+ * name, so that browsers treat it as another site.
  */
 export function startStripe({ withPages = false } = {}) {
 	const pages: OpenedPage[] = [];
 	const expired = new Set<string>();
 	const paid = new Set<string>();
-	/** The lists' contents, newest first, which tests set. */
+	/** Contents of the lists, newest first, which tests set. */
 	const held: Record<
 		"checkout/sessions" | "refunds" | "disputes" | "payment_intents" | "balance_transactions",
 		StripeObject[]
 	> = { "checkout/sessions": [], payment_intents: [], refunds: [], disputes: [], balance_transactions: [] };
 	const cards = createPlayedCards();
-	/** Cards that customers entered, by page. */
+	/** Cards that customers entered, by page id. */
 	const given = new Map<string, Record<string, unknown>>();
 	let meanwhile = async () => {};
 	let failing = false;
@@ -136,7 +136,7 @@ export function startStripe({ withPages = false } = {}) {
 		}
 		const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
 		if (request.method === "POST" && id !== undefined) {
-			// As at Stripe, a page can be closed once, while it is open.
+			// As at Stripe, a page can be closed once, and only while it is open.
 			if (paid.has(id) || expired.has(id)) {
 				const message = `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${paid.has(id) ? "complete" : "expired"}\`.`;
 				return Response.json({ error: { type: "invalid_request_error", message } }, { status: 400 });
@@ -156,7 +156,7 @@ export function startStripe({ withPages = false } = {}) {
 			return page;
 		},
 		cards,
-		/** Enters a card on a page, to save it or to pay with it. */
+		/** Enters a card on a page, as a customer who saves it or pays with it. */
 		give(page: OpenedPage, nature?: Parameters<typeof cards.card>[1]): PlayedCard {
 			const card = cards.card(page.fields.get("customer") ?? "", nature);
 			const method = { ...card, type: "card", card: { brand: "visa", last4: "4242", exp_month: 12, exp_year: 2031 } };
@@ -164,20 +164,20 @@ export function startStripe({ withPages = false } = {}) {
 			given.set(page.id, { status: "complete", [intent]: { id: "intent", payment_method: method } });
 			return card;
 		},
-		/** Sets what runs while a page is being created. */
+		/** Sets a function that runs while a page is being created. */
 		meanwhile(run: () => Promise<void> = async () => {}) {
 			meanwhile = run;
 		},
 		expired,
 		paid,
 		held,
-		/** Sets how slowly later requests are answered, by method, path and body. */
+		/** Sets how slowly later requests are answered, by their method, path and body. */
 		slow(how: (request: string) => Slowness = () => undefined) {
 			slowness = how;
 			quick.resolve();
 			quick = Promise.withResolvers();
 		},
-		/** Sets an answer that replaces Stripe's for later requests. */
+		/** Sets an answer that replaces Stripe's answers to later requests. */
 		lie(says: typeof lie = () => undefined) {
 			lie = says;
 		},

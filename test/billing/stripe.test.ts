@@ -164,7 +164,7 @@ test("a refund of held credit is collected on its return and never overdraws", a
 	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
 	expect(spentNanoUsd).toBeGreaterThan(0);
 	expect(await send("charge.refunded", chargeOf(paymentId, 10_000))).toBe(200);
-	// Less than a cent of credit is left, and the owed fraction of a cent stays owed.
+	// Less than a cent of credit is left, so the owed fraction of a cent stays owed.
 	await waitFor(async () => (await balance(customer)) < 10_000_000, "the rest to be collected", 20_000);
 	expect(await balance(customer)).toBeGreaterThanOrEqual(0);
 	const [payment] = await service.db.sql`select booked_refund_cents from stripe_payment where id = ${paymentId}`;
@@ -182,7 +182,7 @@ test("a dispute takes its amount, spent or not, and suspends until it is won", a
 	expect(await balance(customer)).toBe(before - 100e9);
 	expect(await accountState(customer)).toBe("suspended");
 	expect(await stateOf(page.topUpId)).toBe("disputed");
-	// Polls with a free request, since any other would be charged.
+	// Polls with a request that costs nothing, because another request would be charged.
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension to be in force");
 	const refused = await service.post("/v1/chat/completions", secret, body);
 	expect(refused.status).toBe(403);
@@ -257,7 +257,7 @@ test("an inquiry takes nothing and suspends nothing", async () => {
 	expect(await accountState(customer)).toBe("active");
 });
 
-/** The short run has each event in each position and after each other event. */
+/** The short run tests each event in each position and directly after each other event. */
 const ORDERS: readonly (readonly number[])[] = [
 	[0, 1, 3, 2],
 	[1, 2, 0, 3],

@@ -147,7 +147,7 @@ describe("top-ups", () => {
 
 describe("balance", () => {
 	/**
-	 * Creates an account with USD 100 and a key; an instance holds USD 10 of each, has spent 3 and reserved 2 for a
+	 * Creates an account with USD 100 and a key. An instance holds USD 10 of each: it has spent 3 and reserved 2 for a
 	 * running request.
 	 */
 	async function withLease(state: string, leaseSeconds: number) {

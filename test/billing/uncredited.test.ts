@@ -17,7 +17,7 @@ async function adjust(accountId: string, nano: number): Promise<void> {
 		.sql`select ledger_book(${crypto.randomUUID()}, ${accountId}, 'adjustment', ${nano}::bigint, ${crypto.randomUUID()}, 'test', '', false)`;
 }
 
-/** Adds usage of an instance of last year. */
+/** Inserts usage of an instance that ended last year. */
 async function spend(accountId: string, nano: number): Promise<void> {
 	const instance = `old_${crypto.randomUUID()}`;
 	await service.db.sql`
@@ -83,7 +83,7 @@ test("payments of a full account delay no other account's credit", async () => {
 	const full = await atThePage("100");
 	await adjust(full.customer.accountId, MOST - 99e9);
 	await send("checkout.session.completed", sessionOf(full));
-	// Inserts as many older payments as one check handles.
+	// Inserts as many older payments as one check can handle.
 	for (const [table, ids] of [
 		["top_up", { id: "top_", reference: "r_" }],
 		["stripe_payment", { id: "pi_full_", top_up_id: "top_" }],

@@ -8,14 +8,14 @@ import { nextMidnight, renewalAt } from "./midnight.ts";
 import type { Excuse } from "./touched.ts";
 import { judgeWarm } from "./warm.ts";
 
-/** Repeat a failed run with `CHAOS_SEED`; the long form is `bun run chaos`. */
+/** Seed of the run. `CHAOS_SEED` repeats a failed run; the long form is `bun run chaos`. */
 const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const FOR_MS = LONG ? 6_000 : 3_000;
-/** Number of instances; each costs the time of its start and its faults. */
+/** Number of instances. Each costs the time of its start and its faults. */
 const INSTANCES = LONG ? 3 : 2;
-/** Least activity of a run; with less it proves nothing. */
+/** Least activity of a run. With less, the run proves nothing. */
 const AT_LEAST = { answers: 40, faults: 3 };
-/** The longest pause of a user between requests, so that parallel tests get processor time. */
+/** Longest pause in milliseconds between a user's requests, which leaves processor time to parallel tests. */
 const REST_MS_MAX = 60;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
@@ -33,7 +33,7 @@ test(`four counts agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, asy
 	expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
 	expect(Object.keys(result.faults).length).toBeGreaterThanOrEqual(AT_LEAST.faults);
 	expect(result.answers["200 whole"]).toBeGreaterThanOrEqual(AT_LEAST.answers);
-	// Claims that may have nothing to check in a run this short: recovered journals, untouched customers, spent caps.
+	// Claims that may have nothing to check in so short a run: recovered journals, untouched customers, spent caps.
 	const rare = /recovered|warm|none left/;
 	const empty = result.findings.filter(({ checked, claim }) => checked === 0 && !rare.test(claim));
 	expect(empty.map(({ claim }) => claim)).toEqual([]);
@@ -43,7 +43,7 @@ const WHOLE = { status: 200, complete: true };
 const REFUSED = { status: 503, code: "service_unavailable", uuid: "00000000-0000-7000-8000-000000000009" };
 const NO_EXCUSE: readonly Excuse[] = [];
 
-/** Refusals that each last a second of the run; the last one decides whether the claim holds. */
+/** Builds a run with refusals of one second each. The last refusal decides whether the claim holds. */
 function refusals(
 	requests: readonly Partial<Sent>[],
 	{

@@ -19,30 +19,28 @@ import { judgeWarm } from "./warm.ts";
 
 export interface ChaosOptions {
 	seed: number;
-	/** Duration of the faults in milliseconds; the start and the verdict take additional time. */
+	/** Duration of the faults in milliseconds. The start and the verdict take additional time. */
 	forMs: number;
-	/** Number of instances, by default 3. */
+	/** Number of instances; 3 by default. */
 	instances?: number;
 	users?: number;
 	restMsMax?: number;
-	/**
-	 * Prolongs the run until this many complete answers and kinds of faults were seen, since a busy machine serves fewer.
-	 */
+	/** Extends the run until this many complete answers and kinds of faults were seen: a busy machine serves fewer. */
 	atLeast?: { readonly answers: number; readonly faults: number };
-	/** The former version's program: instances switch between both versions. */
+	/** Program of the previous version. Instances then switch between both versions. */
 	former?: Program;
-	/** A midnight during the run: daily caps end then, and faults happen at that moment. */
+	/** A midnight during the run, at which daily caps end and faults happen. */
 	midnight?: Midnight;
-	/** Folder for the logs of instances and PostgreSQL after a failed claim or run. */
+	/** Folder for the logs of instances and PostgreSQL if a claim or the run fails. */
 	logFolder?: string;
 	onFault?: (name: string) => void;
 }
 
 export type ChaosResult = Awaited<ReturnType<typeof runChaos>>;
 
-/** Time limit of the end: the last leases, restarts and flushes. */
+/** Longest wait in milliseconds for the last leases, restarts and flushes. */
 const QUIESCE_MS = 30_000;
-/** A run with too little activity is extended at most this many times its length. */
+/** Most times its length by which a run with too little activity is extended. */
 const LONGER_MAX = 4;
 
 /**
@@ -105,7 +103,7 @@ export async function runChaos(options: ChaosOptions) {
 		];
 		await Promise.all([...lanes.map((run) => run(isOn, made, options.onFault)), watchBooks()]);
 
-		/** Checks the invariants throughout the run, not only at its end. */
+		/** Checks the books repeatedly during the run, not only at its end. */
 		async function watchBooks(): Promise<void> {
 			let looks = 0;
 			const broken = new Set<string>();
@@ -163,15 +161,15 @@ export async function runChaos(options: ChaosOptions) {
 			seed: options.seed,
 			findings,
 			faults: made,
-			/** Counts by status and code, with "client left" and "cut off". */
+			/** Number of answers by status and error code, including "client left" and "cut off". */
 			answers: answersOf(load.sent),
-			/** Counts of untouched customers' requests, by code and cause. */
+			/** Number of refusals of untouched customers' requests, by error code and cause. */
 			refusals: warm.causes,
 			endings: Object.fromEntries(endings.map((row) => [row.what as string, row.count as number])),
 			requests: load.sent.length,
 			tokens: tokensOf(arrivals),
 			chargedNanoUsd: Number(sums?.charged),
-			/** Durations of revocations and suspensions, milliseconds. */
+			/** Durations of revocations and suspensions in milliseconds. */
 			closings: load.closed.map((one) => one.tookMs),
 		};
 	} finally {
@@ -179,7 +177,7 @@ export async function runChaos(options: ChaosOptions) {
 	}
 }
 
-/** Faults of one instance; if there are two versions, every second instance also changes between them. */
+/** Faults of one instance. With two versions, every second instance also switches between them. */
 function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Program | undefined): Fault[] {
 	const faults = instanceFaults(fleet, random, touched);
 	if (former === undefined) return faults;
@@ -187,7 +185,7 @@ function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Pr
 	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 
-/** Runs one fault after another: those that are due, and otherwise each kind once in random order, repeatedly. */
+/** Runs one fault after another: first those that are due, otherwise each kind once in random order, repeatedly. */
 function lane(
 	random: Random,
 	faultsOf: (random: Random) => Fault[],

@@ -1,19 +1,19 @@
 import { type FleetMember, MODEL } from "./fleet.ts";
 
 export interface Sent {
-	/** The request's id; undefined if the gateway never answered. */
+	/** UUID of the request; undefined if the gateway never answered. */
 	uuid: string | undefined;
 	readonly member: number;
 	readonly key: string;
 	readonly streamed: boolean;
-	/** When the request was sent, as wall time by the machine's monotonic clock. */
+	/** Wall time when the request was sent, derived from the machine's monotonic clock. */
 	readonly sentAtMs: number;
 	status: number;
-	/** Code of the error in the answer or in a stream's event. */
+	/** Error code in the answer or in a stream's event. */
 	code: string | undefined;
 	retryAfter: string | null;
 	tokens: number;
-	/** Whether the answer was complete, with its usage. */
+	/** True if the whole answer with its usage was received. */
 	complete: boolean;
 	left: boolean;
 	usage: { prompt_tokens: number; completion_tokens: number; cost: number } | undefined;
@@ -25,10 +25,10 @@ export interface Ask {
 	readonly words: number;
 	readonly stream: boolean;
 	readonly maxTokens: number;
-	/** Disconnects after this many tokens or milliseconds. */
+	/** The client disconnects after this many tokens or milliseconds. */
 	readonly leaveAfterTokens?: number;
 	readonly leaveAfterMs?: number;
-	/** Called at the first event with text. */
+	/** Called at the first stream event with text. */
 	readonly onFirstToken?: () => void;
 }
 
@@ -38,7 +38,7 @@ export function nowMs(): number {
 	return performance.timeOrigin + performance.now();
 }
 
-/** Sends a chat and reads its answer. Never rejects. */
+/** Sends a chat request and reads its answer. Never rejects. */
 export async function sendChat(
 	to: Pick<FleetMember, "index" | "url">,
 	key: { id: string; secret: string },
@@ -80,7 +80,7 @@ export async function sendChat(
 		if (response.status === 200 && ask.stream) await readStream(response, sent, ask, leave);
 		else await readWhole(response, sent);
 	} catch {
-		// The connection was aborted, reset or refused; what was received is kept.
+		// The connection was aborted, reset or refused. What was received before is kept.
 	} finally {
 		clearTimeout(deadline);
 		clearTimeout(leaving);
@@ -89,7 +89,7 @@ export async function sendChat(
 	return sent;
 }
 
-/** Users who send one request after the other until `stop`, with a pause after each answer. */
+/** Simulates users who send one request after the other until `stop`, with a pause after each answer. */
 export function keepSending(users: readonly (() => Promise<Sent>)[], restMs: (answer: Sent) => number) {
 	const sent: Sent[] = [];
 	let stopping = false;
@@ -159,7 +159,7 @@ function noteEvent(event: string, sent: Sent): void {
 	if (json.choices?.[0]?.delta?.content) sent.tokens += 1;
 }
 
-/** The UUID of a request id, which is `req_<32 digits>` for clients and the UUID itself for the upstream. */
+/** UUID in a request id: `req_<32 digits>` for clients, or the UUID itself for the upstream. */
 export function uuidOf(requestId: string | null): string | undefined {
 	const digits = requestId?.replace(/^req_/, "").replaceAll("-", "") ?? "";
 	return digits

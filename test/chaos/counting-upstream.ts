@@ -1,16 +1,16 @@
 /**
- * The scripted upstream as a process that counts for each request id: `bun test/chaos/counting-upstream.ts
- * '{"gapMsMax":8,"failures":0.02}'` prints `{"url":…,"reportUrl":…}` and runs until killed. `startCountingUpstream`
- * starts it and reads its reports.
+ * The scripted upstream as a process that counts per request id: `bun test/chaos/counting-upstream.ts
+ * '{"gapMsMax":8,"failures":0.02}'` prints `{"url":…,"reportUrl":…}` and runs until it is killed.
+ * `startCountingUpstream` starts it and reads its reports.
  */
 import { createRandom } from "../support/random.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
-/** The upstream's own record of one received request. */
+/** What the upstream itself recorded about a received request. */
 export interface Arrival {
-	/** The gateway's `x-request-id`. */
+	/** Value of the gateway's `x-request-id` header. */
 	readonly requestId: string;
-	/** When the request arrived, as wall time by the machine's monotonic clock. */
+	/** Wall time when the request arrived, derived from the machine's monotonic clock. */
 	readonly arrivedAtMs: number;
 	readonly prompt: number;
 	readonly sent: number;
@@ -20,14 +20,14 @@ export interface Arrival {
 export type CountingUpstream = Awaited<ReturnType<typeof startCountingUpstream>>;
 
 export interface CountingOptions {
-	/** Longest pause between two tokens of a stream, in milliseconds; pauses are random. */
+	/** Longest pause in milliseconds between two tokens of a stream; pauses are random. */
 	gapMsMax: number;
-	/** Share of requests that fail: by a status, an early end, or a reset in the middle. */
+	/** Fraction of requests that fail: by a status, an early end, or a reset in the middle. */
 	failures: number;
-	/** Share of requests that run for seconds, because their tokens come slowly. */
+	/** Fraction of requests that run for seconds, because their tokens come slowly. */
 	slow?: number;
 	dialect?: "vllm" | "openai";
-	/** Seed of the random decisions, which follow the order of arrival. */
+	/** Seed of the random decisions, which are made in the order of arrival. */
 	seed?: number;
 }
 

@@ -6,15 +6,15 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
 
 const USERS = 2;
-/** Time after which an instance has a slice that outlasts a lease. */
+/** Milliseconds of traffic after which an instance has a slice that lasts longer than a lease. */
 const WARM_MS = 2_500;
-/** Time that suffices for tests of the gate or of a stop, in which the credit does not have to last. */
+/** Milliseconds of traffic that suffice for tests of the gate or of a stop, where the credit need not last. */
 export const KNOWN_MS = 300;
 
 type Key = { readonly id: string; readonly secret: string };
 
 /**
- * Instances with busy customers for all tests of a file, which send requests continuously while the database is down.
+ * Starts instances and customers for all tests of a file. The customers send requests even while the database is down.
  */
 export async function withCustomers({ databaseUrl, instances }: { databaseUrl: string; instances: number }) {
 	const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
@@ -27,7 +27,7 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	/** Sends requests continuously until `stop`. */
 	function keepAsking(key: Key, to = member) {
 		const users = Array.from({ length: USERS }, (_, at) => () => ask(key, at, to));
-		// The pause leaves processor time to parallel tests.
+		// A pause of 120 ms between requests leaves processor time to parallel tests.
 		return keepSending(users, () => 120);
 	}
 
@@ -38,8 +38,8 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	}
 
 	/**
-	 * A key that has had traffic for `forMs`. A new key may get 503 while connections of an earlier outage time out, so
-	 * the time begins after that.
+	 * Creates a key that has had traffic for `forMs`. A new key may get 503 while connections of an earlier outage time
+	 * out, so the time begins after that.
 	 */
 	async function warmKey(forMs = WARM_MS, to = member) {
 		const account = await fleet.account();

@@ -4,7 +4,7 @@ import { type Fleet, type FleetMember, LEASE_TTL_MS } from "./fleet.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
 import type { Touched, TouchKind } from "./touched.ts";
 
-/** A fault that has been repaired when `run` resolves. */
+/** A fault. `run` resolves when the fault is repaired. */
 export interface Fault {
 	readonly name: string;
 	run(): Promise<void>;
@@ -13,7 +13,7 @@ export interface Fault {
 const short = (random: Random) => random.between(300, LEASE_TTL_MS * 0.6);
 const long = (random: Random) => random.between(LEASE_TTL_MS * 1.3, LEASE_TTL_MS * 1.8);
 
-/** Faults of one instance or its connections. After each of them the instance runs and reaches the database. */
+/** Faults of one instance or its connections. After each fault, the instance runs and reaches the database. */
 export function instanceFaults(fleet: Fleet, random: Random, touched: Touched): Fault[] {
 	const on = (kind: TouchKind, name: string, work: (member: FleetMember) => Promise<void>): Fault => ({
 		name,
@@ -72,7 +72,7 @@ export function instanceFaults(fleet: Fleet, random: Random, touched: Touched): 
 	];
 }
 
-/** Upgrades and rollbacks of one instance, orderly or not; afterwards the instance runs the other version. */
+/** Upgrades and rollbacks of one instance, orderly or not. Afterwards the instance runs the other version. */
 export function versionFaults(
 	fleet: Fleet,
 	random: Random,
@@ -93,7 +93,7 @@ export function versionFaults(
 	];
 }
 
-/** Faults of the database. After each of them the database runs. */
+/** Faults of the database server. After each fault, the server runs. */
 export function databaseFaults(postgres: OwnPostgres, random: Random, touched: Touched): Fault[] {
 	const on = (name: string, work: () => Promise<void>): Fault => ({
 		name,

@@ -1,4 +1,4 @@
-/** Percentiles of durations, rounded to a tenth of a millisecond. */
+/** Percentiles of durations in milliseconds, rounded to a tenth. */
 export function summaryOf(samples: readonly number[]): { p50: number; p90: number; p99: number; max: number } {
 	if (samples.length === 0) throw new Error("there is nothing to sum up");
 	const sorted = [...samples].sort((a, b) => a - b);

@@ -20,17 +20,17 @@ import { chatModel } from "../support/service.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { quietPort, type ServeProcess, startServe } from "./serve-process.ts";
 
-/** USD 1 per million input tokens, USD 2 per million output tokens; see `chatModel`. */
+/** Price of the model (see `chatModel`): USD 1 per million input tokens, USD 2 per million output tokens. */
 export const NANO_USD_A_PROMPT_TOKEN = 1_000;
 export const NANO_USD_AN_OUTPUT_TOKEN = 2_000;
 export const MODEL = "test-model";
 export const LEASE_TTL_MS = 5_000;
-/** Lease for tests of other things: long enough for a busy machine. */
+/** Lease in seconds for tests that do not need its end: long enough for a busy machine. */
 export const LEASE_TTL_S_QUIET = "20";
-/** Same default as the command line: covers clocks with different rates. */
+/** Milliseconds that the command line waits by default, because clocks run at different speeds. */
 export const GRACE_MS = 1_000;
 
-/** Real instances of the service on one database; the operator's side runs in this process. */
+/** Real instances of the service on one database. The operator's actions run in this process. */
 export type Fleet = Awaited<ReturnType<typeof startFleet>>;
 export type FleetMember = Fleet["members"][number];
 
@@ -38,22 +38,22 @@ export interface FleetOptions {
 	databaseUrl: string;
 	upstreamUrl: string;
 	instances?: number;
-	/** YAML of the model, by default `chatModel` with high concurrency. */
+	/** YAML of the model; by default `chatModel` with high concurrency. */
 	model?: string;
 	dialect?: string;
 	env?: Readonly<Record<string, string>>;
-	/** Program of all instances at first: a former version creates the schema, too. */
+	/** Program of all instances at first. A previous version then also creates the schema. */
 	program?: Program;
-	/** A module that each process loads first. */
+	/** A module that each process loads before the program. */
 	preload?: string;
-	/** How long starts are repeated while the database may be down. */
+	/** Milliseconds for which starts are repeated, because the database may be down. */
 	startWithinMs?: number;
 }
 
 const TOP_UP = 100_000_000_000;
 
 /**
- * Whether running instances have replayed the journals of crashes. They do so while they serve; a stop waits for it no
+ * True if running instances have replayed the journals of crashes. They do so while they serve; a stop waits for it no
  * longer than its drain time.
  */
 export function handedIn(members: readonly FleetMember[]): boolean {
@@ -91,7 +91,9 @@ export async function startFleet(options: FleetOptions) {
 		sql,
 		env: { ...shared, DATABASE_URL: options.databaseUrl, DATA_DIR: join(folder, "operator") },
 		folder,
-		/** Creates a vouched account with `credit` nano-dollars: top-ups of USD 100, and an adjustment for the rest. */
+		/**
+		 * Creates a vouched account with `credit` nano-dollars: top-ups of USD 100 each, and an adjustment for the rest.
+		 */
 		async account(credit = TOP_UP) {
 			const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const reference = crypto.randomUUID();
@@ -105,7 +107,7 @@ export async function startFleet(options: FleetOptions) {
 			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
 			return { id, secret };
 		},
-		/** Waits until an entry is in force, as `key revoke` does. */
+		/** Waits until a control entry is effective, as `key revoke` does. */
 		applied: (entry: AppendedEntry, deadlineMs = 60_000) =>
 			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, entry, {
 				deadlineMs,
@@ -127,7 +129,7 @@ export async function startFleet(options: FleetOptions) {
 	return fleet;
 }
 
-/** An instance: its identity, port and folder outlive its processes. */
+/** Creates an instance, whose identity, port and folder outlive its processes. */
 function createMember(index: number, folder: string, options: FleetOptions, shared: Readonly<Record<string, string>>) {
 	const database = new URL(options.databaseUrl);
 	const proxy = startTcpProxy({ hostname: database.hostname, port: Number(database.port) });
@@ -149,20 +151,20 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 		index,
 		url: `http://127.0.0.1:${port}`,
 		dataDir,
-		/** Address of the database through `proxy`. */
+		/** Address of the database through the instance's proxy. */
 		databaseUrl: database.href,
 		proxy,
 		logPath,
 		process: () => process,
-		/** The instance's program, by default the present version. */
+		/** Program of the instance; by default the current version. */
 		get program() {
 			return program;
 		},
-		/** Sets the program of the next start. */
+		/** Sets the program for the instance's next start. */
 		become(other: Program) {
 			program = other;
 		},
-		/** Starts the instance and waits until it listens, retrying until then. */
+		/** Starts the instance and waits until it listens. Repeats a start that fails. */
 		async start() {
 			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
 			for (;;) {
@@ -182,7 +184,7 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 			process = undefined;
 		},
 		/**
-		 * Stops the instance and returns the exit code. After SIGTERM it serves for a quarter of `DRAIN_S`; SIGINT stops it
+		 * Stops the instance and returns its exit code. After SIGTERM it serves for a quarter of `DRAIN_S`; SIGINT stops it
 		 * at once.
 		 */
 		async stop(signal: "SIGTERM" | "SIGINT" = "SIGTERM") {
@@ -191,7 +193,7 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 			process = undefined;
 			return code;
 		},
-		/** Folders of epochs whose journals have not been replayed. */
+		/** Folders of journals that have not been replayed. */
 		journals() {
 			const root = join(dataDir, "journal");
 			if (!existsSync(root)) return [];

@@ -21,17 +21,17 @@ const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 
-/** Numbers of requests that have ended before a kill, and that it interrupts; half of them if the disk is lost. */
+/** Number of requests that end before the kill, and number that it interrupts. If the disk is lost, half as many. */
 const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
 
 type Mode = "process" | "host" | "remote";
 /**
- * Without power loss `host` behaves like `process`. `ledger/journal.test.ts` and `ledger/ledger.test.ts` cover its
+ * Without a power loss, `host` behaves like `process`. `ledger/journal.test.ts` and `ledger/ledger.test.ts` cover its
  * waits; `spent.test.ts` and `restore/restore.test.ts` cover `kill -9`; `outage.test.ts` covers a missing Postgres.
  */
 const MODES: readonly Mode[] = AT_LENGTH ? ["process", "host", "remote"] : ["remote"];
 
-/** One instance in one mode, with its own database and customer. */
+/** One instance in one mode, with a database and a customer. */
 interface Place {
 	readonly mode: Mode;
 	readonly fleet: Fleet;
@@ -41,14 +41,14 @@ interface Place {
 	rowOf(one: Sent): Promise<{ charged: number } | undefined>;
 }
 
-// Durable as in production, because the modes differ in what they wait for.
+// A durable Postgres as in production, because the modes differ in what they wait for.
 const postgres = await withOwnPostgres();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 4, failures: 0 }));
 const places = new Map<Mode, Place>();
 const admin = connect(postgres.url, { max: 1, onnotice: () => {} });
 await admin.unsafe("create database migrated");
 await migrate({ log: silentLog }, databaseOf("migrated"));
-// Sequential, since PostgreSQL cannot copy a database twice at once.
+// One after the other, because PostgreSQL cannot copy a database twice at once.
 for (const mode of MODES) await admin.unsafe(`create database mode_${mode} template migrated`);
 await admin.end();
 await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mode))));
@@ -80,7 +80,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 		account,
 		ask: (what) => sendChat(member, key, what),
 		async rowOf(one) {
-			// The client received nothing, not even a request id.
+			// The client received nothing, not even a request id, so there is no row to look for.
 			if (one.uuid === undefined) return undefined;
 			const [row] = await fleet.sql`
 				select charged_nano_usd::bigint as charged from usage_event where request_id = ${one.uuid}`;
@@ -89,7 +89,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 	};
 }
 
-/** Starts long streams and waits until their clients have a token, because the mode's promise applies from then on. */
+/** Starts long streams and waits until each client has a token, because the mode's promise applies from then on. */
 function begin(ask: Place["ask"], count: number) {
 	let heard = 0;
 	const onFirstToken = () => {
@@ -99,7 +99,7 @@ function begin(ask: Place["ask"], count: number) {
 	return { running, heard: () => heard };
 }
 
-/** Counts requests that have sent more than `tokens`, without the first `since` requests. */
+/** Counts requests, after the first `since`, that have sent more than `tokens` tokens. */
 const underWay = async (since: number, tokens: number): Promise<number> =>
 	(await upstream.report()).slice(since).filter((one) => one.sent > tokens).length;
 
@@ -118,7 +118,7 @@ for (const mode of MODES) {
 			for (let at = 0; at < SAMPLES; at++) {
 				const [stream, answer] = [await ask(STREAM), await ask(WHOLE)];
 				expect([stream.complete, answer.complete]).toEqual([true, true]);
-				// Reads Postgres as soon as the client has the last byte.
+				// Reads Postgres as soon as the client has the last byte of the answer.
 				if (await rowOf(answer)) known += 1;
 				const { arrivedAtMs } = (await arrivalOf(stream)) as Arrival;
 				first.push((stream.firstByteMs ?? 0) - arrivedAtMs);
@@ -140,7 +140,7 @@ for (const mode of MODES) {
 			try {
 				await waitFor(async () => (await upstream.report()).length > before, "the upstream to be asked", 10_000);
 				const askedAtMs = nowMs();
-				// Waits longer than the whole answer takes, and much shorter than the lease.
+				// Waits for longer than the whole answer takes, and for much less than the lease.
 				await waitFor(() => nowMs() - askedAtMs > 600, "a while");
 			} finally {
 				thawedAtMs = nowMs();
@@ -149,7 +149,7 @@ for (const mode of MODES) {
 			const answer = await asking;
 			expect(answer).toMatchObject({ status: 200, complete: true });
 			const waited = (answer.firstByteMs ?? 0) > thawedAtMs;
-			// The other modes do not depend on Postgres. `host` waits for the disk, which takes much less time.
+			// The other modes do not wait for Postgres. `host` waits for the disk, which takes much less time.
 			expect(waited).toBe(mode === "remote");
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
@@ -163,7 +163,7 @@ for (const mode of MODES) {
 			const cut = await Promise.all(running);
 			expect(cut.some((one) => one.tokens > 0 && !one.complete)).toBe(true);
 			await member.start();
-			// Running instances replay the journal.
+			// Running instances have replayed the journal, so every request has a row.
 			const recorded = async () =>
 				(await Promise.all([...finished, ...cut].filter(({ uuid }) => uuid !== undefined).map(rowOf))).every(Boolean);
 			await waitFor(recorded, "the journal to be handed in", 20_000);
@@ -190,7 +190,7 @@ for (const mode of MODES) {
 }
 
 test("a lost disk loses what the mode says", async () => {
-	// All at once, because each waits for the end of a lease.
+	// All modes at the same time, because each waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(
 		acted.map(({ ask }) => Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)))),
@@ -210,7 +210,7 @@ test("a lost disk loses what the mode says", async () => {
 	);
 }, 90_000);
 
-/** Removes the disk of an instance, and measures from the end of its lease until it serves again. */
+/** Removes an instance's disk. Measures the time from the end of its lease until it serves again. */
 async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly Sent[]): Promise<void> {
 	const { mode, fleet, member, account, ask, rowOf } = place;
 	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;

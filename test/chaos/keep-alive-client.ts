@@ -2,26 +2,26 @@ import { systemClock, withDeadline } from "../../src/base/clock.ts";
 import { openConnection, type RawConnection } from "../bench/raw-connection.ts";
 
 export interface Exchange {
-	/** The answer's status; 0 if the connection ended before. */
+	/** Status of the answer; 0 if the connection ended before. */
 	readonly status: number;
-	/** Whether this was the connection's first request. */
+	/** True if this was the connection's first request. */
 	readonly fresh: boolean;
-	/** Whether the answer announced the end of the connection. */
+	/** True if the answer announced the end of the connection. */
 	readonly last: boolean;
 }
 
 const DEADLINE_MS = 15_000;
 
 /**
- * A client that reuses one connection until the server ends it or sends `connection: close`, then opens another. It
- * never repeats a request, so each failure is visible.
+ * A client that uses one connection until the server ends it or sends `connection: close`, then opens another. It never
+ * repeats a request, so each failure is visible.
  */
 export function createKeepAliveClient(url: string) {
 	const port = Number(new URL(url).port);
 	let connection: RawConnection | undefined;
 	let answer = Promise.withResolvers<string>();
 
-	/** Sends a request and reads its whole answer. Never rejects. */
+	/** Sends a request and reads the whole answer. Never rejects. */
 	async function ask(request: { method: string; path: string; secret: string; body?: string }): Promise<Exchange> {
 		const fresh = connection?.isOpen() !== true;
 		const body = request.body ?? "";

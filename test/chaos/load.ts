@@ -15,7 +15,7 @@ export interface LoadKey {
 	readonly account: string;
 	readonly cap: number | undefined;
 	readonly period: CapPeriod;
-	/** The key's projects in order; the last one is the present one. */
+	/** Projects of the key in order; the last one is its current project. */
 	readonly homes: Home[];
 }
 
@@ -26,8 +26,8 @@ export interface NewKey {
 }
 
 /**
- * From `fromMs` to `untilMs` no request of `subject` may be admitted, because its revocation or suspension had
- * returned. `isCap`: a project's cap that had ended.
+ * A time in which no request of `subject` may be admitted, because its revocation or suspension was effective. `isCap`:
+ * `subject` is a project whose cap had been lowered.
  */
 export interface Closed {
 	readonly subject: string;
@@ -37,23 +37,23 @@ export interface Closed {
 	readonly tookMs: number;
 }
 
-/** Traffic of many customers, and an operator who revokes and suspends. */
+/** Traffic of many customers, and an operator who revokes keys and suspends accounts. */
 export type Load = Awaited<ReturnType<typeof startLoad>>;
 
 export interface LoadOptions {
 	users: number;
-	/** Longest pause of a user between two requests; by default none. A pause leaves processor time to parallel work. */
+	/** Longest pause in milliseconds between a user's requests; default none. It leaves processor time to others. */
 	restMsMax?: number;
 	accounts: number;
-	/** Further users for each instance, who send short requests one by one with untouched keys. */
+	/** Additional users per instance, who send short requests one by one with keys that no act touches. */
 	regulars?: number;
-	/** Gives some accounts projects that change; `period` is that of all renewing caps, by default several. */
+	/** Gives some accounts projects that change. `period`: that of all renewing caps; by default several. */
 	projects?: { readonly period?: CapPeriod };
 	timeZone?: string;
 }
 
 const RICH = 100_000_000_000;
-/** Credit for some hundred requests, which is spent during the run. */
+/** Nano-dollars for some hundred requests, so that the credit is spent during the run. */
 const POOR = 12_000_000;
 const CAP = 6_000_000;
 
@@ -83,7 +83,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		await addKey(account);
 		await addKey(account, { cap: at % 2 === 0 ? CAP : undefined });
 	}
-	/** Accounts that are suspended in turn. */
+	/** Accounts that are suspended and unsuspended in turn. */
 	const suspendable = [...accounts.keys()].slice(0, 2);
 	const isSteady = ({ account, cap, homes }: LoadKey) =>
 		cap === undefined && homes[0]?.project === null && accounts.get(account) === RICH && !suspendable.includes(account);
@@ -93,7 +93,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		...{ addKey, insist, close, retire, period: options.projects.period },
 	};
 	const projects = changing && (await startProjects(fleet, changing));
-	// Keys that will be revoked are created later.
+	// Keys that are never revoked. Those that will be revoked are created later.
 	const steady = new Set([...keys.filter(isSteady).map(({ id }) => id), ...(projects?.steady ?? [])]);
 
 	async function user(own: Random): Promise<void> {
@@ -114,7 +114,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	/** A regular user retries a refused request at once, so that even a brief refusal is seen. */
+	/** Retries a refused request at once, so that even a brief refusal is noticed. */
 	async function regular(own: Random, member: FleetMember): Promise<void> {
 		const known = keys.filter(({ id }) => steady.has(id));
 		while (!stopping) {
@@ -124,7 +124,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	/** Repeats `work` until it succeeds, since the database may be down. */
+	/** Repeats `work` until it succeeds, because the database may be down. */
 	async function insist<T>(work: () => Promise<T>): Promise<T> {
 		for (;;) {
 			try {
@@ -145,7 +145,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		return entry;
 	}
 
-	/** Continues to send requests with a retired key, which must be refused. */
+	/** Continues to send requests with a revoked key, all of which must be refused. */
 	function retire(key: LoadKey): void {
 		setTimeout(() => active.splice(active.indexOf(key), 1), 1_500);
 	}
@@ -179,11 +179,11 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		accounts,
 		closed,
 		projects: projects?.projects ?? [],
-		/** Time zone in which daily caps renew. */
+		/** Time zone in which the daily caps renew. */
 		timeZone,
-		/** Keys that are never revoked or moved, with spare credit at every level, of accounts that are never suspended. */
+		/** Keys that are never revoked or moved, with spare credit in every budget, of accounts never suspended. */
 		steady,
-		/** Ids of keys with a renewing cap, their own or their project's. */
+		/** Ids of keys whose own or whose project's cap renews. */
 		renewed() {
 			const ofPeriod = new Set(projects?.projects.filter(({ period }) => period !== "lifetime").map(({ id }) => id));
 			const isRenewed = ({ period, homes }: LoadKey) =>
@@ -198,7 +198,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 	};
 }
 
-/** The account's available credit in nano-dollars. */
+/** Available credit of an account in nano-dollars. */
 export async function balanceOf(fleet: Fleet, account: string) {
 	return await accountBalance(fleet.statements, account);
 }

@@ -7,11 +7,11 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type Fleet, type FleetMember, handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 
-/** What may happen while a table is locked, or a connection silent, for longer than a lease. */
+/** Effects that are permitted while a table is locked, or a connection is silent, for longer than a lease. */
 interface LockTerms {
-	/** While it lasts: gates close when the lease ends, requests get 503, and the gates open again by themselves. */
+	/** Gates close when the lease ends and requests get 503; the gates open again after the fault. */
 	readonly closesGates?: true;
-	/** Revocations wait for the table. */
+	/** Revocations wait until the table is unlocked. */
 	readonly delaysRevocations?: true;
 	readonly why: string;
 }
@@ -33,8 +33,8 @@ const LOCKED_TABLES: Readonly<Record<string, LockTerms>> = {
 };
 
 /**
- * One instance's connection goes silent: it is replaced and no gate closes. A revocation may wait for that instance's
- * next heartbeat or the end of its lease.
+ * If one connection of an instance is silent, it is replaced and no gate closes. A revocation may wait for that
+ * instance's next heartbeat or the end of its lease.
  */
 const SILENT_CONNECTION: LockTerms = {
 	delaysRevocations: true,
@@ -42,21 +42,21 @@ const SILENT_CONNECTION: LockTerms = {
 };
 
 interface Seen {
-	/** Number of served requests whose key and credit the instances knew. */
+	/** Number of served requests whose key and credit the instances had in memory. */
 	readonly served: number;
 	readonly refused: Readonly<Record<string, number>>;
-	/** Longest time for which a gate was closed. */
+	/** Longest time in milliseconds for which a gate was closed. */
 	readonly closedMs: number;
-	/** Durations of revocations; undefined for an abandoned one. */
+	/** Durations of revocations in milliseconds; undefined for one that was abandoned. */
 	readonly revocationsMs: readonly (number | undefined)[];
-	/** Time from the lock's release until every request was served; undefined if it was too long. */
+	/** Milliseconds from the lock's release until every request was served; undefined if that took too long. */
 	readonly recoveredMs: number | undefined;
 }
 
-/** The longest prompt answer, with allowance for other work of the machine. */
+/** Longest time in milliseconds for a prompt answer, with allowance for other load on the machine. */
 const PROMPT_MS = 2_500;
 
-/** Effects that are not permitted. */
+/** Describes the effects that are not permitted. */
 function breaches(terms: LockTerms | undefined, seen: Seen): string[] {
 	const breached: string[] = [];
 	const codes = Object.keys(seen.refused);
@@ -83,12 +83,12 @@ export interface LockReport {
 }
 
 export interface LockOptions {
-	/** Only tables and connections whose name contains this text; by default all. */
+	/** Restricts the run to tables and connections whose name contains this text. */
 	only?: string | undefined;
 	onReport?: (report: LockReport) => void;
 }
 
-/** Duration of a lock: longer than an instance may run without renewing its lease. */
+/** Milliseconds of a lock: longer than an instance may run without renewing its lease. */
 const HELD_MS = 2 * LEASE_TTL_MS;
 const RECOVER_MS_MAX = 6 * LEASE_TTL_MS;
 const CUSTOMERS = 3;
@@ -96,7 +96,7 @@ const REVOCATIONS = 3;
 
 /**
  * Locks each table of the schema, then silences each connection of one instance, for twice a lease while two real
- * instances serve, and reports the effects. The tables come from the database's catalogue, so new ones are included.
+ * instances serve; reports the effects. The tables come from the database's catalogue, so new ones are included.
  */
 export async function runLocks(options: LockOptions = {}): Promise<{ reports: LockReport[]; broken: string[] }> {
 	const ends: (() => Promise<unknown>)[] = [];
@@ -155,7 +155,7 @@ async function tablesOf(fleet: Fleet): Promise<string[]> {
 
 type Traffic = Awaited<ReturnType<typeof startTraffic>>;
 
-/** Customers whose keys and credit both instances know, with requests at short intervals. */
+/** Customers whose keys and credit both instances have in memory, with requests at short intervals. */
 async function startTraffic(fleet: Fleet) {
 	const keys: { id: string; secret: string }[] = [];
 	while (keys.length < CUSTOMERS) keys.push(await fleet.key(await fleet.account()));

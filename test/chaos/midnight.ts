@@ -8,21 +8,21 @@ import { TIGHT } from "./projects.ts";
 import type { Excuse, Touched } from "./touched.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
-/** The real end of a day: all processes use the machine's clock. */
+/** The real end of a day, because all processes use the machine's clock. */
 export interface Midnight {
 	readonly timeZone: string;
 	readonly atMs: number;
 }
 
-/** Faults at midnight are prepared this long before it; other faults take less time, so none is running then. */
+/** Milliseconds before midnight when its faults are prepared; other faults take less time, so none runs then. */
 const CLEAR_MS = 20_000;
-/** Time after midnight by which every untouched customer must have been served. */
+/** Milliseconds after midnight by which every untouched customer must have been served. */
 const AFTER_MS = 20_000;
 
-/** Duration of the upstream's slow requests. */
+/** Milliseconds that the upstream's slow requests take. */
 const SLOW_MS = 3_000;
 
-/** The zone with the next end of a day after `fromMs`; a day ends somewhere every full hour. */
+/** The time zone with the next end of a day after `fromMs`. In some zone, a day ends at every full hour. */
 export function nextMidnight(fromMs: number): Midnight {
 	const from = Temporal.Instant.fromEpochMilliseconds(Math.ceil(fromMs));
 	const ends = Intl.supportedValuesOf("timeZone").map((timeZone) => {
@@ -32,14 +32,14 @@ export function nextMidnight(fromMs: number): Midnight {
 	return ends.reduce((first, one) => (one.atMs < first.atMs ? one : first));
 }
 
-/** A cap's first requests on a new day count as not warm. */
+/** The first requests on a new day do not count as warm, because instances must draw credit from the new budget. */
 export const renewalAt = ({ atMs }: Midnight): Excuse => ({
 	why: "had a new day's credit to fetch",
 	fromMs: atMs,
 	untilMs: atMs,
 });
 
-/** Faults at midnight, each once, in one lane each. */
+/** Faults at midnight. Each happens once, all at the same time. */
 export function midnightFaults(
 	{ atMs }: Midnight,
 	{ fleet, postgres, touched }: { fleet: Fleet; postgres: OwnPostgres; touched: Touched },
@@ -92,14 +92,14 @@ export function midnightFaults(
 	return { member: once(members), database: once(random.fraction() < 0.4 ? away : alone) };
 }
 
-/** Claims about the day boundary. All instances have been stopped. */
+/** Judges claims about the end of the day. Call it after all instances have stopped. */
 export function judgeMidnight(
 	{ atMs, timeZone }: Midnight,
 	load: Load,
 	rows: readonly UsageRow[],
 	touched: Touched,
 ): Finding[] {
-	// The end of a request in a crash is unknown; it may have been at midnight.
+	// The end of a crashed request is unknown, so it may have been at midnight.
 	const ranOver = ({ basis, admitted_ms: fromMs, duration_ms: forMs }: UsageRow) =>
 		fromMs < atMs && fromMs + (basis === "recovered" ? SLOW_MS : forMs) >= atMs;
 	const over = rows.filter((row) => row.budgets !== null && ranOver(row));

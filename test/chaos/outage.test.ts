@@ -6,18 +6,18 @@ import { KNOWN_MS, withCustomers } from "./customers.ts";
 import { type FleetMember, LEASE_TTL_MS } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 
-/** The gate closes a fifth of the lease (at most 2 s) before its end; the last heartbeat may be 1 s old. */
+/** Time without Postgres that a gate survives: it closes up to 2 s early, and the last heartbeat may be 1 s old. */
 const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
 
 const postgres = await withOwnPostgres();
-/** Another instance serves while the first cannot reach Postgres. */
+/** In the long run, another instance serves while the first one cannot reach Postgres. */
 const instances = LONG ? 2 : 1;
 const { fleet, member, ask, keepAsking, rowsOf, warmKey } = await withCustomers({
 	databaseUrl: postgres.url,
 	instances,
 });
 
-/** Repairs the state for later tests if a test failed midway. */
+/** Repairs the database after a failed test, so that later tests can run. */
 afterEach(async () => {
 	await postgres.start();
 	if (member.process()) member.proxy.thaw(false);
@@ -45,10 +45,10 @@ describe("an outage of Postgres", () => {
 		const asking = keepAsking(key);
 		const [strange, wrong] = await Promise.all([ask(stranger), ask(unmade)]);
 		expect([strange.status, strange.code, strange.retryAfter]).toEqual([503, "service_unavailable", "1"]);
-		// A wrong checksum is found without the database.
+		// A wrong checksum is detected without the database.
 		expect(wrong.status).toBe(401);
 		await waitFor(() => nowMs() - goneAtMs > SURVIVED_MS - 500, "the outage to last", LEASE_TTL_MS);
-		// Read before the database starts, which may take longer than the lease lasts.
+		// Read before the database starts, because that may take longer than the lease.
 		const ready = await readiness();
 		const during = await asking.stop();
 		await postgres.start();
@@ -65,7 +65,7 @@ describe("an outage of Postgres", () => {
 				Math.round(one.sentAtMs - goneAtMs),
 			]),
 		).toEqual([]);
-		// How many requests there are depends on the machine, so only a minimum is checked.
+		// The number of requests depends on the machine, so only a minimum is checked.
 		expect(during.length).toBeGreaterThan(4);
 		expect(ready).toEqual({ status: 200, body: expect.anything() });
 
@@ -83,12 +83,12 @@ describe("an outage of Postgres", () => {
 		const asking = keepAsking(key);
 		await waitFor(() => asking.sent.some((one) => one.status === 503), "the gate to close", 2 * LEASE_TTL_MS);
 		const closedAfterMs = nowMs() - goneAtMs;
-		// Counted by the time of sending: a busy machine notices late that its gate is closed.
+		// Counted by the time of sending, because a busy machine notices late that its gate is closed.
 		expect(servedAfter(asking.sent, stoppedAtMs + LEASE_TTL_MS)).toEqual([]);
 		const closed = await readiness();
 		expect(closed.status).toBe(503);
 		expect(closed.body.reasons).toEqual(["the lease is over: the database has not answered a heartbeat in time"]);
-		// From here on every answer is 503 until Postgres is back.
+		// From now on, every answer is 503 until Postgres is back.
 		const refused = await Promise.all(Array.from({ length: 5 }, (_, at) => ask(key, at)));
 		expect(refused.map((one) => [one.status, one.code])).toEqual(Array(5).fill([503, "service_unavailable"]));
 		await waitFor(() => nowMs() - goneAtMs > LEASE_TTL_MS * 1.1, "the lease to be over for good", 3 * LEASE_TTL_MS);

@@ -9,24 +9,24 @@ import { quickFolder } from "../support/memory-folder.ts";
 import { childrenOf, isRunning } from "../support/processes.ts";
 import { quietPort } from "./serve-process.ts";
 
-/** A PostgreSQL server that can be stopped, killed, paused and restarted on the same port. */
+/** A PostgreSQL server that tests can stop, kill, pause and restart on the same port. */
 export type OwnPostgres = Awaited<ReturnType<typeof startOwnPostgres>>;
 
 const START_ATTEMPTS_MAX = 40;
-/** Keeps shared memory in files of the data folder: system memory of a killed server would leak. */
+/** Keeps shared memory in files of the data folder, because a killed server would leak system memory. */
 const IN_FILES = { dynamic_shared_memory_type: "mmap" };
 
-/** A server for all tests of a file, removed after the last one. */
+/** Starts a server for all tests of a file, which is removed after the last one. */
 export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}) {
 	const postgres = await startOwnPostgres(settings);
 	atEnd(() => postgres.destroy());
 	return postgres;
 }
 
-/** `settings` are further `-c name=value`; by default durable as in production. */
+/** Starts a server that is durable as in production. `settings`: additional `-c name=value`. */
 export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}) {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-chaos-postgres-"));
-	// The server may run as another user, who must be able to use the folder.
+	// The server may run as another user, who needs access to the folder.
 	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
 	Bun.spawnSync(["chmod", "755", dataDir]);
 	await placeCluster(dataDir);
@@ -50,7 +50,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			try {
 				process.kill(pid, name);
 			} catch {
-				// The process has ended already.
+				// Ignored: the process has already ended.
 			}
 		}
 	};
@@ -58,7 +58,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	const postgres = {
 		url,
 		port,
-		/** The data folder, for backups and restores. */
+		/** The server's data folder, for backups and restores. */
 		cluster,
 		logPath: join(dataDir, "postgres.log"),
 		async stop() {
@@ -71,10 +71,10 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			server = undefined;
 			while (killed.some(isRunning)) await Bun.sleep(5);
 		},
-		/** Sends SIGSTOP to all processes of the server: connections stay open without answers. */
+		/** Stops all processes of the server with SIGSTOP: connections stay open but are not answered. */
 		pause() {
 			paused = true;
-			// Stops the postmaster first, so that it starts no further process.
+			// Stops the postmaster first, so that it cannot start other processes.
 			signal("SIGSTOP");
 		},
 		resume() {
@@ -92,7 +92,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			}
 		},
 		isUp: () => server !== undefined && !paused,
-		/** Ends the server in any state and removes its files. */
+		/** Ends the server, whatever its state, and deletes its files. */
 		async destroy() {
 			if (paused) postgres.resume();
 			await postgres.crash();

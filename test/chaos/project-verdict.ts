@@ -9,18 +9,18 @@ import { costOf, type Finding, finding, lateRows, type UsageRow } from "./verdic
 
 type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed" | "projects" | "timeZone">;
 
-/** Times in rows are rounded to whole milliseconds. */
+/** Tolerance in milliseconds, because times in rows are rounded to whole milliseconds. */
 const ROUNDED_MS = 2;
 
-/** A cap with the changes made to it. */
+/** A cap of a project or period, with the changes made to it. */
 interface Cap {
 	readonly budget: string;
 	readonly caps: readonly CapStep[];
 }
 
 /**
- * The four counts by project and by period of renewing caps. All instances have been stopped. `excuses`: times when
- * credit may be at an unreachable instance.
+ * Compares four counts by project and by period of renewing caps. Call it after all instances have stopped. `excuses`:
+ * times when an unreachable instance may have held credit.
  */
 export async function judgeProjects(
 	fleet: Fleet,
@@ -49,7 +49,7 @@ export async function judgeProjects(
 	];
 }
 
-/** The lifetime cap of each project, and each period with bookings. */
+/** Lists the lifetime cap of each project, and each period with charges. */
 function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	const steps = new Map<string, { period: CapPeriod; caps: readonly CapStep[] }>();
 	for (const { id, period, caps } of load.projects) steps.set(id, { period, caps });
@@ -62,7 +62,7 @@ function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	});
 }
 
-/** Requests admitted before a cap was raised must fit under the highest earlier cap. */
+/** Requests that were admitted before a cap was raised must fit under the highest earlier cap. */
 function overspent(budget: string, steps: readonly CapStep[], rows: readonly UsageRow[]): string | undefined {
 	const sorted = [...rows].sort((a, b) => a.admitted_ms - b.admitted_ms);
 	let spent = 0;
@@ -80,7 +80,7 @@ function overspent(budget: string, steps: readonly CapStep[], rows: readonly Usa
 	return undefined;
 }
 
-/** The cap left less than any reservation, so a later admission must have used an earlier cap. */
+/** After this cut, the cap is lower than any reservation, so a later admission must have used an earlier cap. */
 function ofCuts({ closed }: Judged, rows: readonly UsageRow[]): Finding {
 	const cuts = closed.filter(({ isCap }) => isCap);
 	return finding("nobody was admitted under a cap whose end had returned", cuts, (cut) => {
@@ -106,7 +106,7 @@ function homesBetween(homes: LoadKey["homes"], fromMs: number, untilMs: number):
 	return homes.filter((home, at) => at >= settled && home.fromMs <= untilMs).map(({ project }) => project);
 }
 
-/** The day in the account's time zone, computed independently of the product. */
+/** Day in the account's time zone, computed without the product's code. */
 function dayIn(timeZone: string, atMs: number): string {
 	return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs);
 }
@@ -119,7 +119,7 @@ function firstDay(period: CapPeriod, day: string): string {
 	return date.toISOString().slice(0, 10);
 }
 
-/** Budgets of periods that a request of this key and project may use. */
+/** Ids of the period budgets that a request of this key and project may use. */
 function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string): string[] {
 	const capped = [project, key.cap === undefined ? undefined : key].filter((one) => one !== undefined);
 	return capped
@@ -127,7 +127,7 @@ function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string):
 		.map(({ id, period }) => `${id}:${period}:${firstDay(period, day)}`);
 }
 
-/** The admission was between the client's sending and the arrival at the upstream. */
+/** Checks the days of requests. Each was admitted between the client's sending and its arrival at the upstream. */
 function ofPeriods(
 	rows: readonly UsageRow[],
 	keys: ReadonlyMap<string, LoadKey>,
@@ -159,7 +159,7 @@ function ofPeriods(
 	});
 }
 
-/** Compares the upstream's and the clients' counts, where they determine project and day. */
+/** Compares the upstream's and the clients' counts, where project and day are certain. */
 function ofServed(
 	load: Judged,
 	keys: ReadonlyMap<string, LoadKey>,
@@ -207,8 +207,8 @@ const LACKING: Readonly<Record<string, "account" | "project" | "key">> = {
 };
 
 /**
- * Each 402 must match the books: spent and held amounts of its moment leave less than a reservation. Skipped where an
- * unreachable instance may have held credit.
+ * Checks that each 402 matches the books: the amounts spent and held at that moment left less than a reservation. Skips
+ * times in which an unreachable instance may have held credit.
  */
 function ofRefusals(
 	load: Judged,
@@ -224,7 +224,7 @@ function ofRefusals(
 			code in LACKING &&
 			!excuses.some(({ fromMs, untilMs }) => fromMs <= endMs && sentAtMs <= untilMs),
 	);
-	/** Undefined if the spent and held amounts leave too little. */
+	/** Describes what the cap had left; undefined if that was too little for the request. */
 	const room = (one: Sent, budget: string, caps: readonly CapStep[]): string | undefined => {
 		const endMs = one.endMs ?? one.sentAtMs;
 		const settled = caps.findLastIndex(({ inForceMs }) => inForceMs <= one.sentAtMs);
@@ -261,7 +261,7 @@ function ofRefusals(
 					limits.push({ budget: `${owner.id}:${owner.period}:${firstDay(owner.period, day)}`, caps });
 		}
 		const roomy = limits.map(({ budget, caps }) => room(one, budget, caps));
-		// If every possible cap leaves enough, so does the one that was in force.
+		// If every possible cap had enough left, the effective cap did too, so the refusal was wrong.
 		return roomy.every((text) => text !== undefined)
 			? `${one.uuid}, ${one.code}: ${roomy.join(", ") || "no such cap"}`
 			: undefined;

@@ -10,7 +10,7 @@ import type { Fleet } from "./fleet.ts";
 import type { Closed, LoadKey, NewKey } from "./load.ts";
 
 /**
- * A change that may apply from `fromMs` on, and applies everywhere from `inForceMs` on, which is infinite until known.
+ * A change that may apply from `fromMs` on and certainly applies from `inForceMs` on, which is infinite until known.
  */
 interface Decided {
 	readonly fromMs: number;
@@ -29,10 +29,10 @@ export interface LoadProject {
 	readonly id: string;
 	readonly account: string;
 	readonly period: CapPeriod;
-	/** Whether the project's cap is changed, or the project archived. */
+	/** True if the project's cap is changed or the project archived. */
 	readonly isChanged: boolean;
 	readonly isArchived: boolean;
-	/** The project's caps in order; the last one is the present one. */
+	/** Caps of the project in order; the last one is the current cap. */
 	readonly caps: CapStep[];
 }
 
@@ -42,26 +42,26 @@ export interface ProjectDeps {
 	isStopping(): boolean;
 	addKey(account: string, key: NewKey): Promise<LoadKey>;
 	insist<T>(work: () => Promise<T>): Promise<T>;
-	/** Waits until the change is in force everywhere; from then on no request of `subject` may be admitted. */
+	/** Waits until the change is effective. From then on no request of `subject` may be admitted. */
 	close(subject: string, change: () => Promise<AppendedEntry>, isCap?: boolean): Promise<Closed>;
 	retire(key: LoadKey): void;
 }
 
-/** A cap that is never reached. The next constant is a cap of some ten requests. */
+/** A cap in nano-dollars that is never reached, followed by a cap of some ten requests. */
 const ROOMY = 50_000_000_000;
 export const TIGHT = 3_000_000;
-/** Largest raise of a cap. */
+/** Largest raise of a cap in nano-dollars. */
 const RAISED_BY = 2_000_000;
 /** A cap that is lower than any reservation. */
 const NOTHING = 1;
 
-/** By the account's index: the third, sixth and ninth are poor, the first two are suspended at times. */
+/** Projects by account index: the third, sixth and ninth are poor, the first two are suspended at times. */
 const PLAN: readonly {
 	account: number;
 	cap: number;
 	period: CapPeriod;
 	changes?: boolean;
-	/** True if the account's last key moves among its projects. */
+	/** True if the account's last key moves between its projects. */
 	moves?: boolean;
 	keys: readonly NewKey[];
 }[] = [
@@ -74,7 +74,7 @@ const PLAN: readonly {
 	{ account: 7, cap: TIGHT, period: "month", changes: true, moves: true, keys: [{}, {}] },
 ];
 
-/** Projects with several keys each among the accounts of a run; all times by `nowMs`. */
+/** Creates projects with several keys each in the accounts of a run. All times are those of `nowMs`. */
 export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 	const { insist, close } = deps;
 	const projects: LoadProject[] = [];
@@ -124,7 +124,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 	const raised = ({ caps }: LoadProject, random: Random) =>
 		(caps.at(-1)?.cap ?? 0) + Math.floor(random.between(1, RAISED_BY));
 
-	/** Lowers the cap to nearly nothing for a while, just after it was raised and instances drew credit. */
+	/** Lowers a cap to nearly nothing for a while, just after it was raised and instances drew credit. */
 	async function cut(project: LoadProject, random: Random): Promise<void> {
 		const highest = raised(project, random) + RAISED_BY;
 		await setCap(project, highest);
@@ -146,7 +146,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 		home.inForceMs = nowMs();
 	}
 
-	/** Moves the key to another project of its account, or out of all projects. */
+	/** Moves a key to another project of its account, or out of all projects. */
 	async function moveOne(key: LoadKey, random: Random): Promise<void> {
 		const own = projects.filter(({ account, isArchived }) => account === key.account && !isArchived);
 		const others = [...own.map(({ id }) => id), null].filter((id) => id !== key.homes.at(-1)?.project);
@@ -163,7 +163,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 
 	return {
 		projects,
-		/** Keys of projects with spare credit that are never moved. */
+		/** Keys that are never moved, in projects with spare credit. */
 		steady,
 		/** Moves keys, changes caps and archives projects until the load stops. */
 		async change(random: Random) {
@@ -176,7 +176,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 				() => cut(random.pick(changed), random),
 			];
 			const raise = (project: LoadProject) => setCap(project, raised(project, random));
-			// Runs each kind of change once in random order, again and again.
+			// Runs each kind of change once in random order, repeatedly.
 			for (let queue: typeof acts = []; !deps.isStopping(); await Bun.sleep(random.between(50, 500))) {
 				if (queue.length === 0) queue = random.shuffled(acts);
 				await queue.pop()?.();

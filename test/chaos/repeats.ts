@@ -3,15 +3,15 @@ import { nowMs, uuidOf } from "./chat-client.ts";
 import { type Fleet, type FleetMember, MODEL } from "./fleet.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
-/** One Idempotency-Key: the same request is repeated to any instance until it has an outcome. */
+/** An Idempotency-Key whose request is repeated to any instance until it has an outcome. */
 export interface Repeated {
-	/** Id of the API key, used only for these requests, one at a time. */
+	/** Id of the API key, which is used only for these requests, one at a time. */
 	readonly keyId: string;
 	readonly fromMs: number;
 	untilMs: number;
-	/** answered: a client got a complete answer. charged: the request was sent before, but its answer is not stored. */
+	/** answered: a client got a complete answer. charged: the request was sent before, but its answer was not stored. */
 	outcome: "answered" | "charged" | undefined;
-	/** Other results in order: statuses, or 0 for no answer. */
+	/** Other results in order: HTTP statuses, or 0 for no answer. */
 	readonly heard: number[];
 	/** Request ids of complete answers. */
 	readonly answeredBy: Set<string>;
@@ -19,13 +19,13 @@ export interface Repeated {
 	readonly answers: Set<string>;
 }
 
-/** When a request is given up: its first instance may be paused for longer than a lease, plus a minute. */
+/** Milliseconds until a request is given up: its first instance may be paused for a lease, plus a minute. */
 const GIVEN_UP_MS = 120_000;
 const DEADLINE_MS = 20_000;
-/** How often other instances must replay the answer afterwards. */
+/** How many other instances must replay the answer afterwards. */
 const TOLD_AGAIN = 2;
 
-/** Starts `users` customers who repeat requests whose outcome they do not know. */
+/** Starts `users` customers who repeat each request until they know its outcome. */
 export async function startRepeats(fleet: Fleet, random: Random, users: number) {
 	const all: Repeated[] = [];
 	let stopping = false;
@@ -89,12 +89,12 @@ async function send(one: Repeated, ask: RequestInit, to: FleetMember): Promise<v
 		}
 		if (status === 409 && response.headers.get("x-should-retry") === "false") one.outcome ??= "charged";
 	} catch {
-		// The connection was reset or refused, or took too long: the outcome is unknown, which the Idempotency-Key is for.
+		// Ignored: the connection broke or took too long. The outcome is unknown, so the request is repeated.
 	}
 	one.heard.push(status);
 }
 
-/** Judges the repeated requests by the rows of all requests. */
+/** Judges the repeated requests by comparing them with all rows in the database. */
 export function judgeRepeats(all: readonly Repeated[], rows: readonly UsageRow[]): Finding[] {
 	const ofKey = Map.groupBy(rows, (row) => row.key_id);
 	const wholeOf = ({ keyId, fromMs, untilMs }: Repeated) =>

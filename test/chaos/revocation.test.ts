@@ -10,23 +10,23 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import { type FleetMember, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
-/** One live and one paused instance; each further one costs its start. */
+/** Number of instances: a live and a paused one, and in the long run a third, which costs another start. */
 const INSTANCES = LONG ? 3 : 2;
-/** Revocations per run: one for each instance. `REVOKES=300` runs more, for figures. */
+/** Number of revocations: at least one per instance. `REVOKES=300` runs more, for figures. */
 const REVOKES = Number(process.env.REVOKES ?? (LONG ? 12 : INSTANCES));
-/** Number of users: one of each kind at each instance. */
+/** Number of users: two per instance, one of each kind. */
 const USERS = 2 * INSTANCES;
 /**
- * From the deadline of a revocation to its return: polls of at most 100 ms, two statements, a busy machine. Less than a
- * second lease.
+ * Milliseconds from a revocation's deadline to its return: polls of at most 100 ms, two statements, a busy machine.
+ * Less than a second lease.
  */
 const MARGIN_MS = 4_000;
 /**
- * Longest time until a notified instance refuses. An instance without the notification learns with its next heartbeat,
- * up to a second later.
+ * Longest time in milliseconds until a notified instance refuses. An instance that misses the notification learns of
+ * the revocation with its next heartbeat, up to a second later.
  */
 const TOLD_MS_MAX = 600;
-/** Times of admission are recorded in whole milliseconds. */
+/** Tolerance in milliseconds: times of admission are recorded in whole milliseconds. */
 const RECORD_MS = 1;
 
 const database = await withDatabase();
@@ -36,7 +36,7 @@ const fleet = untilEnd(
 );
 
 /**
- * Pause after a served request: over a hundred requests a second run at any moment of a revocation, on a shared
+ * Milliseconds between a user's requests: over a hundred a second run at any moment of a revocation, on a shared
  * machine.
  */
 const SERVED_REST_MS = LONG ? 15 : 40;
@@ -66,7 +66,7 @@ async function arrivalsAfter(sinceMs: number, sent: readonly Sent[]) {
 	);
 }
 
-/** Returns just after the instance renewed its lease, when the next heartbeat is farthest away. */
+/** Returns just after the instance renewed its lease, when its next heartbeat is furthest away. */
 async function justRenewed(id: string): Promise<void> {
 	const beat = async () =>
 		(await fleet.sql`select beat from instance_now where id = ${id} and state = 'live'`)[0]?.beat;
@@ -74,7 +74,7 @@ async function justRenewed(id: string): Promise<void> {
 	await waitFor(async () => (await beat()) !== before, `the heartbeat of ${id}`);
 }
 
-/** The gateway's recorded time of admission; waits until the record is in Postgres. */
+/** Time of admission that the gateway recorded; waits until the record is in Postgres. */
 async function admittedAt(uuid: string): Promise<number> {
 	let at: number | undefined;
 	await waitFor(async () => {
@@ -94,7 +94,7 @@ describe("revocation on several instances under load", () => {
 		let before = 0;
 		let arrivedLate = 0;
 		let matched = 0;
-		// Repeats instances that were slow each time, since other tests may stall the machine.
+		// Tries slow instances again, because other tests may stall the machine.
 		const late = () => soonest.findIndex((tookMs) => tookMs >= TOLD_MS_MAX);
 		for (let at = 0; at < REVOKES || (at < 3 * REVOKES && late() >= 0); at++) {
 			const key = await fleet.key(account);
@@ -131,12 +131,12 @@ describe("revocation on several instances under load", () => {
 		);
 		expect(before).toBeGreaterThan(REVOKES);
 		expect(matched).toBeGreaterThanOrEqual(before);
-		// Each revocation takes single milliseconds on an idle machine.
+		// On an idle machine, each revocation takes a few milliseconds.
 		for (const [index, tookMs] of soonest.entries())
 			expect([index, tookMs, tookMs < TOLD_MS_MAX]).toEqual([index, tookMs, true]);
 	}, 120_000);
 
-	// `cluster/taking-rights.test.ts` covers the wait itself.
+	// Only in the long run: `cluster/taking-rights.test.ts` covers the wait itself.
 	test.if(LONG)(
 		"holds for the command line's `key revoke`",
 		async () => {
@@ -167,11 +167,11 @@ describe("revocation on several instances under load", () => {
 		console.log(`one of ${INSTANCES} instances paused: revoked after ${tookMs.toFixed(0)} ms`);
 		expect(effective).toBe(true);
 		expect(tookMs).toBeLessThan(LEASE_TTL_MS + GRACE_MS + MARGIN_MS);
-		// Requests wait in the paused instance's sockets, which must refuse them when it reads them.
+		// Sends requests that wait in the paused instance's sockets, which must refuse them when it reads them.
 		const waiting = Array.from({ length: 8 }, () => sendChat(paused, key, { words: 3, stream: false, maxTokens: 20 }));
 		paused.process()?.kill("SIGCONT");
 		const answers = await Promise.all(waiting);
-		// A connection that was idle for too long may be closed without an answer.
+		// A connection that was idle for too long may be closed without an answer (status 0).
 		for (const { code } of answers.filter(({ status }) => status !== 0))
 			expect(["api_key_revoked", "service_unavailable"]).toContain(code as string);
 		await asking.stop();
@@ -180,7 +180,7 @@ describe("revocation on several instances under load", () => {
 		for (const arrival of await arrivalsAfter(returnedMs, [...asking.sent, ...answers])) {
 			expect(await admittedAt(uuidOf(arrival.requestId) ?? "")).toBeLessThanOrEqual(returnedMs + RECORD_MS);
 		}
-		// The instance returns with a new epoch, which knows the revocation.
+		// The instance returns with a new epoch, which has applied the revocation.
 		const other = await fleet.key(await fleet.account());
 		const giveUpAtMs = performance.now() + 30_000;
 		let status = 0;

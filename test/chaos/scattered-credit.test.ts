@@ -13,12 +13,12 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
-/** All requests are equal, so that reservation and cost are known. */
+/** All requests are equal, so that their reservation and cost are known. */
 const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
-/** The prompt is ten words and three tokens of overhead; the answer is "echo:" and the ten words. */
+/** Cost of a request: the prompt has ten words and three tokens of overhead, the answer "echo:" and the ten words. */
 const CHARGE = costOf(13, 11);
 const CAP_REQUESTS = LONG ? 40 : 6;
-/** Requests at a time: one for each instance, or several. */
+/** Concurrent requests: one per instance in the short run, several in the long run. */
 const AT_ONCE = LONG ? 9 : 3;
 
 const database = await withDatabase();
@@ -27,7 +27,7 @@ const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl
 
 const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.]+)/.exec(text)?.[1]) * 1e9);
 
-/** Reads a request's reservation from its refusal. */
+/** Reads from a 402 how much a request reserves. */
 async function needOf(): Promise<number> {
 	const key = await fleet.key(await fleet.account(1));
 	const response = await fetch(`${fleet.members[0]?.url}/v1/chat/completions`, {
@@ -69,7 +69,7 @@ describe("credit spread over three instances", () => {
 			const key = await fleet.key(account);
 			const { served, last } = await spendDown(key, seed + 1);
 			expect([last.status, last.code]).toEqual([402, "insufficient_quota"]);
-			// A settled request releases what it did not use, so requests fit until the rest is below one reservation.
+			// A settled request releases what it did not use, so requests are served until less than one reservation is left.
 			const affordable = Math.floor((Math.max(need, credit) - need) / CHARGE) + 1;
 			figures.push(`${served}/${affordable}`);
 			expect(served).toBe(affordable);
@@ -102,7 +102,7 @@ describe("credit spread over three instances", () => {
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);
 		const key = await fleet.key(account);
-		// Gives each instance a slice.
+		// Sends one request to each instance, so that each has a slice.
 		for (let member = 0; member < 3; member++) expect((await askOf(key, member)).status).toBe(200);
 		let served = 3;
 		for (let round = 0; ; round++) {
@@ -110,7 +110,7 @@ describe("credit spread over three instances", () => {
 			served += answers.filter((one) => one.status === 200).length;
 			const refused = answers.filter((one) => one.status !== 200);
 			for (const one of refused) expect([one.status, one.code]).toEqual([402, "insufficient_quota"]);
-			// Concurrent bounds may exceed the credit; only a round that always fits must be served whole.
+			// Concurrent reservations may exceed the credit, so a round must be served completely only if it always fits.
 			const left = credit - served * CHARGE;
 			if (left >= need * 2 * AT_ONCE) expect(refused).toEqual([]);
 			if (answers.every((one) => one.status !== 200)) break;
@@ -124,10 +124,10 @@ describe("credit spread over three instances", () => {
 		expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	}, 60_000);
 
-	/** An account with a key whose credit is at one instance and covers one more request. */
+	/** Creates an account with a key. All its credit is at one instance and suffices for one more request. */
 	async function allAt(member: FleetMember): Promise<{ id: string; secret: string }> {
 		const key = await fleet.key(await fleet.account((await needOf()) + CHARGE));
-		// Waits until all instances know the lowered limit: an instance that learns of it later would return its credit.
+		// Waits until all instances know the lowered limit: one that learned of it later would return its credit.
 		const behind = () => fleet.sql`
 			select 1 from instance_now where state = 'live' and applied_seq < (select max(seq) from control_log)`;
 		await waitFor(async () => (await behind()).length === 0, "every instance to know the account's limit");
@@ -153,7 +153,7 @@ describe("credit spread over three instances", () => {
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);
 		await database.sql.begin(async (sql) => {
-			// The lock keeps the instance's next epoch from joining, so its ended epoch's credit stays where it is.
+			// The lock delays the join of the instance's next epoch, so the credit of its ended epoch stays where it is.
 			await sql`select pg_advisory_xact_lock(hashtextextended('instance i2', 0))`;
 			await moveToAnotherServer(database.sql);
 			const anew = () => fleet.sql`select 1 from instance_now where state = 'live' and id = 'i0' and epoch = 2`;
@@ -168,5 +168,5 @@ describe("credit spread over three instances", () => {
 	}, 30_000);
 });
 
-// The figures above assume these prices.
+// The figures above are correct only for these prices.
 expect([NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN]).toEqual([1_000, 2_000]);

@@ -6,13 +6,13 @@ export type ServeProcess = Awaited<ReturnType<typeof startServe>>;
 export type LogLine = Readonly<Record<string, unknown>> & { readonly message: string };
 
 const LINES_MAX = 5_000;
-/** Deadline for a start next to parallel tests; only a failure takes this long. */
+/** Longest wait in milliseconds for a start while other tests run; only a failure takes this long. */
 const WAIT_MS = 60_000;
 
 /**
- * Starts `serve`, a gateway unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if it
- * ends earlier. `logPath` keeps its output; `program` is another version; `preload` is loaded before it and its
- * children.
+ * Starts `serve`, a gateway unless `env` has another ROLE, and waits until `ready` (by default until it listens).
+ * Rejects if the process ends before. `logPath`: file for its output; `program`: another version; `preload`: loaded
+ * before it and its children.
  */
 export async function startServe(
 	env: Readonly<Record<string, string>>,
@@ -56,7 +56,7 @@ export async function startServe(
 		for (const watcher of watchers) watcher();
 	}
 
-	/** The next line, from index `from`, that `matches` accepts. Rejects when the process ends or at the deadline. */
+	/** The next line, from index `from` on, that `matches` accepts. Rejects when the process ends or at the deadline. */
 	const logged = (matches: (line: LogLine) => boolean, what: string, from = 0) =>
 		new Promise<LogLine>((resolve, reject) => {
 			const stop = () => {
@@ -85,7 +85,7 @@ export async function startServe(
 		get url() {
 			return url;
 		},
-		/** Last parsed lines of the process's log, which its workers also write to. */
+		/** Last parsed lines of the log, to which the process's workers write too. */
 		lines: lines as readonly LogLine[],
 		kill: (signal: NodeJS.Signals) => {
 			if (!ended) child.kill(signal);
@@ -106,8 +106,8 @@ export async function startServe(
 }
 
 /**
- * Below the system's ports for outgoing connections, so that no other process takes it during a restart. A port chosen
- * with 0 may be taken by the time the database is ready.
+ * A port below the system's range for outgoing connections, so that no other process takes it during a restart. A port
+ * chosen with 0 might be taken before the database is ready.
  */
 export function quietPort(): number {
 	for (let attempt = 0; attempt < 100; attempt++) {

@@ -5,7 +5,7 @@ import { nowMs } from "./chat-client.ts";
 import { KNOWN_MS, withCustomers } from "./customers.ts";
 import { LEASE_TTL_MS } from "./fleet.ts";
 
-/** Postgres stops answering on existing connections and still answers on new ones. */
+/** Tests of a Postgres that stops answering on existing connections and still answers on new ones. */
 
 const { url } = await withDatabase();
 const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers({ databaseUrl: url, instances: 1 });
@@ -20,7 +20,7 @@ test("silent connections are replaced before the lease ends", async () => {
 	member.proxy.freezeExisting();
 	const asking = keepAsking(key);
 	const leaseEndsMs = await leaseUntilMs();
-	// Heartbeats and settlements have opened new connections before the lease ends.
+	// Heartbeats and settlements must use new connections before the lease ends.
 	await waitFor(async () => (await leaseUntilMs()) > leaseEndsMs, "the lease to be renewed", LEASE_TTL_MS);
 	const renewedMs = nowMs();
 	const sentBy = asking.sent.length;

@@ -12,7 +12,7 @@ import { keepSending, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, handedIn, startFleet } from "./fleet.ts";
 
-/** Number of kills; `KILLS=10` is the long form. After one kill the second process replays the first one's journal. */
+/** Number of kills; `KILLS=10` is the long form. After one kill, the second process replays the first one's journal. */
 const KILLS = Number(process.env.KILLS ?? 2);
 const USERS = 8;
 const PAID = 100_000_000_000;
@@ -34,7 +34,7 @@ test(
 			const ask = { words: 20 + 30 * nth, stream: nth % 3 > 0, maxTokens: 300 };
 			return sendChat(member, key, ask);
 		});
-		// The pause leaves processor time to starting processes and parallel tests.
+		// A pause of 20 ms between requests leaves processor time to starting processes and parallel tests.
 		const traffic = keepSending(users, () => 20);
 		const served = () => traffic.sent.filter(({ tokens, status }) => tokens > 0 || status === 200).length;
 		for (let kill = 0; kill < KILLS; kill++) {
@@ -46,7 +46,7 @@ test(
 		await traffic.stop();
 		await waitFor(() => handedIn([member]), "journals to be handed in", 30_000);
 		const running = async () => (await sql`select 1 from reservation limit 1`).length;
-		// Most requests end before their settlement reaches Postgres, and no row shows the waiting settlements.
+		// Read from the metrics: most requests end before their settlement is in Postgres, and no row shows that.
 		const queued = async () => /^tollgate_settlements_queued (\d+)$/m.exec(await metrics())?.[1];
 		await waitFor(async () => (await queued()) === "0" && (await running()) === 0, "everything to be settled", 30_000);
 
@@ -61,7 +61,7 @@ test(
 		const ofCap = await keyBalance(statements, key.id);
 		const spent = Number(rows?.charged);
 		expect(spent).toBeGreaterThan(0);
-		// Requests were running at the kill.
+		// Some requests were running at the kill.
 		expect(rows?.recovered).toBeGreaterThan(0);
 		expect({
 			account: Number((await accountBalance(statements, accountId)).spent),

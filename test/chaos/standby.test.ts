@@ -1,4 +1,4 @@
-/** A standby without the last commits takes over while instances run. */
+/** Tests of a standby that lacks the last commits and takes over while instances run. */
 import { expect, test } from "bun:test";
 import { moveToAnotherServer } from "../support/another-server.ts";
 import { untilEnd } from "../support/at-end.ts";

@@ -1,7 +1,7 @@
 import { nowMs } from "./chat-client.ts";
 import { type Fleet, LEASE_TTL_MS } from "./fleet.ts";
 
-/** Effects of a fault on instances: the process is down or starting, or the database cannot be reached. */
+/** Effect on an instance. `away`: its process is down or starting; `cut off`: it cannot reach the database. */
 export type TouchKind = "away" | "cut off";
 
 export interface Span {
@@ -17,7 +17,7 @@ export interface Touch extends Span {
 interface Look {
 	readonly member: number;
 	readonly askedAtMs: number;
-	/** The instance became ready between `fromMs` and this moment. */
+	/** The instance became ready between `fromMs` and this time. */
 	readonly answeredAtMs: number;
 	readonly isReady: boolean;
 }
@@ -27,31 +27,31 @@ interface Renewal {
 	readonly atMs: number;
 }
 
-/** A span of time in which an instance may refuse requests, and the reason. */
+/** A span of time in which an instance may refuse requests, with the reason. */
 export interface Excuse extends Span {
 	readonly why: string;
 }
 
-/** Faults of a run, recorded by instance. */
+/** Faults of a run, by instance. */
 export type Touched = ReturnType<typeof createTouched>;
 
-/** As in the product: a fifth of the lease, a heartbeat each second, sooner after a failure. */
+/** As in the product: the gate closes a fifth of a lease early; a heartbeat each second, sooner after a failure. */
 const MARGIN_MS = LEASE_TTL_MS / 5;
 const HEARTBEAT_MS = 1_000;
 const REPEAT_MS = 200;
-/** Duration of a heartbeat on a busy machine. */
+/** Longest expected time of a heartbeat in milliseconds on a busy machine. */
 const LATE_MS = 800;
 /**
- * The newest heartbeat may be this old when an instance is cut off; its gate is open for the rest of the lease, and the
- * next heartbeat must arrive by then.
+ * Milliseconds that an instance certainly serves after it was cut off. Its newest heartbeat may be as old as the
+ * subtracted times, and the gate stays open for the rest of the lease.
  */
 const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - REPEAT_MS - LATE_MS;
-/** Time after which a reachable instance has renewed its lease between two faults, unless that was seen earlier. */
+/** Milliseconds within which a reachable instance renews its lease, unless the renewal was observed earlier. */
 const RENEWED_MS = 2 * HEARTBEAT_MS + LATE_MS;
-/** Time within which an instance must admit requests again, whatever it reports. */
+/** Milliseconds within which an instance must admit requests again, whatever it reports. */
 const READY_WITHIN_MS = 10_000;
 const LOOK_MS = 100;
-/** Above this delay this process stalled, so the others may have stalled too. */
+/** Delay in milliseconds above which this process has stalled, so that the others may have stalled too. */
 const STALLED_MS = 400;
 
 export function createTouched() {
@@ -59,14 +59,15 @@ export function createTouched() {
 	const looks: Look[] = [];
 	const renewals: Renewal[] = [];
 
-	/** Moment after `fromMs` from which the instance may admit again. */
+	/** Time after `fromMs` from which the instance may be ready again. */
 	function readyAfter(member: number, fromMs: number): number {
 		const ready = looks.find((look) => look.member === member && look.isReady && look.askedAtMs >= fromMs);
 		return Math.min(ready?.answeredAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
 	}
 
 	/**
-	 * When the instance is known to have renewed its lease after `fromMs`; cut off, it stays ready until the lease ends.
+	 * Time after `fromMs` at which the instance has renewed its lease for certain. Cut off, it stays ready until the
+	 * lease ends.
 	 */
 	function renewedAfter(member: number, fromMs: number): number {
 		const renewal = renewals.find(({ member: whose, atMs }) => whose === member && atMs >= fromMs);
@@ -86,7 +87,7 @@ export function createTouched() {
 		looks.push({ member, askedAtMs, answeredAtMs: nowMs(), isReady });
 	}
 
-	/** The database and this process use one machine's clock. */
+	/** Compares times directly, because the database and this process use the same machine's clock. */
 	async function lookAtLeases({ members, statements }: Fleet): Promise<void> {
 		const rows = await statements<{ id: string; at: number }>`
 			select id, extract(epoch from max(lease_until)) * 1000 as at from instance_now where state = 'live' group by id`.catch(
@@ -98,7 +99,7 @@ export function createTouched() {
 		}
 	}
 
-	/** Joins spans without a renewed lease in between. */
+	/** Joins spans between which the instance did not renew its lease. */
 	function joined(member: number, spans: readonly Span[]): Span[] {
 		const whole: Span[] = [];
 		for (const { fromMs, untilMs } of [...spans].sort((a, b) => a.fromMs - b.fromMs)) {
@@ -114,7 +115,7 @@ export function createTouched() {
 	}
 
 	const touched = {
-		/** Records the fault around `work`, even if `work` fails. */
+		/** Records the fault during `work`, even if `work` fails. */
 		async during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T> {
 			const fromMs = nowMs();
 			try {
@@ -123,7 +124,7 @@ export function createTouched() {
 				touches.push({ kind, member, fromMs, untilMs: nowMs() });
 			}
 		},
-		/** Watches `/readyz` of the instances, and stalls of the machine, until stopped. */
+		/** Watches `/readyz` of the instances, and stalls of this process, until stopped. */
 		watch(fleet: Fleet) {
 			let stopping = false;
 			const repeated = async (work: () => Promise<void>) => {
@@ -171,10 +172,10 @@ export function createTouched() {
 					),
 			];
 		},
-		/** Whether no fault and no consequence of a fault touched the instance. All spans must have ended. */
+		/** True if neither a fault nor the consequence of one touched the instance. Call it after all spans have ended. */
 		isQuiet(member: number, fromMs: number, untilMs: number) {
 			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
-			// An instance that was cut off must reconnect, and has work waiting.
+			// After a cut-off, an instance must first reconnect and do the work that has accumulated.
 			const spans = own.map((touch) => ({ fromMs: touch.fromMs, untilMs: touch.untilMs + RENEWED_MS }));
 			return ![...spans, ...touched.excuses(member)].some((span) => span.fromMs <= untilMs && fromMs <= span.untilMs);
 		},

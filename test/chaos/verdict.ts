@@ -5,7 +5,7 @@ import type { Arrival } from "./counting-upstream.ts";
 import { type Fleet, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
 import { balanceOf, type Closed, type Load } from "./load.ts";
 
-/** A claim about the books, the number of facts checked, and the violations. */
+/** A claim about the books, the number of facts that were checked, and the violations. */
 export interface Finding {
 	readonly claim: string;
 	readonly checked: number;
@@ -17,7 +17,7 @@ export interface UsageRow {
 	account_id: string;
 	key_id: string;
 	project_id: string | null;
-	/** Budgets besides those of the account and the key. */
+	/** Budgets of the request other than those of account and key. */
 	budgets: string[] | null;
 	basis: string;
 	ending: string;
@@ -29,18 +29,18 @@ export interface UsageRow {
 	count: number;
 }
 
-/** The requests that are compared with the books. */
+/** The part of the load that is compared with the books. */
 type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed">;
 
-/** Output tokens that the gateway may deliver before its journal has them. */
+/** Output tokens that the gateway may deliver before its journal records them. */
 const QUANTUM_TOKENS = 64;
 
 export const costOf = (prompt: number, completion: number) =>
 	prompt * NANO_USD_A_PROMPT_TOKEN + completion * NANO_USD_AN_OUTPUT_TOKEN;
 
 /**
- * Compares four independent counts: the upstream's, the clients', the ledger's rows and the balances. All instances
- * have been stopped.
+ * Compares four independent counts: the upstream's, the clients', the ledger's rows and the balances. Call it after all
+ * instances have stopped.
  */
 export async function judge(fleet: Fleet, load: Judged, arrivals: readonly Arrival[]): Promise<Finding[]> {
 	const rows = await usageRows(fleet);
@@ -91,7 +91,7 @@ function ofRequests(
 	return [
 		finding("a complete answer is charged to the nano-dollar what the upstream counted", whole, (one) => {
 			const row = rows.get(one.uuid ?? "");
-			// A request that failed before its first token is sent again, so the last attempt counts.
+			// A request that failed before its first token is sent again, so the last arrival counts.
 			const arrival = served.get(one.uuid ?? "")?.at(-1);
 			if (!row || !arrival) return `${one.uuid}: row ${!!row}, arrival ${!!arrival}`;
 			const cost = costOf(arrival.prompt, arrival.sent);
@@ -111,7 +111,7 @@ function ofRequests(
 			(one) => {
 				const row = rows.get(one.uuid ?? "");
 				const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
-				// Tokens that the journal allowed and that may not have been delivered are not charged.
+				// Tokens that the journal allowed but that may not have been delivered are not charged after a crash.
 				const least = costOf(prompt, one.tokens) - (row?.basis === "recovered" ? costOf(0, QUANTUM_TOKENS) : 0);
 				return row && row.charged + row.off >= least ? undefined : `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
 			},
@@ -163,7 +163,7 @@ function ofClosed(rows: readonly UsageRow[], load: Judged): Finding {
 	});
 }
 
-/** Requests admitted after a revocation or limit was in force. Records have whole milliseconds. */
+/** Requests that were admitted after a revocation or limit was effective, with a tolerance of a millisecond. */
 export function lateRows(rows: readonly UsageRow[], { subject, fromMs, untilMs }: Closed): UsageRow[] {
 	return rows.filter(
 		(row) =>

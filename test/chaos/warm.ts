@@ -3,22 +3,22 @@ import type { Arrival } from "./counting-upstream.ts";
 import type { Excuse } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
 
-/** Verdict on refused requests of customers to whom no fault was done. */
+/** Verdict on refused requests of customers whom no fault has touched. */
 export interface WarmVerdict {
 	readonly finding: Finding;
-	/** Number of other refusals, all with one known cause. */
+	/** Number of refusals that have a known cause, by cause. */
 	readonly causes: Readonly<Record<string, number>>;
 }
 
-/** A key used within this time has credit at the instance, which returns idle credit after a minute. */
+/** Milliseconds after its use for which a key has credit at the instance. Idle credit returns after a minute. */
 const WARM_MS = 30_000;
 
 /**
- * Which requests count: the customer is `steady` (spare credit, no cap, key never revoked, account never suspended);
- * the request is warm (the same instance gave the same key a whole answer in the last 30 s, with no excuse since); and
- * nothing excuses the instance while it runs. Such requests are never refused. A request that reached the model server
- * counts as admitted; before that, no answer is a refusal too. `renewals`: when a cap of a key was renewed and each
- * instance had to fetch credit.
+ * Judges requests that must never be refused: the customer is `steady` (spare credit, no cap, key never revoked,
+ * account never suspended); the request is warm (the same instance gave the same key a whole answer in the last 30 s,
+ * with no excuse since); and nothing excuses the instance while the request runs. A request that reached the model
+ * server counts as admitted; before that, no answer counts as a refusal. `renewals`: when a key's cap was renewed and
+ * each instance had to draw credit.
  */
 export function judgeWarm(
 	sent: readonly Sent[],
@@ -56,12 +56,12 @@ export function judgeWarm(
 	return { finding: { claim, checked: warm, broken }, causes };
 }
 
-/** The reason for which this request may be refused; undefined if there is none. */
+/** The known cause for which this request may be refused; undefined if there is none. */
 function causeOf(one: Sent, excuses: readonly Excuse[], answered: readonly Sent[]): string | undefined {
 	const endMs = one.endMs ?? one.sentAtMs;
 	const now = excuses.find(({ fromMs, untilMs }) => fromMs <= endMs && one.sentAtMs <= untilMs);
 	if (now) return `the instance ${now.why}`;
-	// Searches from the newest on, which usually decides.
+	// Searches from the newest answer on, because that usually decides.
 	const wasAnswered = answered.findLast(
 		(before) =>
 			before !== one &&

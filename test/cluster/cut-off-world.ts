@@ -9,7 +9,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 
 const LEASE_TTL_S = "6";
 
-/** Two instances and users of each role, shared by a file's tests; one instance can be cut off from Postgres. */
+/** Two instances and users of each role, which all tests of a file share. One instance can be cut off from Postgres. */
 export async function withCutOffWorld() {
 	const upstream = withUpstream("vllm");
 	const service = await withService({
@@ -21,13 +21,13 @@ export async function withCutOffWorld() {
 	await topUp(owner, staff);
 	const at = `account=${owner.accountId}`;
 
-	/** The second instance reaches Postgres through a proxy that can cut its connections. */
+	/** Connects the second instance to Postgres through a proxy that can cut its connections. */
 	const address = new URL(service.db.url);
 	const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
 	const throughProxy = new URL(service.db.url);
 	throughProxy.host = `127.0.0.1:${proxy.port}`;
 	const distant = await secondGateway(service, throughProxy.href, { LEASE_TTL_S, DRAIN_S: "1" });
-	// Restores the connections, without which the instance's stop would wait for the database.
+	// Restores the connections; without them, the instance's stop would wait for the database.
 	atEnd(() => proxy.thaw(false));
 	const script = await managementClient(service);
 	const commandLine = {
@@ -43,7 +43,7 @@ export async function withCutOffWorld() {
 		const answer = await script.send(method, path, body);
 		return answer.status === 200 && answer.body.in_force.effective;
 	};
-	/** Whether the cut-off instance serves a request with this key. */
+	/** True if the instance that may be cut off serves a request with this key. */
 	async function served(secret: string): Promise<boolean> {
 		const response = await fetch(`${distant.url}/v1/chat/completions`, {
 			method: "POST",

@@ -25,7 +25,7 @@ const fence = async (seq: number, deadlineMs: number, graceMs = 0) =>
 const laggingIds = async (seq: number) => (await store().lagging(await entryAt(db.sql, seq))).map(({ id }) => id);
 const ENTRY = { seq: 1, atMicros: 1 };
 
-/** A fence whose waits end once `before` has run, so that the machine's speed does not matter. */
+/** A fence that stops waiting once `before` has run, so that the machine's speed does not matter. */
 async function fenceByHand(
 	{ store: asked = store(), entry = ENTRY, ...options }: FenceOptions & { store?: FenceStore; entry?: AppendedEntry },
 	before: () => Promise<unknown> = async () => {},
@@ -54,7 +54,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await heartbeats().goLive(id, epoch, await seqNow(), ttlMs);
 }
 
-/** Runs `during` while a transaction holds the locks of `statement`, then commits the transaction. */
+/** Runs `during` while a transaction holds the locks that `statement` takes, then commits the transaction. */
 async function whileUncommitted<T>(statement: string, during: () => Promise<T>): Promise<T> {
 	const commit = await openTransaction(db.sql, (tx) => tx.unsafe(statement));
 	return during().finally(commit);
@@ -84,7 +84,7 @@ test("a hanging instance is fenced off when its lease is over", async () => {
 	expect(over.effective).toBe(true);
 	expect(await stateOf("hung")).toBe("dead");
 	expect(over.elapsedMs).toBeGreaterThanOrEqual(500);
-	// The fence polls every 100 ms, once more for the instances that it fenced off.
+	// The fence polls every 100 ms, and once more after it has fenced off an instance.
 	expect(over.elapsedMs).toBeLessThanOrEqual(800);
 });
 
@@ -161,7 +161,7 @@ test("concurrent revocations fence off the same silent instances without a deadl
 	const startedMs = performance.now();
 	const results = await Promise.all(seqs.map((seq) => fence(seq, 30_000, 60_000)));
 	expect(results.every(({ effective }) => effective)).toBe(true);
-	// A witness waits for the same lease only once.
+	// A witness waits only once for the same lease.
 	expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
@@ -255,7 +255,7 @@ test("a failed query is repeated, up to ten times in a row", async () => {
 test("an entry that the server lacks is reported as unknown", async () => {
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const { atMicros } = await entryAt(db.sql, seq);
-	// Entries that the new server gave to other changes: another number, or another time under the same number.
+	// Entries that the new server gave to other changes: with another number, or the same number and another time.
 	for (const lost of [
 		{ seq: seq + 1, atMicros },
 		{ seq, atMicros: atMicros - 1 },
@@ -277,7 +277,7 @@ test("a wait fails when another database server takes over", async () => {
 		async lagging() {
 			looks += 1;
 			if (looks === 1) return [lagging];
-			// Another entry got this number on the new server and was applied.
+			// The new server gave this number to another entry, which was applied.
 			mark = "1/2";
 			return [];
 		},

@@ -18,7 +18,7 @@ export async function appendControl(
 	return Number(onlyRow(rows).seq);
 }
 
-/** The log entry with this number as the change returned it; time 0 if the row is missing. */
+/** The entry with this number as its change returned it; time 0 if the log lacks it. */
 export async function entryAt(sql: postgres.Sql, seq: number): Promise<AppendedEntry> {
 	const [row] = await sql<AppendedRow[]>`select seq, control_at(at) as at_micros from control_log where seq = ${seq}`;
 	return row === undefined ? { seq, atMicros: 0 } : toEntry(row);

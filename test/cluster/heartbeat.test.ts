@@ -60,7 +60,7 @@ test("an instance sends no heartbeat before it is live", async () => {
 	const options = { heartbeatMs: 10_000 };
 	const { heartbeat } = await joinTestInstance({ ...store, heartbeat: heartbeatOnce }, "early", options);
 	await heartbeat.sync();
-	// No heartbeat may be sent before the epoch is live: the answer would say that the epoch is fenced, and end it.
+	// An epoch must not send a heartbeat before it is live: the answer would say that it is fenced off, and end it.
 	expect(sent).toBe(0);
 	await heartbeat.goLive();
 	await heartbeat.sync();
@@ -94,7 +94,7 @@ test("an instance ends its epoch when the database server changes", async () => 
 	await heartbeat.sync();
 	expect(gate.isOpen()).toBe(false);
 	expect(await ended).toBe("another server");
-	// The instance counts as live until it has returned its free credit.
+	// The instance counts as live until its free credit is returned.
 	expect(left).toBe(0);
 	heartbeat.stop();
 	await waitFor(
@@ -145,7 +145,7 @@ test("a failed heartbeat is repeated soon, once, and not after the epoch's end",
 	state.away = true;
 	await heartbeat.sync();
 	state.away = false;
-	// Two timers: the next heartbeat, and one repetition however many heartbeats failed.
+	// Two timers: the next heartbeat and one repetition, however many heartbeats failed.
 	expect(clock.pending()).toBe(2);
 	clock.advance(200);
 	await heartbeat.sync();
@@ -254,7 +254,7 @@ test("the gate closes a margin before the lease ends", async () => {
 test("an instance applies entries appended during a statement before the gate opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
-	/** An entry is appended just before the heartbeat's statement arrives. */
+	/** Appends an entry just before the heartbeat's statement arrives. */
 	const beaten = async <T>(send: () => Promise<T>): Promise<T> => {
 		if (made.length < 2) made.push(await appendControl(db.statements, "key", "late", {}));
 		return send();
@@ -333,7 +333,7 @@ test("an instance ends when entries were removed that it had not applied", async
 	await append("later");
 	await waitFor(() => busy.applied.length === 2, "the other instance to apply both");
 	await db.sql`update control_log set at = now() - interval '40 days'`;
-	// While an instance's lease runs, entries that it has not applied are kept.
+	// Entries are kept as long as the lease of an instance runs that has not applied them.
 	await removeControl({ statements: db.statements, clock: systemClock }, 30);
 	expect(await db.sql`select 1 from control_log where subject in ('revoked', 'later')`).toHaveLength(2);
 	await db.sql`update instance_beat set lease_until = now() - interval '1 minute' where id = 'paused'`;

@@ -1,4 +1,4 @@
-/** After a failover the new server lacks the last entries of the control log, which an instance has kept. */
+/** Tests that an instance redoes or reports changes that a new database server lacks after a failover. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ const key = async () =>
 const project = async () => (await createProject(statements, await account(), { name: "p", capNanoUsd: usd(9) })).id;
 const TABLES = ["account", "api_key", "project", "budget", "ledger_entry"] as const;
 
-/** Runs a change that an instance applies, then fails over to a standby that lacks the change. */
+/** Makes a change that an instance applies, then fails over to a standby that lacks the change. */
 async function lose(act: (id: string) => Promise<unknown>, id: string, instance = openKept()) {
 	const [row] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 	await sql.unsafe(
@@ -128,7 +128,7 @@ test("an instance only reports lost changes that gave a right", async () => {
 test("an instance reports no booking that the server has, though its clock differs", async () => {
 	const owner = await account();
 	await sql`select ledger_book(${crypto.randomUUID()}, ${owner}, 'top_up', 5, ${crypto.randomUUID()}, 'test', '', false)`;
-	// An hour ago by the database's clock, which is ahead of the instance's.
+	// Dates the entry an hour ago by the database's clock, which is ahead of the instance's.
 	await sql`update control_log set at = at - interval '61 minutes' where subject = ${owner}`;
 	const { kept } = openKept(undefined, { ...systemClock, wallMs: () => Date.now() - 120_000 });
 	for (const entry of await readControlAfter(statements, 0)) if (entry.subject === owner) kept.add(entry);
@@ -141,7 +141,7 @@ test("an instance keeps a newer change, reports the lost one, redoes a lost revo
 	const one = await lose(update({ capNanoUsd: usd(1) }), capped);
 	const two = await lose((id) => revokeKey(statements, { id }), revoked);
 	const three = await lose((id) => suspendAccount(statements, id), owner);
-	// A webhook confirms a top-up before an instance has joined.
+	// Appends an entry as a webhook does that confirms a top-up before an instance has joined.
 	await sql`select control_append('account', id, account_fields(a)) from account a where id = ${owner}`;
 	await updateKey(statements, { id: capped }, { capNanoUsd: usd(50) });
 	await updateKey(statements, { id: revoked }, { capNanoUsd: usd(50) });
@@ -169,7 +169,7 @@ test("two instances redo and record a change once", async () => {
 	await three.kept.reconcile();
 	await four.kept.reconcile();
 	expect([three.lines.length, four.lines.length]).toEqual([1, 0]);
-	// The next process reads the kept entries from the disk and finds none missing.
+	// The next process reads the kept entries from disk and finds none missing.
 	const next = openKept(one.path);
 	await next.kept.reconcile();
 	expect(next.lines).toEqual([]);

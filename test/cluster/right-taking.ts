@@ -3,17 +3,17 @@ import { type Person, signedUp } from "../console/person.ts";
 import { LONG } from "../support/long-form.ts";
 import type { CutOffWorld } from "./cut-off-world.ts";
 
-/** What an action changes: a key, and the people concerned. */
+/** The objects that an action changes: a key and the people concerned. */
 export interface Stage {
 	readonly id: string;
 	readonly secret: string;
 	readonly accountId: string;
-	/** The key's project, or one that the key can be moved to. */
+	/** Id of the key's project, or of one to which the key can be moved. */
 	readonly projectId?: string;
 	readonly leaver?: Person & { readonly userId: string };
 }
 export interface Act {
-	/** The action's name in the table of `src/cluster/README.md`. */
+	/** Name of the action in the table of `src/cluster/README.md`. */
 	readonly act: string;
 	readonly from: string;
 	readonly stage?: () => Promise<Stage>;
@@ -24,8 +24,8 @@ const answered = ({ status, body }: { status: number; body: { fence?: { effectiv
 	status === 200 && body.fence?.effective === true;
 
 /**
- * Actions that only the long run tests: all callers of narrowing, archiving, moving and removing share a function, so
- * the short run takes one caller each.
+ * Actions that only the long run tests. Narrowing, archiving, moving and removing have several callers that share a
+ * function, so the short run tests one caller of each.
  */
 function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 	const taking = Map.groupBy(
@@ -80,7 +80,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	const removeMember = async (by: Person, { leaver }: Stage) =>
 		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
-	// A time in the near future. A slow machine must not reach it before the request, because past times are refused.
+	// A time in the near future: far enough that a slow machine sends the request before, because past times are refused.
 	const soon = () => Date.now() + 5_000;
 	const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
 		[
@@ -286,7 +286,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	return {
 		acts,
 		ownedKey,
-		/** Prepares the actions one after the other, with about a hundred console requests. */
+		/** Prepares the actions one after the other, with about a hundred requests to the console. */
 		async staged(some?: ReadonlySet<Act>): Promise<readonly (readonly [Act, Stage])[]> {
 			const all: [Act, Stage][] = [];
 			for (const act of acts) if (some?.has(act) ?? !others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);

@@ -18,10 +18,10 @@ const service = await withService({
 const address = new URL(service.db.url);
 const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
 const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href;
-/** A second instance; some of its connections to Postgres can be made silent. */
+/** A second instance, some of whose connections to Postgres can be made silent. */
 const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });
 
-/** Makes only the heartbeats of this instance fail. */
+/** Makes only the heartbeats of the second instance fail. */
 function silenceHeartbeats(): void {
 	const look = setInterval(() => {
 		for (const connection of proxy.connections()) if (connection.name.endsWith(" liveness")) connection.freeze();

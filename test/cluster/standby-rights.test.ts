@@ -7,7 +7,7 @@ const world = await withCutOffWorld();
 const { service, owner, at, cli, served } = world;
 const { sql } = service.db;
 const { acts, ownedKey, staged: stageAll } = rightTakingActs(world);
-/** The short run tests each action from one caller, since all callers wait in the same function. */
+/** The short run tests each action from one caller, because all callers wait in the same function. */
 const oneOfEach = new Set(
 	LONG ? acts : [...Map.groupBy(acts, ({ act }) => act).values()].flatMap((ways, at) => ways[at % ways.length] ?? []),
 );

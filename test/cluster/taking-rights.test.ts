@@ -25,8 +25,8 @@ test("a cut-off instance admits nothing by a right that was taken away", async (
 	const all = Array(staged.length).fill(true);
 	expect(await serving()).toEqual(all);
 	proxy.freeze();
-	// The instance still serves, not knowing that it is cut off; on a busy machine its lease may end before the last
-	// answer.
+	// The instance still serves, because it has not noticed that it is cut off. On a busy machine its lease may have
+	// ended.
 	expect(await serving()).toContain(true);
 	const outcomes = await Promise.all(
 		staged.map(async ([{ act, from, run }, stage]) => {

@@ -16,7 +16,7 @@ beforeEach(async () => {
 const stateOf = async (id: string) =>
 	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
 
-/** A witness on the test's clock, with the number of its polls. */
+/** A witness that uses the test's clock, with a count of its polls. */
 function witness() {
 	const clock = createManualClock();
 	const store = createPgFenceStore(db.liveness);
@@ -50,7 +50,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
 }
 
-/** The lease ends between the third and the fourth poll. The fourth one finds it over, within its grace. */
+/** A lease that ends between the third and the fourth poll, which finds it over but within the grace. */
 const TTL_MS = 2_700;
 
 test("the witness records an instance as silent after its lease, by its own clock", async () => {
@@ -76,7 +76,7 @@ test("the witness records a new or restored server as quiet after the longest le
 	expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);
 	const { running, pass } = witness();
 	for (const again of [false, true]) {
-		// A restored server keeps its mark.
+		// Simulates a restored server, which has the same label as before.
 		if (again) await db.sql`select server_went_back()`;
 		await pass(8);
 		expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);

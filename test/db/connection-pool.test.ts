@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const CONNECTIONS = 4;
 const DEADLINE_MS = 2_000;
 const STATEMENT_MS = 50;
-/** Statements a second that the database can execute. */
+/** Most statements that the simulated database can execute in a second. */
 const PER_S_MAX = (CONNECTIONS * 1_000) / STATEMENT_MS;
 const STEP_MS = 5;
 
@@ -33,7 +33,7 @@ function world(options: ConnectionOptions = {}) {
 		pool,
 		made: () => made,
 		ask: () => pool.run(statement, clock.monotonicMs() + DEADLINE_MS),
-		/** Advances the clock in steps and runs due timers; calls `each` at every step. */
+		/** Advances the clock step by step and runs due timers; calls `each` at every step. */
 		async pass(ms: number, each: () => void = () => {}) {
 			for (let passed = 0; passed < ms; passed += STEP_MS) {
 				each();

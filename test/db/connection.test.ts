@@ -138,7 +138,7 @@ test("a discarded connection is closed though its server does not answer", async
 	await statements`select 1`;
 	isSilent = true;
 	expect(await rejection(statements`select 1`)).toBeDefined();
-	// Writing to a socket that the server has closed on its side still succeeds.
+	// Writing to a socket still succeeds after the server has closed its side.
 	const refused = Promise.withResolvers<void>();
 	taken[0]?.on("error", () => refused.resolve()).on("close", () => refused.resolve());
 	const writing = setInterval(() => taken[0]?.write(Buffer.from("N\0\0\0\x05\0")), 50);

@@ -20,7 +20,7 @@ test("the check reports set-ups that can lose confirmed usage", () => {
 test("the check logs a set-up that can lose usage once, and its end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
-	// The test server runs without durability and without standbys.
+	// The tests' Postgres runs with durability off and without standbys.
 	expect(real).toEqual({ commit: "off", waitedFor: "", standbys: 0, isStuck: false, unreadable: "" });
 	let found = real;
 	const lines: string[] = [];

@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 
 const CHILD = join(import.meta.dir, "embedded-ended-child.ts");
 
-/** Ids of the processes whose working folder is `folder`, as that of all of PostgreSQL's is. */
+/** Ids of the processes that work in `folder`, as all of PostgreSQL's processes do. */
 function workingIn(folder: string): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))

@@ -1,6 +1,6 @@
 /**
- * Starts the embedded PostgreSQL in the given folder, prints its URL, and stops it in order at SIGTERM. It is a process
- * of its own, so that tests can kill it or run it as another user.
+ * Starts the embedded PostgreSQL in the given folder, prints its URL, and stops it at SIGTERM. A separate process, so
+ * that tests can kill it or run it as another user.
  */
 import { silentLog } from "../../src/base/log.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";

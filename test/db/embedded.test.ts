@@ -46,13 +46,13 @@ afterEach(async () => {
 	}
 });
 
-/** A folder with an initialised cluster. */
+/** A folder with an initialized cluster, which tests copy. */
 const seed = temporaryFolder(quickFolder());
 chmodSync(seed, 0o755);
 await placeCluster(seed);
 
 const clusterOf = (folder: string) => join(folder, "postgres", "cluster");
-/** No sync to disk: tests kill processes, never the machine, so written data survives. */
+/** Nothing is synced to disk: tests kill processes but not the machine, so written data survives. */
 const SETTINGS = { fsync: "off" };
 const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: SETTINGS });
 
@@ -63,11 +63,11 @@ function newFolder(mode = 0o755): string {
 	return folder;
 }
 
-/** Copies a folder whose database has been started once, for tests of later starts. */
+/** Copies a folder whose database was started once before, for tests of later starts. */
 function usedFolder(): string {
 	const folder = newFolder();
 	copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
-	// Keeps owners and modes, which the server requires.
+	// Keeps owners and file modes, because the server requires them.
 	const { success } = Bun.spawnSync(["cp", "-Rp", join(seed, "postgres"), join(folder, "postgres")]);
 	if (!success) throw new Error("the cluster could not be copied");
 	return folder;
@@ -100,7 +100,7 @@ test.if(LONG)("the server is ready after an archive recovery only when it accept
 	const folder = usedFolder();
 	const cluster = clusterOf(folder);
 	const { uid, gid } = statSync(cluster);
-	// The server is consistent at once, but replays its log for a while before it accepts writes.
+	// The server is consistent at once but replays its log for a while before it accepts writes.
 	appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
 	writeFileSync(join(cluster, "recovery.signal"), "");
 	chownSync(join(cluster, "recovery.signal"), uid, gid);
@@ -138,7 +138,7 @@ test.if(LONG && IS_ROOT)(
 	60_000,
 );
 
-/** The environment of a process; undefined if the process has ended, as some of the server's children soon do. */
+/** Environment of a process; undefined if the process has ended, as some of the server's children soon do. */
 function environmentOf(pid: number): string | undefined {
 	try {
 		return readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -194,7 +194,7 @@ test("the embedded server does not trust a pid file that names another process",
 	const text = readFileSync(pidFile, "utf8");
 	await first.stop();
 
-	// The pid file names another server of the same user, which PostgreSQL itself would take for the previous one.
+	// Starts another server of the same user, whose pid the stale pid file contains: PostgreSQL would be deceived.
 	const other = usedFolder();
 	const stranger = await start(other);
 	const pid = findPostmaster(clusterOf(other))?.pid;

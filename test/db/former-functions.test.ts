@@ -1,7 +1,4 @@
-/**
- * Functions of two versions on the tables of one database. `versions/upgrade.test.ts` runs the former version's
- * program.
- */
+/** Tests of the SQL functions of two versions on one database. `versions/upgrade.test.ts` runs the previous program. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Schemas that a user added to the database and its search path after our tables. */
+/** Tests of schemas that a user adds to the database and its search path after this service's tables. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";

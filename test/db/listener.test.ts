@@ -13,7 +13,7 @@ import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The interval in `listener.ts` after which an idle connection is tested, and dropped if it does not answer. */
+/** Milliseconds after which `listener.ts` tests an idle connection, and drops it if it does not answer. */
 const PROBE_MS = 500;
 const ANSWER_MS_MAX = 1_500;
 const NEVER_MS = 1_000_000_000;
@@ -46,7 +46,7 @@ async function hearing(channel: string, clock = systemClock) {
 	};
 }
 
-/** Advances the clock until the listener has reconnected; the pause before a retry is partly random. */
+/** Advances the clock until the listener has reconnected, because the pause before a retry is partly random. */
 const renewed = (clock: ManualClock, listens: () => number) =>
 	waitFor(() => {
 		clock.advance(5);
@@ -102,7 +102,7 @@ test("the listener keeps a connection that answers", async () => {
 
 test("an instance receives revocations again after its silent listener was replaced", async () => {
 	const db = server;
-	// This instance sends no heartbeats, so it applies announced entries only.
+	// This instance sends no heartbeats, so it applies only entries that are announced to it.
 	const member = await joinTestInstance(createPgHeartbeatStore(db.liveness), "hears", { heartbeatMs: NEVER_MS });
 	await member.heartbeat.goLive();
 	atEnd(() => member.heartbeat.stop());

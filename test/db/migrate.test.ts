@@ -57,16 +57,16 @@ test("a start puts this version's functions first on the path of clients", async
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });
 	const migrated = await migrate({ log }, url);
 	await migrate({ log }, url);
-	// One log line names all applied migrations; without migrations there is no line.
+	// One log line names all applied migrations; a start without migrations logs none.
 	expect(lines.map((line) => JSON.parse(line))).toMatchObject([
 		{ message: "the schema is up to date", migrations: names.length, last: names.at(-1) },
 	]);
 	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
-	// A function of a service calls that service's own functions.
+	// A function of a service calls other functions of the same service.
 	expect(await ours`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "1" }] as never);
 	expect(await client`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "-1" }] as never);
 	await ours.end();
-	// The tables' schema contains only the functions of triggers, defaults and views.
+	// The schema of the tables contains only functions that triggers, defaults and views need.
 	expect(
 		await client`select count(*)::int as functions from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 		where n.nspname = 'public' and p.prorettype <> 'trigger'::regtype`,

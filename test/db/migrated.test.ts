@@ -89,7 +89,7 @@ test("a start keeps the functions of the versions that booted last", async () =>
 		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
 	}
 	await client`create schema tollgate_of_somebody`;
-	// Another service, whose tables are in another schema, created this one and lists it.
+	// Creates a function schema as another service with other tables would, and lists it.
 	await client`create schema tollgate_00000000000a`;
 	await createFunctions(client, "0.0.0", 3);
 	const left = await client<

@@ -18,7 +18,7 @@ const server = new URL(database.url);
 const folder = temporaryFolder();
 const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
-/** Relays another address to the database's server; returns the port, undefined if the address is unavailable. */
+/** Makes the database's server available at another address. Returns its port, or undefined if that fails. */
 async function alsoAt(place: ListenOptions): Promise<number> {
 	const relay = createServer((from) => {
 		const to = connect(Number(server.port), server.hostname);
@@ -223,7 +223,7 @@ test("the client makes no connection after an end during its pause", async () =>
 	});
 	const lost = first.ready.catch((error) => error);
 	await pausing.promise;
-	// This client's pause ends after the other's.
+	// The pause of this client ends after the first client's.
 	const next = paused(() => 60);
 	await first.end({ timeout: 0 });
 	expect(isConnectionLost(await lost)).toBe(true);
@@ -264,7 +264,7 @@ test.skipIf(process.platform !== "linux")("the client sets the socket's keepaliv
 	const url = Object.entries(wanted).reduce((to, [name, value]) => withSetting(to, name, String(value)), database.url);
 	const ofSockets = await withClient(url, async () =>
 		readdirSync("/proc/self/fd").map((fd) =>
-			// TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and TCP_USER_TIMEOUT.
+			// Numbers of TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and TCP_USER_TIMEOUT.
 			[4, 5, 6, 18].map((option) => {
 				const value = new Int32Array(1);
 				libc().getsockopt(Number(fd), 6, option, value, Uint32Array.of(4));

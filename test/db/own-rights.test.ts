@@ -26,7 +26,7 @@ test("a role without rights to create starts on a migrated schema", async () => 
 	const client = open(database.url);
 	const { url, quoted } = await database.role();
 	await client.unsafe(`create schema authorization ${quoted}`);
-	// A schema with the role's name precedes `public` in the search path, so migrating would create the tables twice.
+	// Creates a schema with the role's name, which precedes `public` in the path: a start would create tables twice.
 	await expect(migrate(deps, url)).rejects.toThrow(`grant all on all tables in schema "public" to ${quoted}`);
 	await expect(migratedUrl(url)).rejects.toThrow("another role's");
 	await client.unsafe(`grant all on all tables in schema public to ${quoted}`);

@@ -22,12 +22,12 @@ export function withOwnedDatabase(make = createEmptyDatabase) {
 			ended.push(() => client.end());
 			return client;
 		},
-		/** Changes settings (`name = value`) for later connections. */
+		/** Changes settings (`name = value`) for all later connections. */
 		async set(...settings: readonly string[]): Promise<void> {
 			const name = new URL(database.url).pathname.slice(1);
 			for (const setting of settings) await owned.open(database.url).unsafe(`alter database ${name} set ${setting}`);
 		},
-		/** Creates a role that can only sign in and is removed after the test; returns its URL and its quoted name. */
+		/** Creates a role that can only sign in and is dropped after the test. Returns its URL and its quoted name. */
 		async role(
 			name = `r${crypto.randomUUID().replaceAll("-", "")}`,
 		): Promise<{ readonly url: string; readonly quoted: string }> {
@@ -37,7 +37,7 @@ export function withOwnedDatabase(make = createEmptyDatabase) {
 			owned.atTestEnd(() => client.unsafe(`drop owned by ${quoted} cascade; drop role ${quoted}`));
 			return { url: Object.assign(new URL(database.url), { username: name, password: "p" }).href, quoted };
 		},
-		/** Registers a clean-up for the end of the test; the newest runs first. */
+		/** Registers a clean-up that runs after the test; the newest clean-up runs first. */
 		atTestEnd: (end: () => unknown) => void ended.push(end),
 	};
 	return owned;

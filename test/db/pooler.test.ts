@@ -6,10 +6,7 @@ import { withDatabase } from "../support/database.ts";
 const db = await withDatabase();
 
 describe("a pooler", () => {
-	/**
-	 * Simulates client sessions over a pooler with `size` server sessions, reusing the one used last or the one used
-	 * first.
-	 */
+	/** Simulates clients of a pooler with `size` server sessions, which assigns the session used last or first. */
 	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
 		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
 		return {

@@ -18,7 +18,7 @@ function started(argv: string[], cwd?: string) {
 	return child;
 }
 
-/** The state of a process as the system reports it, `Z` for a zombie; undefined without such a process. */
+/** State of a process as the system reports it (`Z` for a zombie); undefined if there is no such process. */
 function stateOf(pid: number | undefined): string | undefined {
 	try {
 		return /\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1];
@@ -27,7 +27,7 @@ function stateOf(pid: number | undefined): string | undefined {
 	}
 }
 
-/** Whether a start leaves the pid file with this id in place. */
+/** True if a start keeps a pid file that contains this id. */
 function isKept(pid: number): boolean {
 	writeFileSync(pidFile, `${pid}\n${cluster}\n1\n5432\n\n127.0.0.1\n\nready   \n`);
 	removeForeignPidFile(cluster);
@@ -35,7 +35,7 @@ function isKept(pid: number): boolean {
 }
 
 test("the pid file of a killed server stays while its children live", async () => {
-	// The shell becomes a program that never collects its ended children, so the child stays a zombie.
+	// The shell becomes `sleep`, which never reaps its ended child, so the child stays a zombie.
 	const parent = started(["sh", "-c", "sleep 0.1 & echo $!; exec sleep 600"]);
 	const { value } = await parent.stdout.getReader().read();
 	const unreaped = Number(new TextDecoder().decode(value));

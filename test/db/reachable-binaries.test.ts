@@ -9,7 +9,7 @@ import { temporaryFolder } from "../support/at-end.ts";
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 
-/** Only root runs the server as another user, who must be able to reach the programs. */
+/** Runs only as root: root runs the server as another user, who must be able to reach the programs. */
 describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	let base: string;
 	let closed: PostgresBinaries;
@@ -18,7 +18,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	const owner = serverOwner("/nowhere");
 	const find = (...homes: string[]) => reachableBinaries({ log }, closed, owner, homes);
 
-	/** Replaces the programs by one that always succeeds, with the files that it needs. */
+	/** Replaces PostgreSQL's programs by one that always succeeds, with the files that it needs. */
 	beforeEach(() => {
 		lines = [];
 		base = temporaryFolder();

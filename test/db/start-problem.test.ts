@@ -19,7 +19,7 @@ test("a failed start names the remedy for what the machine lacks", async () => {
 	expect(lines[1]).toContain("FATAL:  insufficient file descriptors");
 }, 60_000);
 
-// PostgreSQL 18's messages in a container that has the problem.
+// Messages of PostgreSQL 18, captured in a container that has the problem.
 test.each([
 	["initdb: could not look up effective user ID 12345: user does not exist\n", "/etc/passwd"],
 	[

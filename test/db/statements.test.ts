@@ -41,7 +41,7 @@ test("statements time out on a silent connection, and the next ones work", async
 	expect(await db.statements`select 4 as four`).toEqual([{ four: 4 }]);
 });
 
-/** Terminates the backend that runs `statement`, as soon as it does. */
+/** Terminates the Postgres process that runs `statement`, as soon as it runs. */
 async function endOnServer(statement: string): Promise<void> {
 	const ended = () => server.sql`
 		select pg_terminate_backend(pid) from pg_stat_activity
@@ -58,11 +58,11 @@ test("statements work after the server ended a connection during a statement", a
 	}
 });
 
-/** PostgreSQL's error response during recovery, sent as the answer to the client's first message. */
+/** PostgreSQL's error during recovery, which the server sends as the answer to the client's first message. */
 const said = "SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
 const STARTING_UP = Buffer.from(`E\0\0\0${String.fromCharCode(4 + said.length)}${said}`, "latin1");
 
-/** Starts a server that ends each connection by `end`; `accepted` counts the connections. */
+/** Starts a server that ends each connection by `end`. `accepted` returns the number of connections. */
 function startEnding(end: (one: { end(bytes?: Uint8Array): void }) => void, at: "once" | "its first message") {
 	let accepted = 0;
 	const taken = (one: { end(bytes?: Uint8Array): void }) => {
@@ -97,7 +97,7 @@ test("statements reconnect with a pause if the server refuses or closes connecti
 	await Promise.all(asking);
 	for (const { accepted } of ending) {
 		expect(accepted()).toBeGreaterThan(2);
-		// Each of two connections retries after pauses that grow to at least 250 ms, within the statement's deadline.
+		// Two connections retry with pauses that grow to at least 250 ms, until the statement's deadline.
 		expect(accepted()).toBeLessThan(2 * 12);
 	}
 });

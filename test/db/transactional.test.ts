@@ -63,7 +63,7 @@ test("a transaction whose connection goes silent is rolled back", async () => {
 });
 
 test("a transaction that is cut off fails and leaves nothing", async () => {
-	// The server still executes the previous transaction, whose row the next one would wait for.
+	// A new row each time: the server still executes the previous transaction, which locks its row.
 	let id = 100;
 	const cuts = (swallow: boolean, where: "in a statement" | "between two") =>
 		db.tx.transaction(async (tx) => {
@@ -81,7 +81,7 @@ test("a transaction that is cut off fails and leaves nothing", async () => {
 		});
 	for (const where of ["in a statement", "between two"] as const)
 		for (const swallow of [false, true]) expect(isDatabaseDown(await rejection(cuts(swallow, where)))).toBe(true);
-	// The server ends the connection in the middle of a nested transaction.
+	// Terminates the server's session in the middle of a nested transaction.
 	const ended = db.tx.transaction((tx) =>
 		tx.transaction(async (inner) => {
 			await inner.execute(sql`select pg_terminate_backend(pg_backend_pid())`);

@@ -12,15 +12,15 @@ export interface FailoverWorld extends AsyncDisposable {
 	readonly fleet: Fleet;
 	readonly upstream: CountingUpstream;
 	readonly members: readonly [FleetMember, FleetMember];
-	/** Sends requests with the key until each member has answered `count` of them. */
+	/** Sends requests with the key until each instance has answered `count` of them. */
 	serve(key: { id: string; secret: string }, count: number): Promise<void>;
 	ask(key: { id: string; secret: string }, member: FleetMember): Promise<Sent>;
-	/** Directs new connections of the members, by default all, to this server; existing connections stay. */
+	/** Directs new connections of the instances (by default all) to this server. Existing connections stay. */
 	aim(server: { readonly port: number }, members?: readonly FleetMember[]): void;
 	readiness(member: FleetMember): Promise<{ status: string; reasons: string[]; warnings: string[] }>;
-	/** Waits until both members are ready and have replayed all journals. */
+	/** Waits until both instances are ready and have replayed all journals. */
 	untilReady(): Promise<void>;
-	/** Expects every complete answer in the books once, at the price of the tokens that the upstream counted. */
+	/** Expects the books to contain every complete answer once, at the price of the tokens that the upstream counted. */
 	expectNothingLost(sql: Fleet["sql"]): Promise<void>;
 	log(member: FleetMember): string;
 }
@@ -31,9 +31,9 @@ export async function startFailoverWorld(
 	options: {
 		settings?: Readonly<Record<string, string>>;
 		env?: Readonly<Record<string, string>>;
-		/** Number of processes of each member, set by WORKERS. */
+		/** Number of processes of each instance (WORKERS). */
 		workers?: number;
-		/** Serves batches, too; each answer takes up to this many milliseconds. */
+		/** Also serves batches, each of whose answers takes up to this many milliseconds. */
 		batchAnswerMs?: number;
 	} = {},
 ): Promise<FailoverWorld> {
@@ -64,7 +64,7 @@ export async function startFailoverWorld(
 		ask,
 		async serve(key, count) {
 			for (let number = 0; number < count; number++)
-				// Repeats a request after a 503, as clients do.
+				// Repeats a request after a 503, as clients should.
 				for (const member of [first, second])
 					await waitFor(
 						async () => {

@@ -1,6 +1,6 @@
 /**
- * A primary and a standby of the embedded PostgreSQL, with two instances. After any loss the books must reconcile and
- * agree with the upstream's own counts. Long form: `bun run failover`.
+ * Tests of a primary and a standby of the embedded PostgreSQL with two instances. After any loss, the books must
+ * reconcile and agree with the upstream's counts. Long form: `bun run failover`.
  */
 import { expect, test } from "bun:test";
 import postgres from "postgres";
@@ -13,7 +13,7 @@ import { startFailoverWorld } from "./failover-world.ts";
 
 const REQUESTS = 6;
 
-/** The long run also tests the journal mode that survives a power loss. */
+/** Journal modes to test. The long run includes the mode that survives a power loss. */
 const MODES = LONG ? ["process", "host"] : ["process"];
 
 test.each(MODES)(
@@ -27,7 +27,7 @@ test.each(MODES)(
 		await servers.snapshot();
 		await world.untilReady();
 		await world.serve(key, REQUESTS);
-		// This epoch has ended in order when the rollback of the server loses its usage.
+		// Ends this instance's epoch in order before the rollback of the server loses its usage.
 		await members[1].stop("SIGINT");
 		await members[1].start();
 		await world.serve(key, REQUESTS);
@@ -59,14 +59,14 @@ test("after a failover requests are served, and the former primary is refused", 
 	const { id: given } = await fleet.key(account);
 	await Bun.sleep(500);
 	await servers.promote();
-	// The former primary still runs with all sessions on it.
+	// The former primary still runs, with all sessions on it.
 	world.aim(servers.standby);
 	const operator = { ...fleet.env, DATABASE_URL: servers.standby.url, DATA_DIR: `${fleet.folder}/operator-2` };
 	const { exitCode, stdout } = await runHere(["key", "revoke", other.id, "--json"], operator);
 	const trials = await Promise.all(members.map((member) => world.ask(other, member)));
 	expect([exitCode, JSON.parse(stdout).effective]).toEqual([0, true]);
 	expect(trials.map(({ code }) => code)).toEqual(["api_key_revoked", "api_key_revoked"]);
-	// The standby lacks two changes: the revocation is repeated, the creation is reported.
+	// The standby lacks two changes: the revocation is repeated, the creation is reported to the operator.
 	for (const member of members) expect((await world.ask(lost, member)).code).toBe("api_key_revoked");
 	await world.untilReady();
 	await world.serve(key, REQUESTS);

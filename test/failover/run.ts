@@ -1,6 +1,6 @@
 /**
- * Plays failovers under traffic and checks the books against the upstream's own count: `bun test/failover/run.ts`
- * prints one line per scenario. Exit code 1 if a claim fails.
+ * Runs failovers under traffic and checks the books against the upstream's count: `bun test/failover/run.ts` prints one
+ * line per scenario. Exit code 1 if a claim fails.
  */
 import postgres from "postgres";
 import { migratedUrl } from "../../src/db/migrate.ts";
@@ -12,19 +12,19 @@ import { type Customer, type EndOfWork, PAST, payByCard, runBatch, sealDay } fro
 interface Scenario {
 	readonly name: string;
 	readonly env?: Readonly<Record<string, string>>;
-	/** Synchronous: commits wait for the standby. */
+	/** Replication is synchronous: commits wait for the standby. */
 	readonly isSynchronous?: boolean;
-	/** A gateway dies with the primary and starts again later. */
+	/** A gateway dies together with the primary and starts again later. */
 	readonly losesGateway?: boolean;
-	/** Asynchronous: the standby lacks the last seconds. */
+	/** Replication is asynchronous, and the standby lacks the last seconds. */
 	readonly lags?: boolean;
-	/** The primary goes back to a snapshot, instead of a promotion. */
+	/** The primary goes back to a snapshot instead of a promotion of the standby. */
 	readonly rollsBack?: boolean;
-	/** Number of promotions or rollbacks, by default one. */
+	/** Number of promotions or rollbacks; one by default. */
 	readonly times?: number;
-	/** Each promotion follows as soon as the former primary follows the new one. */
+	/** Each promotion comes as soon as the former primary follows the new one. */
 	readonly isHurried?: boolean;
-	/** Each request has an idempotency key and is repeated with it until it is answered. */
+	/** Each request has an idempotency key, with which it is repeated until it is answered. */
 	readonly isIdempotent?: boolean;
 	readonly work?: (world: FailoverWorld, customer: Customer) => Promise<EndOfWork>;
 }
@@ -47,12 +47,12 @@ const SCENARIOS: readonly Scenario[] = [
 const LAG_MS = 3_000;
 const AFTER_MS = 4_000;
 const PAUSE_MS = 20;
-/** Slow enough that a batch still runs when replication stops and when the failover starts. */
+/** Milliseconds per answer, so that a batch still runs when replication stops and when the failover starts. */
 const BATCH_ANSWER_MS = 300;
 
 type Key = Customer["key"];
 
-/** Sends requests from both members until it is stopped. */
+/** Sends requests to both instances until it is stopped. */
 function startTraffic(world: FailoverWorld, key: Key, isIdempotent: boolean) {
 	const answered: string[] = [];
 	const refusedAtMs: number[] = [];
@@ -158,7 +158,7 @@ async function play(scenario: Scenario) {
 	}
 }
 
-/** Whether the revoked key is refused a lease after the switch. */
+/** Waits until the revoked key is refused after the switch. False at the deadline. */
 async function untilRevoked(world: FailoverWorld, key: Key, member: FleetMember): Promise<boolean> {
 	const untilMs = performance.now() + LEASE_TTL_MS;
 	for (;;) {
@@ -193,7 +193,7 @@ async function judge(
 			).map((row) => [String(row.request_id).replaceAll("-", ""), Number(row.cost)]),
 		);
 	let books = await read();
-	// An answer that is repeated from its idempotency key names the first request.
+	// Removes duplicates: an answer that is replayed from its idempotency key has the first request's id.
 	const ids = [...new Set(traffic.answered)];
 	const missing = () => ids.filter((id) => truth.has(id) && books.get(id) !== truth.get(id)).length;
 	for (let left = 40; left > 0 && missing() > 0; left--) {

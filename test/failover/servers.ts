@@ -6,18 +6,18 @@ import { createBackup } from "../restore/base-backup.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A primary and a standby that replicates it. */
+/** A primary and a standby that replicates the primary. */
 export interface ServerPair {
 	readonly primary: OwnPostgres;
 	readonly standby: OwnPostgres;
-	/** Makes commits wait for the standby. */
+	/** Makes commits on the primary wait for the standby. */
 	waitForStandby(): Promise<void>;
-	/** Stops replication to the standby: a promotion loses the commits made afterwards. */
+	/** Stops the replication, so that a promotion loses the commits made afterwards. */
 	cutReplication(): void;
 	resumeReplication(): void;
-	/** Makes the standby the primary, with the commits that it has. */
+	/** Makes the standby the primary, with the commits that it has received. */
 	promote(): Promise<void>;
-	/** Makes the crashed former primary a standby of the promoted one; then `promote` exchanges their roles again. */
+	/** Makes the crashed former primary a standby of the new one; then `promote` exchanges their roles again. */
 	follow(): Promise<void>;
 	/** Stops the primary, copies its data folder and starts it again. */
 	snapshot(): Promise<void>;
@@ -44,7 +44,7 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 		const { uid, gid } = statSync(follower.cluster);
 		chownSync(path, uid, gid);
 	};
-	/** Settles when the follower accepts writes, which the embedded server counts as ready. */
+	/** Settles when the promoted server accepts writes, which the embedded server counts as ready. */
 	let promoted: Promise<void> | undefined;
 	async function startFollower(): Promise<void> {
 		place("postgresql.auto.conf", `primary_conninfo = '${line}'\nrestore_command = ''\n`);

@@ -1,4 +1,4 @@
-/** The synchronous standby of a primary is lost: every commit on the primary waits without a deadline. */
+/** Tests the loss of a synchronous standby: every commit on the primary then waits without a deadline. */
 import { expect, test } from "bun:test";
 import { runHere } from "../cli/run-here.ts";
 import { waitFor } from "../support/wait.ts";
@@ -34,7 +34,7 @@ test("a lost synchronous standby is named, and sessions of given-up statements e
 	const { exitCode, stderr } = await runHere(["key", "revoke", key.id, "--timeout", "3s"], operator);
 	expect([exitCode, performance.now() - startedMs < 25_000]).toEqual([1, true]);
 	expect(stderr).toContain("did not answer in time");
-	// Statements given up every 2 to 5 s for half a minute; without a cancel each would stay on the server.
+	// Statements were given up every 2 to 5 s for half a minute; without a cancel, each would still run on the server.
 	const waiting = await fleet.sql`select application_name from pg_stat_activity where wait_event = 'SyncRep'
 		and clock_timestamp() - query_start > interval '12 seconds'`;
 	expect(waiting.map(({ application_name }) => application_name)).toEqual([]);

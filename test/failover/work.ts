@@ -1,4 +1,4 @@
-/** Work that runs during a failover: a batch, Stripe's webhooks, the sealing of a day. */
+/** Work that runs during a failover: a batch, Stripe's webhooks, and the sealing of a day. */
 import type postgres from "postgres";
 import { createTopUp } from "../../src/billing/top-ups.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -15,7 +15,7 @@ export interface Customer {
 	readonly key: { readonly id: string; readonly secret: string };
 }
 
-/** Waits until the work is done on the present server. Returns the number of answers, and what is wrong. */
+/** Waits until the work is done on the current server. Returns the number of answers and the problems found. */
 export type EndOfWork = (sql: postgres.Sql) => Promise<{ answers: number; problems: readonly string[] }>;
 
 const LINES = 2_000;
@@ -49,7 +49,7 @@ const PAYMENT_PAUSE_MS = 200;
 const SECRET = "whsec_failover";
 const CENTS = 10_000;
 
-/** Reports payments to a console. Repeats each report until it is acknowledged, as Stripe does. */
+/** Reports payments to a console as Stripe does. Repeats each report until it is acknowledged. */
 export async function payByCard(world: FailoverWorld, { account }: Customer): Promise<EndOfWork> {
 	const { fleet, members } = world;
 	const PORT = String(quietPort());
@@ -105,7 +105,7 @@ export async function payByCard(world: FailoverWorld, { account }: Customer): Pr
 		const before = await counted();
 		const [lost] = await sql`
 			select count(*)::integer as acts from lost_act where kind = 'budget' and subject = ${account} and outcome = 'lost'`;
-		// What an operator does with the reported bookings: resend the events at Stripe.
+		// Does what an operator does with reported lost bookings: resends the events at Stripe.
 		for (const payment of payments) await deliver(payment);
 		const after = await counted();
 		console.kill("SIGKILL");
@@ -123,7 +123,7 @@ export async function payByCard(world: FailoverWorld, { account }: Customer): Pr
 	};
 }
 
-/** Instance of the requests of the sealed day, which no upstream counted. */
+/** Instance of the sealed day's requests, which no upstream has counted. */
 export const PAST = "past";
 const DAY_MS = 86_400_000;
 const DAY_REQUESTS = 4_000;

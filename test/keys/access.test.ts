@@ -43,7 +43,7 @@ describe("access", () => {
 		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
 		expect(codeOf(() => checkKey(reader, NOW, "reads"))).toBe("none");
 		expect(codeOf(() => checkKey(plainKey(), NOW, "reads"))).toBe("none");
-		// A key without the read-only field, as loaded by an older version.
+		// Applies fields that lack `readsOnly`, as a previous version writes them.
 		setKeyFields(reader, plainKeyFields("key_1"));
 		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
 		const over = plainKey({ readsOnly: true, state: "revoked" });

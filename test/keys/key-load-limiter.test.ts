@@ -8,11 +8,11 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
 const LIMIT = 60;
-/** How many look-ups of one address may wait once the address has too many failures. */
+/** Look-ups of one address that may wait for the one query a second after too many failures. */
 const TRICKLE = 8;
 const HERE = "192.0.2.1";
 
-/** Look-ups of keys, of which those that begin with "good" exist; `loads` lists the queries sent. */
+/** Sets up look-ups of keys, of which those that begin with "good" exist. `loads` lists the queries sent. */
 function setUp(failuresPerMinuteMax = Number.POSITIVE_INFINITY) {
 	const clock = createManualClock();
 	const loads: string[] = [];
@@ -49,7 +49,7 @@ describe("unknown keys", () => {
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
 		await waitFor(() => heard.length === 900 - TRICKLE, "all but those that wait for their second");
 		expect(counted(heard)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 900 - TRICKLE - LIMIT });
-		// One query was running when the window began, so it comes on top of the limit.
+		// One query had started before the window, so it is not part of the limit.
 		expect(loads.length).toBe(LIMIT + 1);
 		for (let second = 1; second < TRICKLE; second += 1) {
 			clock.advance(1_000);
@@ -109,7 +109,7 @@ describe("unknown keys", () => {
 			clock.advance(400);
 		}
 		expect(found).toBe("found");
-		// A burst's places become free after 3.2 s; ten queries a second follow.
+		// The burst's slots become free after 3.2 s; after that, ten queries run per second.
 		expect(waitedMs).toBeLessThanOrEqual(4_000);
 		expect(loads.length).toBeLessThanOrEqual(2 * 32 + 2);
 	});

@@ -8,7 +8,7 @@ import { createKeyring, type Keyring, type KeyringOptions, type LoadedKey } from
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 
-/** A keyring whose database reads the test answers, one by one. */
+/** A keyring whose database queries the test answers one by one. */
 function scripted(options: KeyringOptions = {}) {
 	const asked: { digest: string; answer: (loaded: LoadedKey) => void; fail: (error: Error) => void }[] = [];
 	const load = (digest: string) => new Promise<LoadedKey>((answer, fail) => asked.push({ digest, answer, fail }));
@@ -310,7 +310,7 @@ describe("keyring", () => {
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
-				// Each read returns a key with the newest sequence number, also as its name, which the test compares below.
+				// Each query returns a key with the newest sequence number, which is also the key's name and compared below.
 				let newest = 0;
 				let applied = 0;
 				const pending: (() => void)[] = [];

@@ -1,4 +1,4 @@
-/** Changes of projects: the database rows and the control log entries for running instances. */
+/** Tests of changes of projects: the rows in the database and the control entries for running instances. */
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";

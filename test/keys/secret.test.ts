@@ -23,7 +23,7 @@ describe("secret", () => {
 		}
 		const expected = (drawn * 40) / 62;
 		expect(counts.size).toBe(62);
-		// Allows six standard deviations: a bias from `% 256` would be 25 % for eight of the characters.
+		// Allows six standard deviations. A bias from `% 256` would be 25 % for eight of the characters.
 		for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(6 * Math.sqrt(expected));
 	});
 

@@ -8,21 +8,21 @@ import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
 import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
-/** Ages in days of the requests in the books: some older and some younger than the retention. */
+/** Ages in days of the requests in the books. Some exceed the retention of the tests, some do not. */
 const DAYS_AGO = [12, 11, 10, 5, 3];
 export const KEPT_DAYS = 8;
 export const REQUESTS_A_DAY = 4;
 const CHARGED = 10;
 const DAY_MS = 86_400_000;
 
-/** Books with one ended epoch per day of `DAYS_AGO`, whose requests are settled, sealed and aggregated. */
+/** Creates books with one ended epoch per day of `DAYS_AGO`, with requests settled, sealed and in the hourly sums. */
 export async function agedBooks() {
 	const db = await withDatabase();
 	const { statements, sql } = db;
 	const deps = { statements, clock: systemClock };
 	await makeAccount(db, "acc", 100_000, { key: 50_000 });
 	const noon = (days: number) => Math.floor(Date.now() / DAY_MS) * DAY_MS - days * DAY_MS + DAY_MS / 2;
-	/** Moves rows of the last hour to noon of the day that many days ago. */
+	/** Moves rows of the last hour to noon of the day `days` ago. */
 	async function backdate(days: number): Promise<void> {
 		for (const [table, column] of [
 			["usage_event", "settled_at"],
@@ -66,7 +66,7 @@ export async function agedBooks() {
 			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
 			if ((await store.flush([event], "[]")).late) await store.settleLate(JSON.stringify(event));
 		},
-		/** Makes `usage_before` look two hours old. */
+		/** SQL that makes `usage_before` two hours older, so that the removal's wait is over. */
 		hoursLater: () => sql`update removal set usage_said_at = usage_said_at - interval '2 hours'`,
 		async removeAll(days = KEPT_DAYS): Promise<number> {
 			await removeUsage(deps, days, false);

@@ -25,7 +25,7 @@ import { startObjectStorage } from "../support/object-storage.ts";
 
 const DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"];
 const REQUESTS_A_DAY = 5;
-/** Extreme values of texts, numbers and moments. */
+/** A text with characters that JSON, SQL or Parquet could damage. */
 const ODD = 'line\nbreak, "quote" \\ tab\t \u0001 \u007f \u2028 é 😀 ﷺ';
 
 const db = await withDatabase();
@@ -37,7 +37,7 @@ await db.sql`
 		'finished', 200, 2147483647, case when n % 2 = 0 then ${ODD} end, case when n % 3 = 0 then 'batch' end,
 		day + interval '1 microsecond', case when n % 2 = 0 then 0.1 end, 16777217, day + n * interval '1 hour' + interval '0.123457 s'
 	from unnest(${DAYS}::date[]) day, generate_series(1, ${REQUESTS_A_DAY}::int) n`;
-// A request charged by an operator's attestation of a lost instance, which no seal includes.
+// Records a request of a lost instance as an operator's attestation does; no seal includes the request.
 await db.sql`
 	insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 		reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
@@ -46,7 +46,7 @@ await db.sql`
 	insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note, created_at)
 	select kind || sign, 'acc', kind, sign * 7, kind || sign, 'test', ${ODD}, '2026-01-02 12:00:00.000001+00'
 	from unnest(array['top_up', 'refund', 'adjustment', 'dispute', 'credit_note']) kind, unnest(array[1, -2]) sign`;
-// Removes the later days: archiving a sealed day does not require the following day.
+// Removes the later sealed days, so that the tested day has no following sealed day.
 while ((await db.sql`select 1 from sealed_day where day = ${DAYS.at(-1) ?? ""}`).length === 0)
 	await sealDays({ statements: db.statements, clock: systemClock });
 await db.sql`delete from sealed_day where day > ${DAYS.at(-1) ?? ""}`;
@@ -99,7 +99,7 @@ test("the archive stores whole nano-dollars and microseconds in the Parquet colu
 	expect(micros[1]?.settled_at).toBe(1_767_319_200_123_457n);
 });
 
-/** Copies an archive file with changed values of its rows or its seal, as a forger could. */
+/** Copies an archive file and changes values of its rows or its seal, as a forger could. */
 async function forge(
 	name: string,
 	change: (row: Record<string, unknown>) => void,
@@ -259,7 +259,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		const whole = openArchive({ folder: other });
 		await archiveDays(db.statements, whole, { own: false });
 		const name = "usage-2026-01-02.parquet";
-		// The archive has another file of this day, as after a database was restored and sealed the day again.
+		// Gives the archive another file of this day, as if a restored database had sealed the day again.
 		await whole.reading("usage-2026-01-01.parquet", (path) => place.put(name, copied(path)));
 		await expect(archiveDays(db.statements, place, { own: true })).rejects.toMatchObject({
 			code: "conflict",
@@ -310,7 +310,7 @@ test("the archive repeats a failed upload in the next run", async () => {
 for (const [where, open] of Object.entries(ownPlaces))
 	test(`two consoles can archive the same days to ${where} at once`, async () => {
 		const place = open();
-		// Delays both archivers' listing, so that neither sees the other's files before both write.
+		// Delays both consoles' listing of the archive, so that neither sees the other's files before both write.
 		let asked = 0;
 		const both = Promise.withResolvers<void>();
 		const blind: ArchiveStorage = {

@@ -1,4 +1,4 @@
-/** Renewing caps: each period has its own budget, created by its first grant and never overspent. */
+/** Tests of caps that renew: each period has a budget, which its first grant creates and which is never overspent. */
 import { expect, test } from "bun:test";
 import { newId, newUuid } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -15,13 +15,13 @@ const maker = { statements: db.statements, digest: createDigest("pepper"), servi
 const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
 const DAY_S = 86_400;
 
-/** Name of a POSIX time zone this many seconds west of Greenwich. */
+/** POSIX name of the time zone that is `westS` seconds west of Greenwich. */
 function zoneOf(westS: number): string {
 	const parts = [3600, 60, 1].map((unit, n) => Math.floor(Math.abs(westS) / unit) % (n === 0 ? 1_000 : 60));
 	return `XXX${westS < 0 ? "-" : "+"}${parts.map((part) => String(part).padStart(2, "0")).join(":")}`;
 }
 
-/** Creates a key whose account has a time zone in which `intoDayS` seconds of today have passed. */
+/** Creates a key whose account's time zone is chosen so that `intoDayS` seconds of today have passed. */
 async function cappedKey(cap: number | null, capPeriod: CapPeriod, intoDayS = 12 * 3600) {
 	const { id: account } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
 	const [row] = await db.sql`select extract(epoch from clock_timestamp())::bigint % ${DAY_S} as into`;
@@ -32,7 +32,7 @@ async function cappedKey(cap: number | null, capPeriod: CapPeriod, intoDayS = 12
 	await db.sql`select ledger_book(${newUuid()}, ${account}, 'adjustment', 100000, ${newUuid()}, 'test', '', false)`;
 	const capNanoUsd = cap === null ? null : usd(cap);
 	const { id: key } = await createKey(maker, account, { name: "k", capNanoUsd, capPeriod });
-	/** The budget of the period that contains the moment `offset` from now. */
+	/** The budget of the period that contains the time `offset` from now. */
 	const periodAt = async (offset: string, period: CapPeriod = capPeriod) => {
 		const [at] =
 			await db.sql`select cap_day(${account}, ${period}, clock_timestamp() + ${offset}::interval)::text as day`;
@@ -62,7 +62,7 @@ test("concurrent first grants of a period make one budget within the cap", async
 	const granted = replies.map(([period]) => Number(period?.amount));
 	expect(granted.filter((amount) => amount === 90).length).toBe(11);
 	expect(await budgetOf(today)).toEqual({ cap: 1_000, drawn: 990, lifting: false });
-	// The key's lifetime budget also counts these grants, without limiting them.
+	// The grants of periods also count in the key's lifetime budget, which does not limit them.
 	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
 });
 
@@ -113,7 +113,7 @@ test("a former period keeps its limit for late instances after the cap's change"
 	const week = await periodAt("0", "week");
 	expect(await grant(week, 31)).toMatchObject({ amount: 0, available: 30 });
 	expect(await grant(week, 30)).toMatchObject({ amount: 30 });
-	// With the daily period again, today's budget still has its earlier charges.
+	// After the cap is daily again, today's budget still has its earlier charges.
 	await updateKey(db.statements, { id: key }, { capPeriod: "day", capNanoUsd: usd(110) });
 	expect(await grant(today, 11)).toMatchObject({ amount: 0, available: 10 });
 });
@@ -187,7 +187,7 @@ test("requests are settled on their own period, in time, late and after a crash"
 	};
 	expect([await lease(today), await lease(key), await lease(tomorrow)]).toEqual([350, 350, 0]);
 	await patient(store).close();
-	// A late settlement is charged to the budget of its own day, not of tomorrow.
+	// A late settlement is charged to the budget of the day of its request, not of tomorrow.
 	await store.settleLate(JSON.stringify(charge(700, [today])));
 	expect(await budgetOf(today)).toMatchObject({ drawn: 1_000 });
 	expect(await budgetOf(tomorrow)).toMatchObject({ drawn: 0 });
@@ -195,7 +195,7 @@ test("requests are settled on their own period, in time, late and after a crash"
 		await db.sql`select sum(charged_nano_usd) as charged, sum(written_off_nano_usd) as off from usage_event where key_id = ${key}`;
 	expect([Number(row?.charged), Number(row?.off)]).toEqual([1_000, 50]);
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
-	// An unknown period's budget may have been spent before, so the late settlement is charged nothing.
+	// The unknown period may have had a budget that was spent, so its late settlement is charged nothing.
 	await store.settleLate(JSON.stringify(charge(10, [`${key}:day:2001-01-01`])));
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
@@ -208,7 +208,7 @@ test("a changed cap applies to the present period, then replaces the lifetime ca
 	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(150) });
 	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
 	expect((await store.grant([wish(today, 60)]))[0]).toMatchObject({ amount: 0, available: 50, busy: false });
-	// A changed cap does not apply to the budget of an ended day, which late settlements may still charge.
+	// A changed cap does not change the budget of a past day, to which late settlements are still charged.
 	await setDay(2);
 	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(900) });
 	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
@@ -220,22 +220,22 @@ test("a changed cap applies to the present period, then replaces the lifetime ca
 		capSpentNanoUsd: 0,
 	});
 	await setDay(0);
-	// A lifetime cap includes everything the key ever drew.
+	// A lifetime cap includes everything that the key ever drew.
 	await store.grant([wish(key, 100)]);
 	await updateKey(db.statements, { id: key }, { capPeriod: "lifetime" });
 	expect(await budgetOf(key)).toEqual({ cap: 150, drawn: 100, lifting: false });
-	// Restores the monthly cap: the instance uses the lifetime cap until it has applied the change.
+	// Restores the monthly cap. The instance uses the lifetime cap until it has applied this change.
 	const { seq } = await updateKey(db.statements, { id: key }, { capPeriod: "month" });
 	expect(await budgetOf(key)).toEqual({ cap: 150, drawn: 100, lifting: true });
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
 	expect((await store.grant([wish(await periodAt("0", "month"), 150)]))[0]).toMatchObject({ amount: 150 });
 	await db.sql`select instance_renew(id, epoch, ${seq}, 60000) from instance_now where state = 'live'`;
-	// An instance that has not applied the change; its lease is over only by a database clock that was set forward.
+	// Starts an instance that lacks the change. Only by a database clock that was set forward, its lease is over.
 	const late = await goLive(db, "late");
 	const behind = Number(seq) - 1;
 	await db.sql`update instance_beat set applied_seq = ${behind}, lease_until = lease_until - interval '1 hour' where id = 'late'`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
-	// A witness has confirmed that the instance's lease is over.
+	// Records what a witness reports: the instance was silent for longer than its lease.
 	await db.sql`select instance_stand('late', ${late}, null, array['live'], 'silent', null, null)`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 60, available: null });
 	expect(await budgetOf(key)).toEqual({ cap: null, drawn: 160, lifting: false });

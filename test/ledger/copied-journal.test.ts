@@ -1,4 +1,4 @@
-/** A copied journal folder, such as a volume snapshot that is started while the original instance runs. */
+/** Tests of a copied journal folder, such as a volume snapshot, that is used while the original instance runs. */
 import { expect, spyOn, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ async function untilLeftAlone(folders: readonly string[]): Promise<void> {
 	for (const folder of folders) expect(existsSync(join(folder, "00000001.log"))).toBe(true);
 }
 
-/** Changes of a copy's lock file, which names the journal's owner. */
+/** Ways to damage a copy's lock file, which names the journal's owner. */
 const ALTERED: readonly [string, (folder: string) => void][] = [
 	["left-out", (folder) => rmSync(join(folder, "lock"))],
 	["empty", (folder) => writeFileSync(join(folder, "lock"), "")],
 	["cut-off", (folder) => writeFileSync(join(folder, "lock"), "0")],
 	["whole", () => {}],
 ];
-/** The original folder, the name of its copy in the same folder, and the journal inside the copy. */
+/** The folder of the original, a copy of it next to it, and the journal inside that copy. */
 const BESIDE = [
 	["one", "one.bak", "one.bak/1"],
 	["one/1", "one/20261126", "one/20261126"],
@@ -47,7 +47,7 @@ test("a copy is left alone while its instance runs, whatever its name or lock", 
 	world.copyTo(world.copy);
 	await Promise.all([
 		...elsewhere.map(({ name, folder }) => world.startOn(folder, name)),
-		// Two instances with the same name, one at the original and one at the copy, renew the lease in turns.
+		// Starts a second instance with the same name on the copy, so that both renew their leases in turns.
 		world.startOn(world.copy, "one"),
 	]);
 	await untilLeftAlone([...elsewhere.map(({ journal }) => journal), join(world.copy, "journal", "one", "1")]);
@@ -98,7 +98,7 @@ test("a journal from before a restore takes no credit from the epoch with its nu
 	const before = world.db;
 	const restored = await createTestDatabase();
 	await makeAccount(restored, "acc", 1_000, { key: null });
-	// The same instance id, started with another DATA_DIR.
+	// Starts a process with the same instance id but another DATA_DIR.
 	const child = await startLeaseChild({ db: restored, dataDir: world.copy, instanceId: "one", ttlMs: 30_000 });
 	world.child = child;
 	world.db = restored;
@@ -108,7 +108,7 @@ test("a journal from before a restore takes no credit from the epoch with its nu
 	await world.handedIn();
 	const { sql, statements } = restored;
 	expect((await sql`select 1 from instance_now where id = 'one' and epoch = 1 and state = 'live'`).length).toBe(1);
-	// The credit that the first instance may still spend is not available to others.
+	// Credit that the first instance may still spend is not available to other instances.
 	const [row] = await sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
 	expect(Number(row?.available)).toBeLessThanOrEqual(100);
 	await child.ask("settle running 900", "settled running");

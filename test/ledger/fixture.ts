@@ -70,7 +70,7 @@ export async function makeAccount(
 	}
 }
 
-/** Joins the epoch and makes it live without a heartbeat, for tests of single statements. */
+/** Starts an epoch and makes it live without a heartbeat, for tests of single statements. */
 export async function goLive(db: TestDatabase, id: string, ttlMs = 60_000): Promise<number> {
 	const [row] = await db.sql`select instance_join(${id}, ${ttlMs}) as epoch`;
 	await db.sql`
@@ -93,7 +93,7 @@ export function openTestJournal(
 	return { journal, failures, lines };
 }
 
-/** A request for credit in the form that `grants.ts` sends. */
+/** Builds a request for a grant as `grants.ts` sends it. */
 export function wish(budget: string, want: number, min = want, more: Partial<GrantRequest> = {}): GrantRequest {
 	return { op: newUuid(), budget, want: usd(want), min: usd(min), again: false, ticket: null, ...more };
 }
@@ -102,7 +102,7 @@ export function giving(budget: string, amount: number, more: Partial<ReturnReque
 	return { op: newUuid(), budget, amount: usd(amount), recall: null, ...more };
 }
 
-/** Resolves to undefined if the answer times out, as on a busy machine; the statement may still take effect. */
+/** Resolves to undefined if the statement times out, as on a busy machine. It may still have taken effect. */
 async function unlessLate<T>(asked: Promise<T>): Promise<T | undefined> {
 	try {
 		return await asked;
@@ -112,7 +112,7 @@ async function unlessLate<T>(asked: Promise<T>): Promise<T | undefined> {
 	}
 }
 
-/** The store with retries after a locked row or a missing answer, as its callers do. */
+/** Wraps a store that retries after a locked row or a missing answer, as the store's callers do. */
 export function patient(store: LedgerStore): LedgerStore {
 	return {
 		...store,
@@ -158,7 +158,7 @@ export function replayed(disk: JournalDisk, nowWallMs = 0) {
 	}
 }
 
-/** The intact records from the start of the file, and their length in bytes. */
+/** Decodes the undamaged records at the start of a file; also returns how many bytes they occupy. */
 export function decodeRecords(bytes: Uint8Array) {
 	const reader = readRecords(bytes);
 	const records: JournalRecord[] = [];

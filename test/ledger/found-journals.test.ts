@@ -1,4 +1,4 @@
-/** Journals in renamed folders, and journals from before a restart of the machine. */
+/** Tests of journals in renamed folders, and of journals from before a restart of the machine. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { withJournals } from "./journals-world.ts";
 
 const world = withJournals();
 
-/** An instance's id, its journal's folder, and the folder's name after unpacking a backup. */
+/** Instance id, folder of its journal, and the folder's name after a backup was unpacked. */
 const RENAMED = [
 	["a", "a", "a (old) %2F %zz é"],
 	["b", "b", "%62"],
@@ -19,7 +19,7 @@ const RENAMED = [
 ] as const;
 
 test("a renamed journal is replayed as its writer's", async () => {
-	// All these instances run in one process. Each has a settled and a running request.
+	// Runs all these instances in this process. Each has a settled and a running request.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();
 	const child = await startLeaseChild({ db, dataDir: original, instanceId, ttlMs: 2_000 });
@@ -62,7 +62,7 @@ test("workers of one folder replay their own journals after a reboot", async () 
 	await world.child.ask("progress streaming-two 300 420", "progressed streaming-two");
 	await world.child.end();
 	for (const id of ["one", "two"]) world.writeLockOfAnotherStart(id);
-	// Starts both instances, so that each finds the other's journal and sees the other live.
+	// Starts both instances, so that each finds the other's journal while the other is live.
 	await world.startOn(world.original, "one", 1_000);
 	await world.startOn(world.original, "two", 1_000);
 	await waitFor(async () => (await world.charges()).length === 3, "both journals to be handed in");

@@ -36,7 +36,7 @@ test("concurrent flushes, grants and returns of many instances do not deadlock",
 			store.grant(budgets.map((budget) => wish(budget, 50, 1))),
 		]);
 	};
-	// Twelve at a time, about the number of connections: a statement that waits long for a connection times out.
+	// Runs twelve calls at a time, about as many as there are connections; waiting for a connection would time out.
 	for (let from = 0; from < 120; from += 12) await repeat(12, (n) => all(from + n));
 	const [row] =
 		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
@@ -84,7 +84,7 @@ test("a refusal is unproved while an earlier epoch's credit will return", async 
 	const stands = (state: string) =>
 		db.sql`select instance_stand('e-gone', 1, null, array['live', 'dead'], ${state}, null, null)`;
 	await stands("dead");
-	// A dead instance's credit stays reserved and does not count as unanswered: its journal may never be read.
+	// A dead instance's credit stays reserved but is not counted in `unanswered`: its journal may never be replayed.
 	expect(await unanswered()).toBe(0);
 	await goLive(db, "e-gone");
 	expect(await unanswered()).toBe(1);
@@ -98,7 +98,7 @@ test("a refusal is unproved while an earlier epoch's credit will return", async 
 });
 
 /**
- * Sends a statement while another transaction is open; returns its outcome and whether it waited for that transaction.
+ * Sends a statement while another transaction is open. Returns its outcome, and whether it waited for that transaction.
  */
 async function beside(
 	uncommitted: string,
@@ -117,7 +117,7 @@ async function beside(
 	return { waited, outcome: await sent };
 }
 
-/** Runs the statement; resolves to its SQLSTATE, "57014" if it waits for a lock. */
+/** Runs a statement that must not wait. Resolves to its SQLSTATE, which is "57014" if it waited for a lock. */
 const promptly = (statement: string): Promise<unknown> =>
 	db.sql
 		.begin(async (sql) => {
@@ -207,7 +207,7 @@ test("a late settlement waits for no locked row", async () => {
 	await store.grant([wish("u", 100), wish("u-key", 100)]);
 	const event = settledEvent("u", "u-key", 20);
 	await store.flush([], JSON.stringify([event]));
-	// The row of an operator's attestation, which a late settlement would replace.
+	// Inserts a row as an operator's attestation does, which a late settlement would replace.
 	await db.sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 			reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
@@ -252,7 +252,7 @@ test("the books are sound after all statements of this file", async () => {
 
 test("a flush reads only the leases and requests that it names", async () => {
 	const OTHERS = 400;
-	// With this many rows PostgreSQL plans no sequential scan, whether or not it has analysed the table.
+	// With this many rows, PostgreSQL plans no sequential scan even before the table is analysed.
 	const RUNNING = 4_000;
 	await goLive(db, "many");
 	const store = storeOf("many");
@@ -270,7 +270,7 @@ test("a flush reads only the leases and requests that it names", async () => {
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
 	const read = await db.sql.begin(async (sql) => {
 		await sql.unsafe(PLANS_AS_USUAL);
-		// Rows read so far in this transaction; PostgreSQL also reports reads of earlier transactions here.
+		// Reads the rows read so far in this transaction. PostgreSQL includes reads of earlier transactions here.
 		const counted = () => sql<{ name: string; rows: number }[]>`
 			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables
 				where relname in ('lease', 'reservation') order by 1`;

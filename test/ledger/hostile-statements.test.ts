@@ -21,11 +21,11 @@ const LANES = 6;
 const ROUNDS = 8;
 const STEPS = 5;
 const LEASE = 300;
-/** Charge of a request that its epoch's batches omit, so it can only settle late; more than any lease was granted. */
+/** Charge of a request that the epoch's batches omit, so it only settles late. No lease was granted as much. */
 const FORGOTTEN = 700;
 const ACCOUNTS = ["wild-a", "wild-b", "wild-c"];
 const MINE = "application_name like 'wild%' and datname = current_database() and state";
-/** SQLSTATEs of cancelled, ended or blocked statements, and of two concurrent late settlements of one request. */
+/** SQLSTATEs of cancelled, terminated or blocked statements, and of two concurrent late settlements of a request. */
 const DONE_TO_IT = new Set(["57014", "57P01", "55P03", "40P01", "23505"]);
 
 interface Epoch {
@@ -39,7 +39,7 @@ interface Epoch {
 	isOpen: boolean;
 }
 
-/** Starts an epoch that spends its grants of all three budgets to the last nano-dollar, or returns them. */
+/** Starts an epoch that will spend or return its grants of all three budgets to the last nano-dollar. */
 async function begin(id: string, { int, chance }: Random): Promise<Epoch> {
 	const number = await goLive(db, id);
 	const events: SettledEvent[] = [];
@@ -65,7 +65,7 @@ async function begin(id: string, { int, chance }: Random): Promise<Epoch> {
 	return { id, number, events, forgotten, grants, returns, acknowledged: new Set(), isOpen: true };
 }
 
-/** Executes one random statement, which may be rolled back, cancelled or ended, or may leave rows locked. */
+/** Executes one random statement. It may be rolled back, cancelled or terminated, or its locks may be kept. */
 async function step(random: Random, epoch: Epoch, auto: Statements, client: postgres.Sql): Promise<void> {
 	const { int, pick, chance, shuffled, fraction } = random;
 	const { id, number, events, acknowledged } = epoch;
@@ -126,7 +126,7 @@ async function check(epochs: readonly Epoch[]): Promise<void> {
 	expect(wrong.length).toBe(0);
 }
 
-/** Flushes while other transactions lock rows of the epoch: the flush must not wait for them. */
+/** Flushes while other transactions lock rows of the epoch, and checks that the flush does not wait for them. */
 async function flushBesideHolders(
 	{ id, number, events, forgotten, acknowledged }: Epoch,
 	{ int }: Random,

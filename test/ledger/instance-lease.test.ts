@@ -44,7 +44,7 @@ test("an instance reports a journal that accepts no records", async () => {
 	expect(instanceLease.problem()).toBe("stopping");
 });
 
-/** A clock that shortens the instance's search for its journal from every ten seconds to 20 ms. */
+/** A clock with which an instance looks for its journal every 20 ms instead of every ten seconds. */
 const lookingOften = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
@@ -105,7 +105,7 @@ test("a start without room or a folder for the journal fails with the remedy", a
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
 	if (!existsSync("/dev/full")) return;
-	// The failed start used epoch 1, so the next journal is number 2.
+	// The failed start above used epoch 1, so this journal has number 2.
 	mkdirSync(join(world.dataDir, "journal", "one", "2"), { recursive: true });
 	symlinkSync("/dev/full", join(world.dataDir, "journal", "one", "2", "reserve"));
 	await expect(startHere("one")).rejects.toThrow("make room on the disk of DATA_DIR");
@@ -121,7 +121,7 @@ test("an instance stops admitting before its lease ends: a fifth, at most 2 s", 
 	] as const) {
 		const clock = createManualClock();
 		const instanceLease = await startHere(`margin-${leaseTtlMs}`, leaseTtlMs, clock);
-		// A manual clock's advance runs in one turn of the event loop, so no heartbeat is answered during it.
+		// Advances a manual clock within one turn of the event loop, so that no heartbeat is answered in it.
 		clock.advance(leaseTtlMs - marginMs - 1);
 		expect(instanceLease.ledger()).toBeDefined();
 		clock.advance(1);
@@ -183,7 +183,7 @@ test("a stop leaves running requests to the next start after the drain time", as
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
 	expect(await instanceLease.stop(50)).toBe(false);
 	expect(await openLeases()).toBe(2);
-	// After the drain time the request settles at its journalled progress, as the next start's replay does.
+	// After the drain time, the request is charged by its journalled progress, as the replay at the next start would.
 	expect(hold.ledger.settle(hold, outcome(15))).toMatchObject({ charged: usd(10), basis: "recovered" });
 	const next = await startHere("hasty");
 	await next.recovered();

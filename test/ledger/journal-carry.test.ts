@@ -13,7 +13,7 @@ import { temporaryFolder } from "../support/at-end.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { admitted, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
 
-/** A ledger with ample credit and a writer that needs no database. */
+/** Builds a ledger with ample credit and a writer that needs no database. */
 async function ledgerOver(
 	journal: Journal,
 	{ account, key }: Pick<AdmittedEvent, "account" | "key">,
@@ -35,7 +35,7 @@ async function ledgerOver(
 const ACCOUNT = "account";
 const KEY = "key";
 const REQUESTS = 60;
-/** Segments with records of running requests, the current segment, and one that is being removed. */
+/** Most segments on disk: those with running requests, the current one, and one that is being removed. */
 const SEGMENTS_MAX = 6;
 
 test("a long request keeps a few segments, and its progress survives a crash", async () => {
@@ -52,7 +52,7 @@ test("a long request keeps a few segments, and its progress survives a crash", a
 		expect(disk.list().length).toBeLessThanOrEqual(SEGMENTS_MAX);
 	}
 
-	// Abandons the journal while the request runs, as after a crash.
+	// Closes the ledger while the request runs, as if the process had crashed.
 	expect(await ledger.retire(0)).toBe(false);
 	const { recovered } = replayed(openJournalDisk(path, { create: false }));
 	expect(recovered).toMatchObject([
@@ -70,7 +70,7 @@ test("many long requests are carried forward in turn, however fast segments fill
 	const long = Array.from({ length: many }, reserve);
 	const oldestOf = () => Math.min(...long.map((hold) => hold.segment));
 	const firstAt = oldestOf();
-	// Each settlement carries four old records to new segments, so the oldest segment is at most two rounds behind.
+	// Each new request copies four old records, so the oldest segment is at most two rounds old.
 	for (let sent = 0; sent < many / 2; sent++) ledger.settle(reserve(), outcome(3));
 	await writer.drain();
 	expect(oldestOf()).toBeGreaterThan(firstAt);

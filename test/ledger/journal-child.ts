@@ -1,6 +1,6 @@
 /**
- * Appends records until it is killed. Prints each id, with a synchronous write, only after the journal acknowledged its
- * record: the parent must find every id that it read.
+ * Appends records to a journal until the process is killed. Prints each id, synchronously, only after the journal
+ * acknowledged the record: a replay must find every printed id.
  */
 import { writeSync } from "node:fs";
 import { systemClock } from "../../src/base/clock.ts";

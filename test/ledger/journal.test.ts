@@ -54,7 +54,7 @@ test.each(["mapped", "written"])("acknowledged records survive kill -9 of the pr
 	expect(missing).toEqual([]);
 });
 
-/** Writes three records: a settled request, and an open request with a progress record. */
+/** Writes three records: the settlement of one request, and admission and progress of a second, open one. */
 function writeThree(path: string): { name: string; bytes: Uint8Array; ends: number[] } {
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
@@ -76,7 +76,7 @@ test("a replay ends at the last whole record before a torn tail", () => {
 	const { name, bytes, ends } = writeThree(path);
 	expect(bytes.length).toBe(ends.at(-1) as number);
 	for (let length = bytes.length; length >= 0; length--) {
-		// Damages the end of the file: truncated, or filled with zeros like an unclosed mapped file.
+		// Damages the end of the file: cuts it off, or fills it with zeros like a mapped file that was not closed.
 		if (length % 2 === 0) truncateSync(join(path, name), length);
 		else
 			writeFileSync(
@@ -145,7 +145,7 @@ test("segments are removed from the oldest on, once Postgres has their requests"
 	expect(whole.bytes).toBe(
 		disk.list().reduce((sum, name) => sum + decodeRecords(readFileSync(join(path, name))).intactBytes, 0),
 	);
-	// The first request's settlement lands in the third segment; no open request needs the second.
+	// Settles the first request in the third segment; no open request needs the second segment.
 	journal.settle(settle("1"));
 	journal.acknowledge(second);
 	expect(disk.list()).toEqual(["00000001.log", "00000002.log", "00000003.log"]);
@@ -166,7 +166,7 @@ test("a segment or folder that cannot be removed is logged", () => {
 	});
 	const first = journal.admit(admit("1"));
 	journal.admit(admit("2"));
-	// Makes the next segment impossible to create, as on a read-only disk.
+	// Makes the next segment impossible to create, as if the disk were read-only.
 	rmSync(join(path, "00000001.log"));
 	mkdirSync(join(path, "00000001.log"));
 	journal.acknowledge(first);
@@ -192,7 +192,7 @@ test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is cl
 			}
 		});
 	const { symbols: libc } = dlopen("libc.so.6", { dup2: { args: ["i32", "i32"], returns: "i32" } });
-	/** Makes truncation fail, as on a disk that became read-only. */
+	/** Makes truncation of the segment fail, as if the disk had become read-only. */
 	const makeUncut = (name: string) => {
 		const [fd] = openAt(name);
 		const readOnly = openSync(join(path, name), "r");
@@ -226,7 +226,7 @@ test("a settlement in a later segment outlives that segment's own requests", () 
 	journal.close();
 });
 
-/** A disk that the test can fill up, and whose syncs it completes by hand. */
+/** A disk that the test can fill, and whose syncs the test completes. */
 function scriptedDisk() {
 	const files = new Map<string, number>();
 	const syncs: { name: string; bytes: number; resolve: () => void; reject: (error: Error) => void }[] = [];
@@ -322,7 +322,7 @@ test("the journal reads all settlements that Postgres has, kept segments include
 	expect(journal.size().segments).toBeLessThan(disk.list().length);
 	const read = () => [...journal.settlements(() => new Set(["r5"]))].map(({ id }) => id);
 	expect(read()).toEqual(ids.slice(0, -1));
-	// A segment stays on the disk until it has been read.
+	// A segment is not deleted while it is being read.
 	const reading = journal.settlements(() => new Set());
 	reading.next();
 	for (let more = 0; more < 30; more++) journal.acknowledge(journal.admit(admit("later")));
@@ -338,7 +338,7 @@ test("a missing folder refuses new requests, settles running ones and recovers",
 	const segments: number[] = [];
 	while ((segments.at(-1) ?? 1) < 2) segments.push(journal.admit(admit(String(segments.length))));
 	rmSync(path, { recursive: true });
-	// The open segment still accepts records; creating the next one fails.
+	// The open segment still accepts records although the next one cannot be created.
 	expect(() => {
 		for (let at = 0; at < 10; at++) segments.push(journal.admit(admit(String(segments.length))));
 	}).toThrow("ENOENT");
@@ -428,7 +428,7 @@ test("a third sync that is requested as the first one ends waits for the second"
 		journal.carry(admit(id), undefined);
 		journal.acknowledge(from);
 	};
-	// The first sync covers the first carried record; the second record arrives during it and needs another sync.
+	// The first sync covers the first copied record. The second record arrives during it, so it needs another sync.
 	carry("a", carried[0] as number);
 	const ofFirst = syncs.splice(0);
 	expect(ofFirst.length).toBeGreaterThan(0);

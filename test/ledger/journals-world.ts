@@ -13,15 +13,13 @@ import { makeAccount } from "./fixture.ts";
 
 type Line = Record<string, unknown> & { readonly level: string; readonly message: string };
 
-/** A clock that shortens the search for journals from every ten seconds to 200 ms. */
+/** A clock with which instances search for journals every 200 ms instead of every ten seconds. */
 const clock = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 200 : ms, then),
 };
 
-/**
- * Processes that leave journals behind, and instances of this process that find them; one database and folder per test.
- */
+/** Gives each test a database and a folder, child processes that leave journals, and instances here that find them. */
 export function withJournals() {
 	const root = temporaryFolder();
 	const started: InstanceLease[] = [];
@@ -34,7 +32,7 @@ export function withJournals() {
 
 		newFolder: (name: string): string => mkdtempSync(join(root, `${name}-`)),
 
-		/** Starts the other process: its instance "one" has a settled and a running request, `others` have no requests. */
+		/** Starts a child process whose instance "one" has a settled and a running request; `others` have no requests. */
 		async serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {
 			const { db, original: dataDir } = world;
 			world.child = await startLeaseChild({ db, dataDir, instanceId: ["one", ...others].join(), ttlMs });
@@ -63,7 +61,7 @@ export function withJournals() {
 		handedIn: (count = 1): Promise<void> =>
 			waitFor(() => world.said("a journal was replayed").length === count, "the journals to be handed in"),
 
-		/** Stops the other process in order: it was not fenced off, and returns all its credit. */
+		/** Stops the child process with SIGTERM. It was not fenced off, so it returns all its credit. */
 		async endThere(): Promise<void> {
 			await world.child.ask("settle streaming 700", "settled streaming");
 			await world.child.ask("stop", "stopped true");
@@ -80,7 +78,7 @@ export function withJournals() {
 				row.basis,
 			]),
 
-		/** Changes the lock file as if the machine had restarted since. */
+		/** Rewrites the lock file as if the machine had restarted after the journal was created. */
 		writeLockOfAnotherStart(id: string): void {
 			const lock = join(world.original, "journal", id, "1", "lock");
 			const [, ...rest] = readFileSync(lock, "utf8").split(" ");

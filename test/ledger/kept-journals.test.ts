@@ -37,7 +37,7 @@ test("a kept journal is not listed as left, and is found with its epoch's end", 
 	expect(found).toMatchObject({ id: "one", epoch: 3, ended: "77" });
 	const again = home.claim("one", 3, { create: false, folder: found?.folder as string });
 	expect(again).toMatchObject({ owner: { id: "one", epoch: 3 }, isAtHome: false, isCopy: false });
-	// Keeping a replayed journal a second time overwrites its recorded end.
+	// Keeps a journal again after a replay, which overwrites its recorded end.
 	kept.keep(again as JournalClaim, { id: "one", epoch: 3 }, "99");
 	again?.release();
 	expect(kept.list().map(({ ended }) => ended)).toEqual(["99"]);

@@ -1,4 +1,4 @@
-/** Removing the lease rows of ended epochs changes no charge and no debt. */
+/** Tests that removing lease rows of ended epochs changes no charge and no debt. */
 import { expect, test } from "bun:test";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -27,7 +27,7 @@ async function money({ statements, sql }: Books): Promise<unknown[]> {
 	];
 }
 
-/** Makes the last round of removal a day old, so that the next one begins. */
+/** Makes the last pass of the removal a day old, so that the next pass begins. */
 async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
@@ -42,7 +42,7 @@ test("the job removes old operations, leases and epochs without changing balance
 	expect(await money(books)).toEqual(before);
 	await books.verify();
 	expect(await books.broken()).toEqual([]);
-	// The check compares the sums that remain with those of the days.
+	// Changes a budget's sums without its days. The check must notice, because it compares both.
 	await books.sql`update sealed_budget set spent_nano_usd = spent_nano_usd - 1, removed_nano_usd = removed_nano_usd - 1 where budget_id = 'acc'`;
 	await books.sql`update budget set drawn_nano_usd = drawn_nano_usd - 1 where id = 'acc'`;
 	await books.verify();
@@ -70,7 +70,7 @@ test("the job keeps unsealed rows and rows of epochs that have not ended", async
 	await nextDay(books);
 	await removeLeases(books.deps, KEPT_DAYS);
 	expect(await sql`select id from lease_op where instance_id = 'long'`).toHaveLength(3);
-	// A grant repeated after a lost reply returns the first amount.
+	// Repeats a grant after its reply was lost; it returns the first amount.
 	await store.grant([grant]);
 	await store.giveBack([back]);
 	expect(await money(books)).toEqual(before);
@@ -88,7 +88,7 @@ test("the job records and seals a late settlement of a removed epoch once", asyn
 	const after = await money(books);
 	expect(after[0]).toMatchObject({ spent: 5 * 46 + 7 });
 	expect(after[1]).toMatchObject({ spent: 5 * 46 + 7 });
-	// The lease's day has not ended; the test seals the lease as if it had.
+	// The lease's day has not ended, so the test seals the lease directly.
 	await sql`
 		insert into sealed_lease (budget_id, instance_id, epoch, granted_nano_usd, charged_nano_usd) values ('acc', 'i', 1, 7, 7), ('key', 'i', 1, 7, 7)`;
 	await sql`select books_seal_leases(100)`;
@@ -112,7 +112,7 @@ test("the job runs concurrently with late settlements without losing or doubling
 	const removing = (async () => {
 		while (!ready) {
 			await Promise.all([removeLeases(books.deps, KEPT_DAYS), removeLeases(books.deps, KEPT_DAYS)]).catch((error) => {
-				// Concurrent removals by two consoles may deadlock: one of them gets an error and retries.
+				// Concurrent removals by two consoles may deadlock; PostgreSQL then aborts one, which retries.
 				if (error.code !== "40P01") throw error;
 			});
 			await sql`select books_seal_leases(100)`;
@@ -154,7 +154,7 @@ test("the job keeps the rows behind a balance constant over restarts", async () 
 		update sealed_budget set spent_nano_usd = spent_nano_usd + ${to - from + 1}`;
 	const one = await sql.reserve();
 	await one.unsafe(PLANS_AS_USUAL);
-	/** Pages read, the fewest of several runs: other sessions' reads of catalogue tables only add. */
+	/** Pages read: the minimum of several runs, because other sessions' reads of catalogue tables add to it. */
 	const pages = async () => {
 		await one`vacuum analyze lease`;
 		const runs: number[] = [];

@@ -37,7 +37,7 @@ export function withLeases() {
 		get dataDir() {
 			return dataDir;
 		},
-		/** Control log positions at which an instance of this process began an epoch without any state. */
+		/** Control log positions at which instances of this process cleared their caches because an epoch began. */
 		get resets() {
 			return resets;
 		},

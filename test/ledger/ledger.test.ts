@@ -142,7 +142,7 @@ test("the ledger acknowledges each of many settlements with its own charge", asy
 		const hold = held(ledger, request(100));
 		ledger.settle(hold, outcome(cost));
 	};
-	// The first three settlements fill the queue; the next three reuse their places.
+	// The first three settlements fill the queue's slots; the next three reuse them.
 	for (const costs of [
 		[10, 0, 30],
 		[40, 5, 6],
@@ -180,7 +180,7 @@ test.each([
 	const first = held(ledger, ofProject(100));
 	ledger.limitChanged(lowered, true);
 	expect(sum(lowered)).toMatchObject({ free: usd(0), held: usd(100) });
-	// Advances beyond the time for which a budget counts as contested.
+	// Advances the clock beyond the time for which a budget counts as contested.
 	clock.advance(60_000);
 	expect(await ledger.draw(ofProject(0), usd(10))).toBe(null);
 	clock.advance(0);
@@ -193,7 +193,7 @@ test.each([
 	await pass(clock, 3);
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 10), held: usd(10), unacknowledged: usd(0) });
 	expect(returned[lowered]).toBe(900 + 70);
-	// The request reserved under the new limit, so its unused rest becomes free credit of this instance.
+	// This request reserved under the new limit, so its unused rest becomes free credit of the instance.
 	ledger.settle(other, outcome(4));
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });

@@ -12,7 +12,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, broken, openLeases, journals, available } = world;
 
-/** Leaves a crashed process's journal, and locks its account's row, so that the next start cannot replay it. */
+/** Leaves a crashed process's journal and locks its account's row, so that the next start cannot finish the replay. */
 async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	const child = await startChild("one");
 	await child.ask("open streaming 1000", "opened streaming");
@@ -73,7 +73,7 @@ test("a journal that waits for a locked row delays no later journal", async () =
 	const { free } = await leftBehind();
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
-	// A clock that shortens the searches for journals (10 s) and for waiting journals (5 s) to 200 ms.
+	// A clock that shortens the searches for journals (10 s) and the pauses of waiting journals (5 s) to 200 ms.
 	const after: Clock["after"] = (ms, then) => systemClock.after(ms === 10_000 || ms === 5_000 ? 200 : ms, then);
 	const instanceLease = await startHere("here", 30_000, { ...systemClock, after }, log);
 	await waitFor(() => lines.join("").includes("replaying a journal"), "the first to be replayed");
@@ -85,7 +85,7 @@ test("a journal that waits for a locked row delays no later journal", async () =
 	expect(journals("one")).toEqual(["1"]);
 	await free();
 	await waitFor(() => journals("one").length === 0, "the first to be handed in");
-	// A limit of 30 s, since the test's clock would shorten one of five seconds.
+	// A limit of 30 s, because the test's clock would shorten a limit of 5 s.
 	expect(await instanceLease.stop(30_000)).toBe(true);
 	expect([await openLeases(), await available(), await broken()]).toEqual([0, CREDIT - 500, []]);
 });

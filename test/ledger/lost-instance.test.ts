@@ -1,4 +1,4 @@
-/** An operator declares that an instance and its journal are lost. */
+/** Tests of `recoverLost`: an operator declares that an instance and its journal are lost. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ test("an attestation closes the leases, and is refused while the instance may ru
 	rmSync(join(world.dataDir, "journal"), { recursive: true });
 	const killedMs = performance.now();
 	expect(await attest()).toEqual({ epochs: 1, leases: 2 });
-	// The command has waited for the lease since the last heartbeat, by this process's clock.
+	// The command waited for one lease after the last heartbeat, by this process's clock.
 	expect(performance.now() - killedMs).toBeGreaterThan(1_500);
 	expect(await available()).toBe(CREDIT);
 	const [row] = await world.db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;
@@ -56,7 +56,7 @@ test("declaring an instance lost is refused if it returns before its leases clos
 		(await world.db.sql`select epoch, beat, state from instance_now where id = 'back' order by epoch desc`)[0];
 	const found = await standing();
 	await fence.silent("back", found?.epoch, found?.beat);
-	// Makes closing a lease take long enough for a heartbeat of the instance.
+	// Delays the closing of leases until the instance sends a heartbeat.
 	const slow: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
 			if (/lease_close/.test(strings.join(" ")))
@@ -78,7 +78,7 @@ test("declaring an instance lost is refused if it returns before its leases clos
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 40);
 	expect(await broken()).toEqual([]);
-	// An instance that was already found silent need not be awaited again.
+	// The command need not wait for an instance that a witness has already found silent.
 	const child = await startChild("gone");
 	await child.end();
 	const [gone] = await world.db.sql`select epoch, beat from instance_now where id = 'gone'`;

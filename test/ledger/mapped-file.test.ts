@@ -1,4 +1,4 @@
-/** Journal segments as memory-mapped files, where the file system supports them, and as files written by calls. */
+/** Tests of journal segments as memory-mapped files, where the file system supports them, and as files with `write`. */
 import { expect, test } from "bun:test";
 import { linkSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 		let whole = 0;
 		try { for (;;) { file.append(block, block.length); whole += 1; } } catch (error) { console.log(whole + " " + error.name); }
 		file.append(Buffer.from([7]), 1);`;
-	// The file size limit falls inside a block, as on a full disk; the reserved space ends below it.
+	// The file size limit falls inside a block, as on a full disk. The reserved space ends before it.
 	const limit = 'trap \'\' XFSZ; ulimit -f 9800; exec "$0" -e "$1"';
 	const child = Bun.spawn(["bash", "-c", limit, process.execPath, code], { stdout: "pipe", stderr: "inherit" });
 	const whole = way === "mapped" ? 154 : 155;

@@ -63,7 +63,7 @@ test("a flush records each new settlement once, and no known, locked or old ones
 	expect(checks.filter(({ ok, name }) => !ok && !name.includes("top-up"))).toEqual([]);
 });
 
-/** Extreme values of each field of a settlement; null where it is optional. */
+/** Extreme values of each field of a settlement, including null where the field is optional. */
 const SAYS = {
 	model: ["m-1", 'a "model", {with} a \\ and\nNULL', "größe"],
 	card: ["card-1", "NULL", ""],
@@ -87,12 +87,12 @@ const SAYS = {
 	budgets: [undefined, ["say-more"]],
 } satisfies Said;
 
-/** Requires values for every field of a settlement, including future ones. */
+/** Type that requires values for every field of a settlement, so that a new field fails to compile here. */
 type Said = {
 	readonly [Name in Exclude<keyof SettledEvent, "id" | "account" | "key" | "at">]-?: readonly SettledEvent[Name][];
 };
 
-/** SQL that selects each field under its name in settlements, with amounts as numbers. */
+/** SQL that selects each field under its name in settlements. Amounts are numbers. */
 const SELECTED = USAGE_FIELD_NAMES.map(usageField)
 	.map(({ column, type }, nth) => {
 		const value =
@@ -133,7 +133,7 @@ test("a flush records each field of a settlement, whatever its batch contains", 
 			const own = Object.fromEntries(Object.entries(SAYS).map(([name, values]) => [name, pick<unknown>(values)]));
 			return settledEvent("say", "say-key", 0, { at: Date.now() - int(0, 1), ...own, ...alike });
 		});
-		// Includes settlements that the database already has, and duplicates; a flush must skip both.
+		// Adds known settlements and duplicates, which a flush must not record again.
 		const again = [...(chance(0.3) ? before : []), ...events].filter(() => chance(0.3));
 		await store.flush(shuffled([...events, ...again]), "[]");
 		before = events;

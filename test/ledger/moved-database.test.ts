@@ -1,4 +1,4 @@
-/** The database changes under a running instance: to an older state, or to a standby that lacks the last seconds. */
+/** Tests of a database that changes under a running instance: an older state, or a standby without the last commits. */
 import { expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ test("an epoch number that a restored database repeats leaves the journal intact
 	// Restores the state from before this instance joined.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
 	await world.db.sql`update budget set drawn_nano_usd = 0`;
-	// Without it the number is not repeated.
+	// Removes the record of the last epoch; otherwise the instance would skip the number.
 	rmSync(join(world.dataDir, "journal/one last-epoch"));
 
 	const next = await startHere("one");
@@ -55,7 +55,7 @@ test("a new epoch on another database server sends the last settlements again", 
 	settle.ledger.settle(settle, outcome(40));
 	const known = async () => (await world.db.sql`select 1 from usage_event where request_id = ${id}`).length === 1;
 	await waitFor(known, "the settlement");
-	// A lagging standby: it has the grant and lacks its charge.
+	// Simulates a lagging standby, which has the grant but lacks its charge.
 	await world.db.sql.begin(async (sql) => {
 		await sql`delete from usage_event where request_id = ${id}`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
@@ -90,7 +90,7 @@ test("a second move while an epoch ends loses no settlement", async () => {
 	await waitFor(() => instanceLease.counts.sentAgain === 1, "the settlement to be there again");
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
 	await move("third");
-	// The first epoch ends before a heartbeat finds the third server.
+	// Settles a request, so that the first epoch ends before a heartbeat reaches the third server.
 	running.ledger.settle(running, outcome(30));
 	await waitFor(async () => (await usage()) === 2, "both settlements");
 	await waitFor(() => instanceLease.ledger()?.epoch === 3, "the third epoch");
@@ -105,7 +105,7 @@ test("a kept journal is settled on an older server; its lost settlements are cou
 	const settle = await reserveHere(first, 500);
 	settle.ledger.settle(settle, outcome(40));
 	expect(await first.stop(5_000)).toBe(true);
-	// The older server knows neither the epoch nor all of the credit.
+	// Simulates an older server, which lacks the epoch and a part of the credit.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
 	await world.db.sql`update budget set drawn_nano_usd = 0`;
 	await world.db.sql`select ledger_book('led_kept', 'acc', 'adjustment', ${30 - CREDIT}, 'kept', 'test', '', false)`;
@@ -123,7 +123,7 @@ test("an epoch number that another database server repeats is skipped", async ()
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
 	await world.db.sql.begin(async (sql) => {
-		// The lock delays the second epoch's join until the first has ended and the new server lacks its row.
+		// Takes a lock that delays the join of the second epoch until the first has ended and the new server lacks its row.
 		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
 		await moveToAnotherServer(world.db.sql);
 		await waitFor(() => !existsSync(journal), "the end of the first epoch");
@@ -161,7 +161,7 @@ test("a fenced epoch sends its settlements again to a server that lacks it", asy
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	await world.db.sql`select instance_stand('twice', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
-	// The new server's copy dates from before the first epoch joined.
+	// Simulates a server whose copy dates from before the first epoch joined.
 	await world.db.sql.begin(async (sql) => {
 		await moveToAnotherServer(sql);
 		for (const table of ["usage_event", "lease_op", "lease", "reservation"]) await sql.unsafe(`delete from ${table}`);

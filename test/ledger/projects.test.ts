@@ -14,7 +14,7 @@ const db = await withDatabase();
 const maker = { statements: db.statements, digest: createDigest("pepper"), serviceName: "service" };
 const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
 
-/** Creates a project with a cap and two keys, in an account whose local time is noon. */
+/** Creates a project with a cap and two keys in an account, in whose time zone it is noon. */
 async function cappedProject(capPeriod: CapPeriod) {
 	const { id: account } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
 	const [row] = await db.sql`select 12 - extract(hour from clock_timestamp() at time zone 'UTC')::int as ahead`;

@@ -56,7 +56,7 @@ test("a recall finds credit that moves from one instance to another during it", 
 	await settleMicrotasks();
 	expect([slice.held, slice.free]).toEqual([usd(75), usd(0)]);
 
-	// Of 100, 15 are being returned and 40 free when the recall arrives: always at least the 38 wanted.
+	// At the recall, 15 of 100 are in transit to Postgres and 40 are free: at no time less than the 38 wanted.
 	const arriveFirst = gate();
 	free(slice, 15);
 	const drawn = outcome(asking.slices.draw(["b"], usd(38)));
@@ -74,7 +74,7 @@ test("a recall finds credit that moves from one instance to another during it", 
 	arriveFirst();
 	await pass(clock, 200);
 	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
-	// The request is not refused: a second recall brings all free credit back.
+	// The request is not refused, because a second recall brings all free credit back.
 	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
 	await settleMicrotasks();
 	arriveSecond();
@@ -86,7 +86,7 @@ test("credit is recalled again if others were granted enough between two checks"
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
-		// A total of lent credit that lacks a change proves no shortage.
+		// A `lent` that has decreased proves nothing, so the request gets a 503.
 		[-1n, "service_unavailable"],
 	] as const) {
 		const { slices, state, clock } = scripted(5);
@@ -97,7 +97,7 @@ test("credit is recalled again if others were granted enough between two checks"
 		const drawn = outcome(slices.draw(["b"], usd(50)));
 		await pass(clock, 2_500);
 		expect([rises, await drawn]).toEqual([rises, becomes]);
-		// At most twenty queries a second.
+		// An instance queries at most twenty times a second.
 		expect(state.recalled.length).toBeLessThan(50);
 	}
 });
@@ -110,7 +110,7 @@ test("credit is recalled again if free credit here was taken after the recall", 
 	};
 	state.onRecall = async () => {
 		if (state.recalled.length !== 2 || !slice) return;
-		// The recall found 44 free credit in this slice, which are used up here; another instance returns 30.
+		// The recall found 44 free credit on this instance, which is used here; another instance returns 30.
 		holdCredit(slice, usd(44));
 		state.available += 30;
 	};
@@ -120,6 +120,6 @@ test("credit is recalled again if free credit here was taken after the recall", 
 	if (slice) slice.free = usd(44);
 	await pass(clock, 600);
 	expect(await drawn).toBe("refused");
-	// Credit of this instance and in Postgres changed, so the other instances are recalled once more.
+	// Credit here and in Postgres changed, so the other instances are recalled once more.
 	expect(state.recalled.length).toBe(3);
 });

@@ -11,14 +11,14 @@ import { settledEvent, usd } from "./fixture.ts";
 
 const SEEDS = 12;
 const SETTLEMENTS = 400;
-/** Settlements added while others are being acknowledged. */
+/** Most settlements that are added while others are being acknowledged. */
 const MORE_MAX = 100;
 const DRAIN_ROUNDS_MAX = 400;
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const textOf = (event: SettledEvent) => JSON.stringify(event, Object.keys(event).sort());
 
-/** A store that fails before or after its work, answers late, finds locked rows, and refuses one settlement. */
+/** A store that fails before or after its work, answers late, reports locked rows, and refuses one settlement. */
 function unreliable(seed: number) {
 	const random = createRandom(seed);
 	const clock = createManualClock();
@@ -42,7 +42,7 @@ function unreliable(seed: number) {
 			if (all.map(textOf).join() !== before) mixed.push("changed while it was on its way");
 			const busy = new Set(state.busy);
 			const free = all.filter(({ account }) => !busy.has(account));
-			// A settlement that is retried alone mostly succeeds, so that the test ends.
+			// A single settlement mostly succeeds when it is retried, so that the test ends.
 			const luck = state.calm || (all.length === 1 && random.chance(0.9)) ? 1 : random.fraction();
 			if (luck < 0.1) throw new DatabaseTimeout("before anything was done");
 			if (luck < 0.2) {

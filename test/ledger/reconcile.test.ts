@@ -20,7 +20,7 @@ test("sound books pass every check", async () => {
 	expect(await broken()).toEqual([]);
 });
 
-/** Corruptions of the books, each with the check that must report it; other checks may as well. */
+/** SQL that corrupts the books, with the check that must report it. Other checks may report it too. */
 const corruptions: [string, string][] = [
 	[
 		"an account's credit is the sum of its ledger entries",
@@ -67,7 +67,7 @@ const corruptions: [string, string][] = [
 
 for (const [name, statement] of corruptions) {
 	test(`finds: ${statement}`, async () => {
-		// Corrupts the books in a transaction that is rolled back, so that the next corruption starts from correct books.
+		// Corrupts the books in a transaction that is rolled back, so that each corruption starts from correct books.
 		const found: string[] = [];
 		await rolledBack(db.sql, async (transaction, statements) => {
 			await transaction.unsafe(statement);

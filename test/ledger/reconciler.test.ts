@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Instances with one shared history and clock; `books.ok` is the result of the next check. */
+/** Instances with one clock and one history of checks. The next check's result is `books.ok`. */
 function world() {
 	const clock = createManualClock();
 	const books = { ok: true, checks: 0 };
@@ -87,7 +87,7 @@ test("the check runs on one of many instances, and all use its result", async ()
 	const others = [instance(0.4), instance(0.6), instance(0.9)];
 	await pass(1);
 	await pass(999);
-	// The instances that started at the same time use the result of this one check.
+	// All instances started at the same time, so one check was stored and all use it.
 	expect(rows).toHaveLength(1);
 	expect(others.map((one) => one.last()?.ok)).toEqual([true, true, true]);
 	books.ok = false;
@@ -95,7 +95,7 @@ test("the check runs on one of many instances, and all use its result", async ()
 	expect([first, ...others].map((one) => one.last()?.ok)).toEqual([false, false, false, false]);
 	await pass(41 * MINUTE_MS);
 	expect(books.checks).toBe(5);
-	// An instance that starts later runs its own check.
+	// An instance that starts later must run its own check.
 	const before = books.checks;
 	await pass(5 * MINUTE_MS);
 	const late = instance();
@@ -189,7 +189,7 @@ test("the check starts no second run at the moment a shared one begins", async (
 	clock.advance(MINUTE_MS);
 	await waitFor(() => rows.length === 1, "the check of the start");
 	const goOn = holdChecks();
-	// The first caller starts a third run as soon as its own ends, while the second caller waits for its run.
+	// The first caller requests a third run as soon as its own ends, while the second caller still waits.
 	const again = one.run("first").then(() => one.run("third"));
 	const following = one.run("second");
 	const before = books.checks;

@@ -27,7 +27,7 @@ import { openTestJournal, settledEvent } from "./fixture.ts";
 
 const root = temporaryFolder();
 
-/** A dead process's journal with settled requests of the accounts a, b and c, and Postgres answers set by the test. */
+/** The journal of a dead process with settled requests of accounts a, b and c; the test sets Postgres' answers. */
 function left(
 	flush: (accounts: readonly string[], instance: string) => Partial<FlushResult> | Promise<Partial<FlushResult>>,
 	write: (line: string) => void = () => {},
@@ -47,7 +47,7 @@ function left(
 	journal.close();
 	claim.release();
 	const done: string[] = [];
-	/** Instances whose leases were closed in part: all but those of the accounts that still have to settle. */
+	/** Instances of which all leases are closed except those of accounts with settlements still to come. */
 	const closedInPart = new Set<string>();
 	const storeFor = (instance: string) => ({
 		async flush(settled: readonly SettledEvent[]) {
@@ -96,7 +96,7 @@ function left(
 		waiting,
 		position,
 		state,
-		/** Journals found at the last search; searches continue while some wait. */
+		/** Journals that the last search found. Searches continue while some of them wait. */
 		leftJournals: () => journalsHere,
 		passing: (over: () => boolean) =>
 			waitFor(() => {
@@ -179,13 +179,13 @@ test("journals beyond the limit of waiting replays are replayed once a row is un
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
 	for (const name of names()) writeFileSync(join(home, name, "1", "lock"), "");
 	const recovering = recover();
-	// Sixteen journals wait for a row and four for their turn; no other account's credit stays reserved.
+	// Sixteen journals wait for a row and four for their turn. No other account's credit may stay reserved.
 	await waitFor(() => closedInPart.size === 20, "other accounts' leases to be closed");
 	isHeld = false;
 	expect([await recovering, names()]).toEqual([0, []]);
 });
 
-/** Recovers a journal with 12,000 settlements of one account; `flush` is the answer of Postgres. */
+/** Replays a journal with 12,000 settlements of one account. `flush` returns Postgres' answer. */
 function longReplay(flush: () => Partial<FlushResult>) {
 	const claim = openJournalHome(mkdtempSync(join(root, "home-"))).claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
@@ -239,13 +239,13 @@ test("files that are no journal delay no journal", async () => {
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
 	for (const name of ["0", "loop"]) symlinkSync(name, join(home, "gone", name));
-	// Unreadable journals that sort before the readable one, more of them than are replayed concurrently.
+	// Creates unreadable journals that sort before the readable one, more than are replayed concurrently.
 	for (const name of ["a", "b", "c", "d", "e"]) {
 		mkdirSync(join(home, name, "1", "lock"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "");
 		writeFileSync(join(home, name, "2"), "");
 	}
-	// Named pipes without a writer, and a lock file filled with zeros.
+	// Replaces files by named pipes without a writer, and the lock file by zeros.
 	for (const name of ["00000001.log", "lock"]) {
 		mkdirSync(join(home, name, "1"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "", { flag: "a" });
@@ -263,7 +263,7 @@ test("files that are no journal delay no journal", async () => {
 
 test("journals that wait for their instances' end delay no other journal", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
-	// Waiting journals that sort before the one that can be replayed, more of them than are replayed concurrently.
+	// Journals that must wait and sort before the one that can be replayed, more than are replayed concurrently.
 	const copies = ["a", "b", "c", "d", "e"];
 	for (const name of copies) cpSync(join(home, "gone"), join(home, name), { recursive: true });
 	const { promise, resolve } = Promise.withResolvers<void>();
@@ -304,12 +304,12 @@ test("standingOf reports a running copy only after a renewal without a journal h
 		return [await waitForOwnerState({ untilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
-	// The instance that renewed its lease before has ended in order, so its journal does not exist any more.
+	// The instance that renewed its lease has since ended in order, so its journal no longer exists.
 	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
 	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
-	// Two instances with one name, each started from a copy, renew in turns.
+	// Two instances with one name, started from two copies, renew in turns.
 	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
-	// The live epoch may be about to create its journal.
+	// The epoch has just joined and may be about to create its journal.
 	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);
 	const claim = openJournalHome(home).claim("one", 1, { create: true });
 	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
@@ -382,7 +382,7 @@ test("a settlement that is refused repeatedly is set aside and its journal stays
 	expect(said.filter((line) => line.includes("refuses a settlement of a journal repeatedly"))).toHaveLength(1);
 	expect(said.join()).toContain('\\"account\\":\\"b\\"');
 	expect(isThere()).toBe(true);
-	// The replay pauses between tries, since each try sends the whole journal.
+	// The replay must pause between tries, because each try sends the whole journal.
 	const flushesATry = flushes;
 	for (let looks = 0; looks < 10; looks++) expect(await recover()).toBe(1);
 	expect(flushes).toBe(flushesATry);
@@ -429,7 +429,7 @@ test("a journal that could not be replayed stays and is tried again", async () =
 test("a folder that cannot be read is reported, the other journals are listed", () => {
 	const home = mkdtempSync(join(root, "home-"));
 	for (const epoch of ["1", "2"]) mkdirSync(join(home, "one", epoch), { recursive: true });
-	// Symbolic links to themselves.
+	// Creates symbolic links that point to themselves.
 	symlinkSync("3", join(home, "one", "3"));
 	symlinkSync("two", join(home, "two"));
 	const reported: string[] = [];

@@ -23,7 +23,7 @@ test("a request gets 503 if its refusal cannot be proved in time", async () => {
 	const drawn = outcome(slices.draw(["b"], usd(50)));
 	let known = false;
 	void drawn.then(() => (known = true));
-	// Half a second before callers stop waiting for Postgres.
+	// Advances to half a second before callers stop waiting for Postgres.
 	await pass(clock, 2_500);
 	expect(known).toBe(true);
 	expect(await drawn).toBe("service_unavailable");
@@ -33,12 +33,12 @@ test("a request gets 503 if its refusal cannot be proved in time", async () => {
 test("the answers to a recall refuse no request that came after the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	let answered = 1;
-	// Postgres counts an instance as unanswered until it has answered this recall's ticket.
+	// Simulates an instance that counts as unanswered until it has answered this recall's ticket.
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket !== null && ticket <= answered ? 0 : 1;
 	};
 	state.onRecall = async () => {
-		// The third recall finds new credit: the first request used two.
+		// The third recall finds new credit, of which the first request has used two.
 		if (state.recalled.length === 3) state.available += 100;
 	};
 	const first = outcome(slices.draw(["b"], usd(50)));
@@ -84,7 +84,7 @@ test("after a repeated grant is refused, a new grant uses credit returned since"
 	let replies = 0;
 	state.beforeReply = async () => {
 		replies += 1;
-		// Both the first answer and the second, a final refusal, are lost.
+		// Loses the first answer and the second, which is a final refusal.
 		if (replies <= 2) throw new DatabaseTimeout("late");
 	};
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -136,7 +136,7 @@ test("a recall is answered after all credit on its way, in both directions", asy
 		let arrive = () => {};
 		state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
 		if (underWay === "back") {
-			// The lowered limit returns all free credit; then a finished request leaves a rest in the slice.
+			// Lowers the limit, which returns all free credit; then a finished request leaves a rest in the slice.
 			slices.limitChanged("b", true);
 			await settleMicrotasks();
 			slice.free = usd(5);
@@ -172,7 +172,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await settleMicrotasks();
-	// A grant from under the old limit is in transit while the limit is lowered; the new limit leaves no credit.
+	// Lowers the limit while a grant under the old limit is in transit; the new limit leaves no credit.
 	slices.limitChanged("b", true);
 	state.beforeReply = async () => {};
 	state.onGrant = () => {
@@ -195,7 +195,7 @@ test("a lowered limit takes back credit promised to a waiting request", async ()
 	state.beforeReply = async () => {};
 	slices.limitChanged("key", true);
 	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
-	// Ending the older promise leaves the credit that was promised after the change.
+	// Ends the older promise, which must leave the credit that was promised after the change.
 	const later = outcome(slices.draw(["key"], usd(7)));
 	await settleMicrotasks();
 	answer();
@@ -351,7 +351,7 @@ test("`handBack` returns credit that arrives for a new slice", async () => {
 	state.beforeReply = async () => {};
 	for (const reply of replies) reply();
 	expect([await drawn, await back]).toEqual([null, true]);
-	// The epoch has ended, so the grant is not kept.
+	// The epoch has ended, so the instance does not keep the grant.
 	await pass(clock, 50);
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
@@ -364,7 +364,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	};
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await pass(clock, 50);
-	// The instance is fenced off, so it never learns whether the first attempt was granted.
+	// The instance is fenced off, so it never learns whether its first attempt was granted.
 	fault = new NotLive("fenced off");
 	await pass(clock, 200);
 	expect(await drawn).toBe("service_unavailable");
@@ -372,7 +372,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	await slices.answer("b", 1);
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
-	// The slice also stays after the time at which an idle slice is dropped.
+	// The slice is kept even beyond the time after which idle slices are dropped.
 	clock.advance(2 * 60_000);
 	await slices.answer("b", 2);
 	await pass(clock, 50);

@@ -1,4 +1,4 @@
-/** Removing old settled requests keeps their sums and never charges a customer twice. */
+/** Tests that removing old settled requests keeps their sums and charges no customer twice. */
 
 import { expect, test } from "bun:test";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -13,7 +13,7 @@ test("the job removes old requests and keeps their sums through checks and rebui
 	const books = await agedBooks();
 	const { sql, settled, statements } = books;
 	const before = { hours: await books.hours(), spent: await books.spent() };
-	// One hour of each of five days, of accounts and of the service.
+	// For each of five days one hour, in the sums of accounts and in those of the service.
 	expect(before.hours.length).toBe(10);
 	expect(await books.removeAll()).toBe(OLD);
 	const young = settled.filter(({ daysAgo }) => daysAgo < KEPT_DAYS).map(({ event }) => event.id);
@@ -22,13 +22,13 @@ test("the job removes old requests and keeps their sums through checks and rebui
 	expect(await books.broken()).toEqual([]);
 	await rebuildAll(statements);
 	expect(await books.hours()).toEqual(before.hours);
-	// Simulates a restored database, whose transaction numbers start again.
+	// Simulates a restored database, in which transaction numbers start again.
 	await sql`update usage_cursor set horizon = pg_current_xact_id()::text::bigint + 1000000`;
 	await books.fold();
 	expect(await books.hours()).toEqual(before.hours);
 	expect(await books.spent()).toEqual(before.spent);
 	expect(await books.removeAll()).toBe(0);
-	// The chain of seals still covers a removed day's sums, and a hash covers its entries.
+	// The chain of seals covers a removed day's sums, and its hash covers the day's ledger entries.
 	await sql`update sealed_day set charged_nano_usd = charged_nano_usd - 1 where day = (select min(day) from sealed_day)`;
 	expect(await books.broken()).toEqual([
 		"each seal matches the previous seal",
@@ -43,7 +43,7 @@ test("the job removes old requests and keeps their sums through checks and rebui
 test("the job refuses and counts a removed request that a journal brings back", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
-	// A live epoch whose journal still has settlements from long ago.
+	// Starts an epoch that stays live and whose journal still has old settlements.
 	const [{ epoch: live } = {}] = await sql`select instance_join('i', 60000) as epoch`;
 	const [{ seq } = {}] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 	await sql`select instance_go_live('i', ${live}, ${seq}, 60000)`;
@@ -60,14 +60,14 @@ test("the job refuses and counts a removed request that a journal brings back", 
 		{ epoch: 3, requests: "4", charged_nano_usd: "46" },
 		{ epoch: live, requests: "12", charged_nano_usd: "138" },
 	] as never);
-	// A request admitted after the cut-off is charged, even if its settlement arrives late.
+	// A request admitted after the cut-off is charged even if its settlement arrives late.
 	const young = settledEvent("acc", "key", 7, { at: settled[OLD]?.event.at ?? 0 });
 	await books.settle(young, 4);
 	expect(await books.ids()).toContain(young.id);
 	expect(await books.broken()).toEqual([]);
 });
 
-/** Books from which all requests older than the retention have been removed. */
+/** Books from which all requests older than the retention were removed. */
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
@@ -87,7 +87,7 @@ test("an epoch with a slow clock that began after the removal charges its reques
 	expect(after?.settled - before?.settled).toBe(3 * 7);
 	expect(await cutBooks.ids()).toEqual(expect.arrayContaining([running.id, right.id, late.id]));
 	expect(await sql`select 1 from refused_settlement`).toHaveLength(0);
-	// The row is dated after every removal and after the hours already aggregated.
+	// The row is dated after every removal and after the hours that are already summed.
 	const [row] = await sql`select count(*)::int as old from usage_event where admitted_at < now() - interval '300 days'`;
 	expect(row?.old).toBe(0);
 	await cutBooks.fold();
@@ -103,7 +103,7 @@ test("the job does not take a late settlement for the beginning of its epoch", a
 	expect(await sql`select 1 from instance_beat where id = 'i' and epoch = ${old.epoch}`).toHaveLength(1);
 	const spent = await cutBooks.spent();
 	await cutBooks.settle(old.event, old.epoch);
-	// The most that the database's clock may have jumped between an epoch's start and its settlements.
+	// Dates the epoch as far from its settlements as the database's clock may have jumped.
 	const [{ epoch: near } = {}] = await sql`select instance_join('i', 60000) as epoch`;
 	await sql`
 		update instance_beat set started_at = (select usage_before from removal) + interval '6 days' where id = 'i' and epoch = ${near}`;
@@ -121,7 +121,7 @@ test("the job waits for instances that may not know the limit, and for the sums"
 	const [said] =
 		await sql`select usage_before > '-infinity' as said, usage_frozen = '-infinity' as thawed from removal`;
 	expect(said).toEqual({ said: true, thawed: true });
-	// If the sums are to be rebuilt, the rows stay until the rebuild has read them.
+	// If the hourly sums must be rebuilt, the rows stay until the rebuild has read them.
 	await books.hoursLater();
 	await sql`update usage_cursor set horizon = null`;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -149,7 +149,7 @@ test("the job leaves the same rows wherever it stops", async () => {
 	await step();
 	await books.hoursLater();
 	for (let states = ["more"]; states.includes("more"); ) {
-		// Two removals run concurrently, one of which is killed in the middle.
+		// Runs two removals concurrently and kills one of them in the middle.
 		const killed = sql
 			.begin(async (transaction) => {
 				await transaction`select removal_usage(${KEPT_DAYS}, false, 1)`;
@@ -169,7 +169,7 @@ test("the job leaves the same rows wherever it stops", async () => {
 	expect(await books.hours()).toEqual(before);
 });
 
-/** Books in which the next test leaves rows for the test after it. */
+/** Books in which each of the next tests leaves rows for the following test. */
 const uncutBooks = await agedBooks();
 
 test("the job stops at a day that is unsealed, changed or not archived", async () => {
@@ -190,7 +190,7 @@ test("the job stops at a day that is unsealed, changed or not archived", async (
 	const [row] = await sql`
 		select (now() at time zone 'UTC')::date - (removal_until('-infinity', ${KEPT_DAYS}, true) at time zone 'UTC')::date as days`;
 	expect(row).toEqual({ days: KEPT_DAYS });
-	// The next day to be sealed is never passed, whatever the clock says.
+	// The removal never passes the next day to be sealed, whatever the clock says.
 	await sql`update sealed_day set sealed_at = '2000-01-01'`;
 	const [leapt] = await sql`
 		select removal_until('-infinity', -100, true) = (select day::timestamp at time zone 'UTC' from seal_cursor) as kept`;

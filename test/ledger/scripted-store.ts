@@ -14,13 +14,13 @@ function scriptedStore(available: number) {
 	const granted = new Map<string, number>();
 	const state = {
 		available,
-		/** Number of other instances that hold credit and have not answered the recall. */
+		/** Number of other instances that have credit and have not answered the recall. */
 		unanswered: 0,
-		/** Credit granted to all instances at the time of a refusal, after their answers. */
+		/** Sum of the credit granted to all instances when a grant was refused after their answers. */
 		lent: 0n,
 		contested: false,
 		untimely: false,
-		/** Ids of budgets whose row is locked. */
+		/** Ids of budgets whose rows are locked. */
 		held: new Set<string>(),
 		recalled: [] as string[][],
 		onRecall: async () => {},
@@ -91,7 +91,7 @@ export async function pass(clock: ManualClock, ms: number): Promise<void> {
 
 export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A draw's outcome: null for drawn, else its shortage, or the code of its Fault. */
+/** Outcome of a draw: null if it succeeded, else its shortage, or the code of its Fault. */
 export const outcome = (drawn: Promise<Shortage | null>) =>
 	drawn.then(
 		(shortage) => (shortage === null ? "drawn" : "refused"),

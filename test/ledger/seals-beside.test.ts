@@ -1,4 +1,4 @@
-/** Two consoles seal, reread and check days while late settlements arrive. */
+/** Tests of two consoles that seal, verify and check days while late settlements arrive. */
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";

@@ -11,9 +11,9 @@ import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const REQUESTS_A_DAY = 4;
 const NOBODY = "00000000-0000-0000-0000-000000000000";
-/** Days, each with rows at noon, that are over at any time of the test; yesterday can be sealed from one o'clock on. */
+/** Ages of days with rows at noon that can be sealed at any time (yesterday only from one o'clock on). */
 const DAYS_AGO = [4, 3, 2];
-/** Read once, since the date may change during the test. */
+/** Read once, because the date may change during the test. */
 const TODAY = new Date().toISOString().slice(0, 10);
 
 const db = await withDatabase();
@@ -25,13 +25,13 @@ for (const [index, id] of ["i", "j", "k"].entries()) {
 	await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
 	for (let n = 0; n < REQUESTS_A_DAY; n++) await store.flush([settledEvent("acc", "key", 10 + n)], "[]");
 	await store.giveBack([giving("acc", 100)]);
-	// Two epochs have ended; the third is live and also has requests of today.
+	// Ends two of the epochs. The third one stays live and also has requests of today.
 	if (id !== "k") await store.close();
 	await backdate(DAYS_AGO[index] ?? 0);
 	if (id === "k") await store.flush([settledEvent("acc", "key", 5)], "[]");
 }
 
-/** Moves rows of the last hour to noon of the day that many days ago. */
+/** Moves rows of the last hour to noon of the day `days` ago. */
 async function backdate(days: number): Promise<void> {
 	for (const [table, column] of [
 		["usage_event", "settled_at"],
@@ -56,7 +56,7 @@ interface Books {
 	readonly broken: () => Promise<string[]>;
 }
 
-/** Runs `work` in a transaction that is rolled back, so that every test has the same books. */
+/** Runs `work` in a transaction that is rolled back, so that every test starts from the same books. */
 async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 	await rolledBack(db.sql, async (transaction, statements) => {
 		const deps = { statements, clock: systemClock };
@@ -65,7 +65,7 @@ async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 			run: (statement) => transaction.unsafe(statement),
 			async seal() {
 				let days = 0;
-				// Repeats the call, which may stop early on a busy machine.
+				// Repeats the call, because a call may end early on a busy machine.
 				for (let more = await sealDays(deps); more > 0; more = await sealDays(deps)) days += more;
 				return days;
 			},
@@ -205,7 +205,7 @@ test("the job seals leases of ended epochs, and again after a late settlement", 
 		await run(`select ledger_settle_late('i', 1, '${json(late)}'::json)`);
 		expect(await sealed()).toEqual(["accj", "keyj"]);
 		expect(await broken()).toEqual([]);
-		// Moves the late settlement to the day before yesterday's last hour, after the other rows of that day.
+		// Moves the late settlement to the last hour of the day before yesterday, after that day's other rows.
 		const lately = "date_trunc('day', now(), 'UTC') - interval '25 hours'";
 		await run(`update usage_event set settled_at = ${lately} where request_id = '${late.id}'`);
 		await run(`update lease_op set at = ${lately} where instance_id = 'i' and amount_nano_usd = 77`);
@@ -237,7 +237,7 @@ test("the job lets a late settlement replace a sealed request attested as lost",
 test("the job records nothing in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
-		// Simulates that the open day was closed while the clock was ahead.
+		// Simulates a day that was closed while the clock was ahead.
 		await run("update seal_cursor set closed_until = now() + interval '1 day'");
 		const store = createPgLedgerStore({ statements }, "k", 1);
 		await store.flush([settledEvent("acc", "key", 5)], "[]");
@@ -268,7 +268,7 @@ test("the job closes a day after an hour, once its transactions have ended", asy
 		expect(await closed(row?.at, "0")).toBe(false);
 		return row?.at;
 	});
-	// Open transactions of other databases, such as other tests', delay the closing too.
+	// Open transactions of other databases, such as those of other tests, delay the closing too.
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 

@@ -109,7 +109,7 @@ test("an answer to a recall waits for an arriving grant", async () => {
 	answer();
 	await drawn;
 	await done;
-	// The draw's promised amount stays in the slice; the rest was returned.
+	// The slice keeps the amount promised to the draw; the rest was returned.
 	expect(slices.get("b")?.free).toBe(usd(10));
 	expect(state.available).toBe(990);
 	clock.advance(0);
@@ -149,7 +149,7 @@ test("a request waits for returns in transit before its refusal", async () => {
 	state.beforeReply = async () => {};
 	const drawn = slices.draw(["b"], usd(95));
 	for (let turn = 0; turn < 3; turn++) await settleMicrotasks();
-	// No further grants are requested while the draw waits.
+	// No more grants are requested while the draw waits.
 	expect(calls.filter(({ kind }) => kind === "grant")).toHaveLength(2);
 	arrive();
 	expect(await drawn).toBe(null);
@@ -245,7 +245,7 @@ test("a refused return is retried at growing intervals", async () => {
 	await minutes(35);
 	const tries = calls.filter(({ kind }) => kind === "return").length;
 	expect(tries).toBeGreaterThan(7);
-	// Retrying every five seconds would be 400 tries.
+	// With a retry every five seconds there would be 400 tries.
 	expect(tries).toBeLessThan(60);
 	expect(slices.get("b")?.returning).toBeGreaterThan(0);
 	state.beforeReply = async () => {};

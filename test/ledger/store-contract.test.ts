@@ -113,7 +113,7 @@ for (const [name, store] of suites) {
 			await ledger.giveBack([give(50, "acc", 1)]);
 			expect(canonical(await store.dump())).toEqual(closed);
 			expect(await resultOf(() => ledger.grant([ask(51, "acc", 1, 1)]))).toBe("not live");
-			// 1,100 were paid in and 30 spent, so 1,070 of a charge of 2,000 fit.
+			// 1,100 were paid in and 30 are spent, so 1,070 of this charge of 2,000 are covered.
 			const late = settledEvent("acc", "free", 2_000, { id: uuid(52) });
 			expect(await ledger.flush([late], "[]")).toMatchObject({ late: true, fresh: 0 });
 			const again = () => ledger.settleLate(JSON.stringify(late));
@@ -133,7 +133,7 @@ for (const [name, store] of suites) {
 				store
 					.ledger("ends", 1)
 					.settleLate(JSON.stringify(settledEvent("full", "full-key", charged, { id: uuid(n), reserved: usd(90) })));
-			// The account has nothing available; the live instance may still spend the rest of the lease from its memory.
+			// The account has nothing available. The live instance may still spend the rest of its lease from memory.
 			await settleLate(263, 5);
 			expect(await usage(263)).toEqual([`${uuid(263)} full full-key ends 1 90 0 5 exact finished`]);
 			expect(await store.attest("ends", 1, 0)).toBe("0 false");
@@ -141,7 +141,7 @@ for (const [name, store] of suites) {
 			expect(await usage(264)).toEqual([`${uuid(264)} full full-key ends 1 90 30 0 exact finished`]);
 			expect(await rows("budgets")).toContain("full 100 100 5");
 			expect(await rows("budgets")).toContain("full-key 70 50 0");
-			// The account's lease has 30 left, the key's 20, the cap 20: the charge is at most 30.
+			// The account's lease has 30 left, the key's 20, and the cap 20: the charge is at most 30.
 			await settleLate(265, 35);
 			await settleLate(265, 35);
 			expect(await usage(265)).toEqual([`${uuid(265)} full full-key ends 1 90 30 5 exact finished`]);
@@ -167,7 +167,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toContain("kept 100 0 0");
 			const event = settledEvent("acc", "key", 20, { id: uuid(273), reserved: usd(50) });
 			expect(await ledger.flush([event], "[]")).toMatchObject({ late: true, fresh: 0 });
-			// A request that was running when its instance ended.
+			// Settles a request that was running when its instance ended.
 			expect(await resultOf(() => ledger.grant([ask(274, "kept", 5, 5)]))).toBe("not live");
 			await live(store, "another");
 			await store.ledger("another", 1).grant([ask(275, "key", 1_000, 1)]);
@@ -219,7 +219,7 @@ for (const [name, store] of suites) {
 			expect(await states()).toEqual(["closed", "open"]);
 			await ledger.giveBack([give(74, "free", 30)]);
 			expect(await states()).toEqual(["closed", "closed"]);
-			// A request without a charge settles although its lease is empty.
+			// A request without a charge is settled although its lease is empty.
 			const free = settledEvent("acc", "free", 0, { id: uuid(75), reserved: usd(9) });
 			expect(await ledger.flush([free], "[]")).toMatchObject({ late: false, fresh: 1 });
 			const more = settledEvent("acc", "free", 1, { id: uuid(76) });
@@ -239,17 +239,17 @@ for (const [name, store] of suites) {
 			const refusal = async (min: number, ticket: number | null, op: number) =>
 				(await r.grant([wish("thin", min, min, { op: uuid(op), ticket })]))[0];
 			expect(await refusal(30, null, 82)).toMatchObject({ amount: usd(0), available: usd(20), unanswered: 2 });
-			// 101 exceeds all that can come back: 20 available and 40 from each of two holders.
+			// 101 exceeds all that can come back: 20 available and 40 from each of two instances.
 			expect(await refusal(101, null, 83)).toMatchObject({ amount: usd(0), unanswered: 0, lent: null });
 			const ticket = await r.recall(["thin"]);
 			expect(await p.recalls()).toEqual([{ budget: "thin", ticket }]);
 			await p.giveBack([give(84, "thin", 5, ticket)]);
 			expect(await p.recalls()).toEqual([]);
 			expect(await refusal(30, ticket, 85)).toMatchObject({ unanswered: 1, lent: null });
-			// The holder has reserved all its credit, so it answers the recall without returning any.
+			// The instance has reserved all its credit, so it answers the recall without returning any.
 			await q.giveBack([give(86, "thin", 0, ticket)]);
 			expect(await refusal(30, ticket, 87)).toMatchObject({ available: usd(25), unanswered: 0, lent: -20n });
-			// Grants and a lowered limit raise the total of lent credit; returned credit does not change it.
+			// `lent` grows with grants and with a lowered limit, and stays the same with returned credit.
 			await p.grant([ask(190, "thin", 5, 5)]);
 			await p.giveBack([give(191, "thin", 3, null)]);
 			await store.book("thin", "adjustment", -2, "thin again", false);
@@ -327,7 +327,7 @@ for (const [name, store] of suites) {
 	});
 }
 
-/** Runs random statements, some twice, on both stores and compares their replies and tables. */
+/** Executes random statements, some twice, on both stores, and compares replies and tables. */
 async function compare(seed: number, steps: number): Promise<void> {
 	const random = createRandom(seed);
 	const stores = [await freshPostgres(), modelContractStore()];

@@ -19,7 +19,7 @@ import type { TestDatabase } from "../support/database.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Operations of both stores, the model and Postgres, so that one suite tests and compares them. */
+/** Operations of both stores, the simulation's model and Postgres, so that one suite tests and compares them. */
 export interface ContractStore {
 	budget(id: string, kind: "account" | "key", account: string, limit: number | null): Promise<void>;
 	ledger(id: string, epoch: number): LedgerStore;
@@ -28,13 +28,12 @@ export interface ContractStore {
 	attest(id: string, epoch: number, limit: number): Promise<string>;
 	lagging(seq: number): Promise<string[]>;
 	beatOf(id: string, epoch: number): Promise<number>;
-	/** Runs `work` while another transaction locks the budget's row, or the rows of all its leases. */
+	/** Runs `work` while another transaction locks the row of the budget, or the rows of all its leases. */
 	holding<T>(kind: "budget" | "lease", budget: string, work: () => Promise<T>): Promise<T>;
 	append(subject: string): Promise<number>;
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): Promise<number | null | "refused">;
 	/**
-	 * Moves all recalls' times into the future: recalls would expire by the model's clock and Postgres' at different
-	 * times.
+	 * Moves the times of all recalls into the future; otherwise they would expire at different times in the two stores.
 	 */
 	keepRecalls(): Promise<void>;
 	/** The contents of the tables without times, in a fixed order. */
@@ -47,7 +46,7 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 		async budget(id, kind, account, limit) {
 			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
 		},
-		// A store without the short statement timeout of `db.ledger`, which a busy machine exceeds.
+		// Uses a client without the short statement timeout of `db.ledger`, which a busy machine exceeds.
 		ledger: (id, epoch) => createPgLedgerStore({ statements: db.statements }, id, epoch),
 		heartbeats: withoutServer(createPgHeartbeatStore(db.liveness)),
 		fence: createPgFenceStore(db.liveness),
@@ -183,7 +182,7 @@ export function modelContractStore(): ContractStore {
 	};
 }
 
-/** Sorts each table's lines, since the stores may return equal rows in different orders. */
+/** Sorts each table's rows, because the stores may return equal rows in different orders. */
 export function canonical(dump: unknown): unknown {
 	const tables = Object.entries(dump as Record<string, string[]>);
 	return Object.fromEntries(tables.map(([name, lines]) => [name, [...lines].sort()]));
@@ -201,7 +200,7 @@ export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 function plain(result: unknown): unknown {
 	if (result instanceof Set) return [...result].sort();
 	const replies = Array.isArray(result) ? (result as Partial<GrantReply>[]) : undefined;
-	// Sorts grants' replies by `op`, since their order differs between the stores.
+	// Sorts replies to grants by `op`, because the stores return them in different orders.
 	if (replies?.[0]?.op !== undefined) return replies.toSorted((a, b) => ((a.op ?? "") < (b.op ?? "") ? -1 : 1));
 	if (typeof result !== "object" || result === null || replies) return result;
 	return Object.fromEntries(Object.entries(result).map(([name, value]) => [name, plain(value)]));
@@ -210,7 +209,7 @@ function plain(result: unknown): unknown {
 const laggingIds = (lagging: readonly { id: string; epoch: number }[]) =>
 	lagging.map(({ id, epoch }) => `${id}|${epoch}`).sort();
 
-/** Removes the server's identity, in which the stores differ. */
+/** Removes the server's identity, which differs between the stores. */
 function withoutServer(store: HeartbeatStore): HeartbeatStore {
 	return {
 		...store,

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { openArchive } from "../../src/ledger/archive-place.ts";
 import { untilEnd } from "../support/at-end.ts";
 
-/** Archive listings of a faulty storage service, page after page. */
+/** Simulates a faulty storage service, which answers every request with another page of a listing. */
 
 let pages = 0;
 let keys: (query: URLSearchParams) => readonly string[] = () => [];

@@ -18,7 +18,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	const state = {
 		flush: async (_settled: readonly string[]): Promise<"ok" | "late"> => "ok",
 		busy: new Set<string>(),
-		/** The settlements of each flush that Postgres reports as new. */
+		/** Settlements that Postgres reports as new, by flush. */
 		fresh: 0,
 		settleLate: async (_id: string): Promise<void> => {},
 	};
@@ -344,7 +344,7 @@ test("the writer sets settlements with a locked row aside and retries them", asy
 	expect(acknowledged).toEqual(["free", "more"]);
 	let drained = false;
 	const draining = writer.drain().then(() => (drained = true));
-	// Failing flushes lose no settlement.
+	// Makes a flush fail; no settlement may be lost.
 	state.flush = async () => {
 		throw new Error("away");
 	};
@@ -413,7 +413,7 @@ test("the writer settles charges above a lease that the database forgot as late"
 	expect(late).toEqual(["forgotten 1", "forgotten 2"]);
 	expect(acknowledged).toEqual(["forgotten 1", "known", "forgotten 2"]);
 	expect(logged.map(({ level }) => level)).toEqual(["error"]);
-	// Sends the settlements again to a server that lacks them all; a row is locked the first time.
+	// Sends settlements to a server that lacks them all; a row is locked at the first try.
 	let isHeld = true;
 	state.settleLate = async () => {
 		const wasHeld = isHeld;

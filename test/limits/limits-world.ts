@@ -11,12 +11,12 @@ export interface Member {
 	readonly name: string;
 	readonly limits: KeyLimits;
 	/**
-	 * `cut off`: receives no recalls and cannot reach the store. `unheard`: its calls take effect, but their answers are
-	 * lost.
+	 * `cut off`: the instance neither receives recalls nor reaches the store. `unheard`: its calls take effect
+	 * unanswered.
 	 */
 	state: "well" | "cut off" | "unheard";
 	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
-	/** Uses tokens under a limit of tokens per minute; `spare` of them are returned when it ends, at once. */
+	/** Uses tokens under a limit of tokens per minute. The request ends at once and gives `spare` of them back. */
 	use(key: string, perMinute: number, tokens: number, spare?: number): Promise<boolean>;
 }
 
@@ -26,11 +26,11 @@ export const limitsOf = (requestsPerMinute: number | null, concurrencyMax: numbe
 	tokensPerMinute: null,
 });
 
-/** Makes pauses only half as short, for tests that need the answer of a busy machine. */
+/** Divides pauses only by two, for tests that wait for real answers on a busy machine. */
 export const PATIENT = 2;
 
 /**
- * A clock for limits: counts use `passMs`, wall time is shifted by `stepMs`, and pauses are real but divided by
+ * A clock for limits: `passMs` advances counts, `stepMs` shifts wall time, and pauses are real but divided by
  * `shorter`.
  */
 export function createShiftedClock(shorter: number): Clock & { passMs: number; stepMs: number } {
@@ -45,7 +45,7 @@ export function createShiftedClock(shorter: number): Clock & { passMs: number; s
 	return clock;
 }
 
-/** A database and instances on it, each with a clock, a memory and an epoch; all are removed after each test. */
+/** Creates a database with instances, each with a clock, a memory and an epoch. All are removed after each test. */
 export async function withInstances() {
 	const db = await withDatabase();
 	const members: Member[] = [];

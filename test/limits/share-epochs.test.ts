@@ -1,4 +1,4 @@
-/** An instance keeps its counts over its epochs: after a fence it joins again under the same name. */
+/** Tests that an instance keeps its counts over its epochs: after a fence it joins again under the same name. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";
@@ -63,7 +63,7 @@ test("counts of a process that joined again are known to others", async () => {
 	await limits.stop();
 });
 
-/** Sends single requests for shares as epochs of this instance; `say` sets an epoch's state. */
+/** Sends single requests for shares as epochs of one instance. `say` sets an epoch's state. */
 async function epochsOf(id: string) {
 	const say = (epoch: number, state: string) =>
 		db.sql`
@@ -72,7 +72,7 @@ async function epochsOf(id: string) {
 	let seq = 0;
 	return {
 		say,
-		/** A process that goes through these epochs; the last one is its present epoch. */
+		/** Simulates a process that had these epochs; the last one is its current epoch. */
 		process() {
 			const here = { epoch: 0 };
 			const store = createPgShareStore({
@@ -103,7 +103,7 @@ test.each(["rate", "running"] as const)("a request for a share of %p after its e
 	await say(1, "dead");
 	await say(2, "live");
 	expect(await ask(2, kind, 6, 6)).toBe(6);
-	// Requests sent before the fence: the share requested, and the share held when they were sent.
+	// Requests sent before the fence, with the share requested and the share held at that time.
 	expect(await before(1, kind, 6, 7)).toBe(undefined);
 	expect(await before(1, kind, 7, 7)).toBe(undefined);
 	expect(await held(kind)).toEqual([[2, 6]]);
@@ -146,7 +146,7 @@ test("a process counts its shares of its last 64 epochs", async () => {
 		if (epoch > 1) await db.sql`update instance_beat set state = 'left', ended_at = now() where id = 'again'`;
 		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${epoch}, 1, 'live', 30000, now() + interval '30 seconds')`;
 		here.epoch = epoch;
-		// Keys whose share belongs to the fourth and to the seventh epoch, of which the seventh counts for two minutes.
+		// Keys with a share of the fourth epoch, which the process forgets, and of the seventh, which it remembers.
 		for (const [at, key] of [
 			[4, "beyond"],
 			[7, "within"],
@@ -157,6 +157,6 @@ test("a process counts its shares of its last 64 epochs", async () => {
 	expect(Math.max(...named)).toBe(64);
 	expect(await ask("within", 10, 10)).toBe(10);
 	expect(await ask("within", 3, 9)).toBe(10);
-	// Requests from another process with the same instance id.
+	// These requests come from another process with the same instance id.
 	expect(await ask("beyond", 0, 10)).toBe(0);
 });

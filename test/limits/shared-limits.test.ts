@@ -55,13 +55,13 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		expect((await Promise.all(burst)).filter(Boolean)).toHaveLength(11);
 		expect(await at(0).use("key", 1_000, 11)).toBe(false);
 		expect(await at(1).use("key", 1_000, 10)).toBe(true);
-		// Unused tokens of an ended request serve the others at once.
+		// Tokens that ended requests gave back are available to the other instances at once.
 		for (let place = 0; place < 2 * count; place++)
 			expect({ place, in: await at(place).use("spare", 1_000, 1_000, 1_000) }).toEqual({ place, in: true });
 		expect(
 			(await Promise.all([0, 1, 2, 3].map((place) => at(place).use("spare", 1_000, 1_000)))).filter(Boolean),
 		).toEqual([true]);
-		// Two instances that each hold a half unused do not wait for each other's.
+		// Two instances each hold half of the limit unused; neither waits for the other's half.
 		for (const place of [0, 1]) expect(await at(place).use("halves", 1_000, 500, 500)).toBe(true);
 		const both = await Promise.all([0, 1].map((place) => at(place).use("halves", 1_000, 1_000)));
 		expect(both.filter(Boolean)).toEqual([true]);
@@ -77,7 +77,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		const passed: number[] = [];
 		let nowMs = 0;
 		for (let step = 0; step < 240; step++) {
-			// Requests arrive at one instance for a while, then at another, then at all of them.
+			// Sends requests to one instance for a while, then to another, then to all.
 			const phase = Math.floor(step / 30) % 3;
 			const place = phase === 2 ? random.int(0, count - 1) : phase * (count - 1);
 			if (await at(place).enter("key", perMinute)) passed.push(nowMs);
@@ -90,7 +90,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 		for (const from of passed) {
 			const within = passed.filter((ms) => ms >= from && ms < from + 60_000).length;
-			// The same bound as on one instance: two fixed windows approximate the sliding one.
+			// At most twice the limit, as on one instance, because two fixed windows approximate the sliding minute.
 			expect(within).toBeLessThanOrEqual(2 * perMinute);
 		}
 		expect(passed.length).toBeLessThanOrEqual(perMinute * 11);
@@ -102,8 +102,8 @@ describe("a client of several instances in turn", () => {
 	const perMinute = 60;
 
 	/**
-	 * Uses each instance once, at different moments of a minute, then as often as allowed for `minutes`; returns the
-	 * number admitted.
+	 * Uses each instance once, at different times of a minute, then as often as allowed for `minutes`. Returns how many
+	 * requests were admitted.
 	 */
 	async function takenInTurn(
 		{ clock, at }: Awaited<ReturnType<typeof cluster>>,
@@ -115,7 +115,7 @@ describe("a client of several instances in turn", () => {
 			clock.passMs += turnMs;
 			if (setBack) clock.stepMs -= turnMs;
 		}
-		// This is two seconds before the end of the instance's first minute.
+		// Advances to two seconds before the end of the instance's first minute.
 		clock.passMs += 60_000 - 2_000;
 		let taken = 0;
 		for (let turn = 0; turn < minutes * count; turn++) {
@@ -138,7 +138,7 @@ describe("a client of several instances in turn", () => {
 
 	test("gets no more in the long run if the clock was set back in between", async () => {
 		const members = await cluster(3);
-		// Sets the clock back to the start of a minute, at which every instance then starts a minute.
+		// Sets the clock back to the start of a minute, at which every instance then starts a window.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
 		const minutes = 6;
 		const taken = await takenInTurn(members, { count: 3, minutes, setBack: true });
@@ -291,7 +291,7 @@ test.each(["rate", "running"])(
 		const { all, at } = await cluster(2, PATIENT);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
 		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
-		// The first instance does not know of the other instances' requests yet.
+		// The first instance does not yet know the other instances' requests.
 		expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
 		expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
 		for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);
@@ -317,7 +317,7 @@ test("a lowered limit holds for all instances together", async () => {
 	expect(await everywhere(null, 2)).toBeLessThanOrEqual(2);
 	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key", 0, 0);
 	clock.passMs += 180_000;
-	// Once the limit is unused, every instance may use it.
+	// Once the limit is unused, each instance can use it.
 	let served = 0;
 	for (let sent = 0; sent < 12; sent++) if (await all[sent % 3]?.enter("key", 5, null)) served += 1;
 	expect(served).toBe(5);

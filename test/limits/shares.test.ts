@@ -8,7 +8,7 @@ import { limitsOf } from "./limits-world.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A store that answers on demand and grants `more` than requested once; keys in `leftOut` get nothing. */
+/** A store whose answers the test releases. It once grants `more` than requested; it skips keys in `leftOut`. */
 function build() {
 	const asks: ShareRequest[] = [];
 	const state = { more: 0, openings: 1, leftOut: "", beforeReply: async () => {} };
@@ -210,7 +210,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	await shares.sent();
 	const told = asks.filter(({ kind }) => kind === "running");
 	expect([told.length, new Set(told.map(({ key }) => key)).size, told[0]?.have]).toEqual([count, count, 1]);
-	// The key `wanted` keeps the share it got after the gate opened, and is not reported again.
+	// The key `wanted` keeps the share that it got after the gate opened, and is not reported again.
 	expect([wanted.amount, asks.filter(({ key }) => key === "wanted").length]).toEqual([6, 1]);
 	count = asks.length;
 	shares.tick();

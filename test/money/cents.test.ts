@@ -12,7 +12,7 @@ import {
 const CENT = 10_000_000n;
 const amount = fc.oneof(
 	fc.nat({ max: Number.MAX_SAFE_INTEGER }),
-	// Amounts next to whole cents, up to the largest, where the quotient of two floats would first be wrong.
+	// Tests amounts close to whole cents, up to the largest, for which a quotient of two floats would be wrong.
 	fc
 		.tuple(fc.nat({ max: 900_719_925 }), fc.integer({ min: -2, max: 2 }))
 		.map(([cents, off]) => Math.max(0, Math.min(MAX_NANO_USD, cents * Number(CENT) + off))),

@@ -11,7 +11,7 @@ const amount = fc.oneof(
 	fc.nat(1_000).map((less) => MAX_NANO_USD - less),
 );
 
-/** The nano-dollars of a JSON number's text in any notation, computed by moving digits. */
+/** Nano-dollars of a JSON number's text in any notation, computed without floating point. */
 function nanoOfText(text: string): bigint {
 	const [, sign = "", whole = "", fraction = "", exponent = "0"] =
 		/^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/.exec(text) ?? [];

@@ -25,7 +25,7 @@ const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 const RUNS = { numRuns: 3_000 };
 
 /**
- * Values that are small, around 2^53, and in between, so that sums fall on both sides of the exact range of a double.
+ * Generates small values, values around 2^53, and values in between, so that some sums are exact doubles and some not.
  */
 const whole = fc.oneof(
 	fc.nat(1_000),

@@ -1,4 +1,4 @@
-/** Generated faults: each changes one place of a source file as a programmer's slip might. */
+/** Generates faults: each changes one position of a source file as a programmer's mistake might. */
 import { parseSync } from "oxc-parser";
 
 export interface Mutation {
@@ -10,7 +10,7 @@ export interface Mutation {
 	readonly replacement: string;
 }
 
-/** The fields of a syntax tree node that are used here. */
+/** The fields of a syntax tree node that this file uses. */
 interface Node {
 	readonly type: string;
 	readonly start: number;
@@ -61,7 +61,7 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 			const [left, right] = [node.left as Node, node.right as Node];
 			if (other === undefined || (/[+]/.test(operator) && (isText(left) || isText(right)))) return;
 			const at = text.indexOf(operator, left.end);
-			// Next to another operator the changed one may bind differently, so that the text no longer parses.
+			// Next to another operator, the changed one may bind differently, so that the text no longer parses.
 			add(at, at + operator.length, other);
 		}
 		if (node.type === "ExpressionStatement" && typeof node.directive !== "string") {
@@ -76,9 +76,9 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 	return mutations.sort((a, b) => a.start - b.start || a.end - b.end);
 }
 
-/** Undefined if the changed text does not parse. */
+/** The changed text; undefined if it does not parse. */
 export function mutated(text: string, { file, start, end, replacement }: Mutation): string | undefined {
-	// A dropped statement may be the only one of an `if`, so an empty statement replaces it.
+	// Replaces a statement by an empty one, because it may be the only statement of an `if`.
 	const isSql = file.endsWith(".sql");
 	const changed = text.slice(0, start) + (replacement === "" && !isSql ? ";" : replacement) + text.slice(end);
 	if (isSql) return changed;
@@ -86,7 +86,7 @@ export function mutated(text: string, { file, start, end, replacement }: Mutatio
 }
 
 function visit(node: Node, see: (node: Node) => void): void {
-	// Types have no effect at run time.
+	// Skips types, which have no effect at run time.
 	if (
 		node.type.startsWith("TS") &&
 		!["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"].includes(node.type)
@@ -106,7 +106,7 @@ function* childrenOf(node: Node): Generator<Node> {
 const isText = ({ type, value }: Node) =>
 	type === "TemplateLiteral" || (type === "Literal" && typeof value === "string");
 
-/** Whether the function has a `return` with a value, apart from those of nested functions. */
+/** True if the function itself, without nested functions, has a `return` with a value. */
 function givesValue(node: Node): boolean {
 	if (node.type === "ReturnStatement" && node.argument !== null) return true;
 	return [...childrenOf(node)].some((child) => !FUNCTIONS.includes(child.type) && givesValue(child));

@@ -25,14 +25,14 @@ const COPIED = ["src", "test", "package.json", "bunfig.toml", "tsconfig.json", "
 const RUN_MS_MAX = 400_000;
 const TEST_MS_MAX = 60_000;
 
-/** A copy of the project for one fault at a time, so that the checkout stays clean. */
+/** Copies the project for one fault at a time, so that the checkout stays unchanged. */
 function plantTree(root: string) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-mutants-"));
 	for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
 	symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
 	return {
 		folder,
-		/** Runs the test files until one fails; null if they take too long. */
+		/** Runs the test files until one fails. Null if they take too long. */
 		async run(files: readonly string[]) {
 			if (files.length === 0) return { failed: false, by: "" };
 			const paths = files.map((file) => `./${file}`);
@@ -64,7 +64,7 @@ function plantTree(root: string) {
 	};
 }
 
-/** The tests of each room, fastest first. */
+/** Test files of each room, the fastest first. */
 const TESTS: Readonly<Record<string, readonly string[]>> = {
 	ledger: ["ledger", "sim/simulation.test.ts", "gateway/serve/overspend.test.ts", "cluster/fence.test.ts"],
 	admission: [
@@ -84,7 +84,7 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
 };
 const ROOMS = Object.keys(TESTS);
 
-/** A room's test files: those that name the source file first, then by their last duration. */
+/** Test files for a source file: first those that mention it, then the room's others by their last duration. */
 function testsOf(root: string, room: string, sourceFile: string): { named: string[]; others: string[] } {
 	const durations = JSON.parse(readFileSync(join(root, "test/durations.json"), "utf8")) as Record<string, number>;
 	const files = (TESTS[room] ?? [])
@@ -101,7 +101,7 @@ function testsOf(root: string, room: string, sourceFile: string): { named: strin
 	return { named: files.filter(names), others: files.filter((file) => !names(file)) };
 }
 
-/** The rooms and source files that an argument names: a room, or a file below `src/`. */
+/** The room and source files that an argument names: a room, or a file below `src/`. */
 function sourcesOf(root: string, word: string): { room: string; files: string[] } {
 	const room = ROOMS.find((one) => word === one || word.startsWith(`${one}/`));
 	if (room === undefined) throw new Error(`there is no room ${word}; there are ${ROOMS.join(", ")}`);
@@ -171,7 +171,7 @@ async function killerOf(
 	return undefined;
 }
 
-/** Finds tests that fail without a fault, which therefore prove nothing. */
+/** Finds tests that fail even without a fault, so that their failures prove nothing. */
 async function brokenTests(tree: Tree, room: string): Promise<ReadonlySet<string>> {
 	const broken = new Set<string>();
 	const { others } = testsOf(root, room, "no file");

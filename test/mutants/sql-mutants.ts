@@ -1,4 +1,4 @@
-/** Hand-written faults of the SQL functions that the tests must detect. */
+/** Hand-written faults of SQL functions that the tests must detect. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Mutation } from "./mutations.ts";
@@ -6,20 +6,20 @@ import mutants from "./sql-mutants.json" with { type: "json" };
 
 export interface SqlMutant {
 	readonly breaks: string;
-	/** The text to replace, which occurs once in the file. */
+	/** The text to replace, which must occur exactly once in the file. */
 	readonly before: string;
 	readonly after: string;
-	/** The first seed of `bun run sim -- --sql` to try for it. */
+	/** First seed of `bun run sim -- --sql` to try for this fault. */
 	readonly sqlSeed?: number;
-	/** Whether that seed needs the world with projects. */
+	/** True if that seed needs the world with projects. */
 	readonly sqlProjects?: boolean;
 }
 
-/** By file below `src/db/functions/`. */
+/** Faults by file below `src/db/functions/`. */
 export const SQL_MUTANTS: Readonly<Record<string, readonly SqlMutant[]>> = mutants;
 const FOLDER = "src/db/functions/";
 
-/** The faults as mutations of their files. Throws unless each text still occurs exactly once. */
+/** The faults as mutations of their files. Throws unless each text occurs exactly once. */
 export function sqlMutations(root: string): Mutation[] {
 	return Object.entries(SQL_MUTANTS).flatMap(([name, list]) => {
 		const text = readFileSync(join(root, FOLDER, name), "utf8");

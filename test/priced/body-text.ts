@@ -1,8 +1,8 @@
 import fc from "fast-check";
 
-/** Request bodies as text that no serializer would write, with repeated and escaped names. */
+/** Request bodies as texts that no serializer would write, with repeated and escaped names. */
 
-/** Names that limit the output, or look as if they did. */
+/** Names that limit the output, and names that look as if they did. */
 export const LIMIT_NAMES = "max_tokens max_completion_tokens max_new_tokens n_predict num_predict best_of".split(" ");
 const OTHER_NAMES = [
 	"temperature",
@@ -42,7 +42,7 @@ const words = fc.oneof(
 	{ weight: 12, arbitrary: fc.string({ maxLength: 40, unit: "grapheme" }) },
 	{ weight: 12, arbitrary: fc.string({ maxLength: 20, unit: "binary" }) },
 	{ weight: 12, arbitrary: fc.constantFrom("", "\u0000", "ﷺ", '\n\t\\"', "😀".repeat(9), "</s><|im_end|>") },
-	// A message long enough to be sent on unparsed, with parts that parsing would drop.
+	// A message so long that it is sent on without parsing, with parts that parsing would drop.
 	{
 		weight: 1,
 		arbitrary: fc.constantFrom(

@@ -1,4 +1,4 @@
-/** Compares the reservation for a body with the work that a model server does for the sent body. */
+/** Compares the reservation for a body with the work that the sent body causes at a model server. */
 
 import { type ParseError, visit } from "jsonc-parser";
 import type { Quantities } from "../../src/admission/price.ts";
@@ -18,7 +18,7 @@ import { LIMIT_NAMES } from "./body-text.ts";
 
 const PARAMETERS = ["temperature", "stop", "seed", "tools", "tool_choice", "response_format", "max_tokens", "logprobs"];
 const TEXT_DIALECTS = Object.keys(DIALECTS).filter((name) => name !== "tei") as DialectName[];
-/** Tokens that a chat template may add to the messages. */
+/** Fields from which a chat template may add tokens to the messages. */
 const RENDERED = ["tools", "tool_choice", "response_format"];
 
 const targets = TEXT_DIALECTS.flatMap((dialect) =>
@@ -49,7 +49,7 @@ const targets = TEXT_DIALECTS.flatMap((dialect) =>
 	}),
 );
 
-/** Sends the body to every target; returns how many accepted it. Throws if one gets more work than was reserved. */
+/** Sends the body to every target and returns how many accepted it. Throws if one gets more work than was reserved. */
 export function judge(kind: "chat" | "completions", text: string): number {
 	let taken = 0;
 	for (const { dialect, model, replica } of targets) {
@@ -127,7 +127,7 @@ function compare(sent: string, { kind, dialect, model, bound, prompts }: Reserve
 	if (value.get("model") !== "served") differs("another model");
 }
 
-/** Prompt tokens of a byte-level vocabulary; token ids count as they are. */
+/** Prompt tokens with a vocabulary of one token per byte. Token ids count as they are. */
 function promptTokensOf(prompt: unknown): number {
 	if (typeof prompt === "string") return Buffer.byteLength(prompt);
 	if (typeof prompt === "number") return 1;
@@ -137,12 +137,12 @@ function promptTokensOf(prompt: unknown): number {
 /** A body as an independent parser reads it. */
 interface ReadBody {
 	readonly value: unknown;
-	/** Names that occur twice in one object, at any level. */
+	/** Names that occur twice in an object, at any level. */
 	readonly doubled: readonly string[];
 	readonly errors: readonly ParseError[];
 }
 
-/** Parses by events, which show repeated names; the first value counts, unlike with JSON.parse. */
+/** Parses by events, which show repeated names. Unlike in JSON.parse, the first value of a name counts. */
 function readOtherwise(text: string): ReadBody {
 	const doubled: string[] = [];
 	const errors: ParseError[] = [];
@@ -179,7 +179,7 @@ function readOtherwise(text: string): ReadBody {
 	return { value: root, doubled, errors };
 }
 
-/** UTF-8 bytes of all texts in a value; other values count the bytes of their JSON. */
+/** UTF-8 bytes of all texts in a value. Other values count with the bytes of their JSON. */
 function textBytesOf(value: unknown): number {
 	if (typeof value === "string") return Buffer.byteLength(value);
 	if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + textBytesOf(one), 0);

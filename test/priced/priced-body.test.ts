@@ -4,9 +4,9 @@ import { LONG } from "../support/long-form.ts";
 import { chatBodyText, completionBodyText } from "./body-text.ts";
 import { judge } from "./judge.ts";
 
-/** `CASES=100000` runs many cases. `SEED` repeats a run and shrinks a failing case. */
+/** Number of cases. `CASES=100000` runs many; `SEED` repeats a run and shrinks a failing case. */
 const CASES = Number(Bun.env.CASES ?? (LONG ? 2_000 : 500));
-/** Fixed seeds, so that only a change can cause a failure; the long run draws others. */
+/** Fixed seeds, so that only a change can cause a failure. The long run uses random seeds. */
 const SEED = Number(Bun.env.SEED ?? (LONG ? Date.now() % 2 ** 31 : 20_261_128));
 
 for (const [kind, bodies, share] of [
@@ -20,7 +20,7 @@ for (const [kind, bodies, share] of [
 			const property = fc.property(bodies, (text) => {
 				taken += judge(kind, text);
 			});
-			// Shrinking may take a thousand bodies.
+			// Does not shrink by default, because shrinking may take a thousand bodies.
 			fc.assert(property, { numRuns: CASES * share, seed: SEED, endOnFailure: Bun.env.CASES === undefined });
 			expect(taken).toBeGreaterThan((CASES * share) / 2);
 		},

@@ -18,8 +18,8 @@ import { waitFor } from "../support/wait.ts";
 const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
 
 /**
- * An operator's backup: a copy of the running cluster and the later write-ahead log. The embedded server has no
- * `pg_basebackup`, so this calls `pg_backup_start`, copies the files and calls `pg_backup_stop`.
+ * A backup as an operator makes it: a copy of the running cluster and the later write-ahead log. The embedded server
+ * has no `pg_basebackup`, so this calls `pg_backup_start`, copies the files and calls `pg_backup_stop`.
  */
 export function createBackup() {
 	const folder = mkdtempSync(join(quickFolder(), "tollgate-backup-"));
@@ -28,7 +28,7 @@ export function createBackup() {
 		string,
 		string,
 	];
-	// The server may run as another user, who must be able to write here.
+	// The server may run as another user, who must be able to write to this folder.
 	chmodSync(folder, 0o755);
 	mkdirSync(archive);
 	chmodSync(archive, 0o777);
@@ -62,7 +62,7 @@ export function createBackup() {
 				await session.end();
 			}
 		},
-		/** Archives the log up to this moment; a restore lacks later commits. */
+		/** Archives the log up to now. A restore will lack all later commits. */
 		async keepLog({ url }: OwnPostgres) {
 			const session = connect(url, { max: 1, onnotice: () => {} });
 			try {
@@ -81,14 +81,14 @@ export function createBackup() {
 			writeFileSync(join(postgres.cluster, "recovery.signal"), "");
 			const { uid, gid } = statSync(base);
 			chownSync(join(postgres.cluster, "recovery.signal"), uid, gid);
-			// With `hot_standby` the embedded server counts as ready only when it accepts writes.
+			// Without `hot_standby`, the embedded server counts as ready only when it accepts writes.
 			await postgres.start();
 		},
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }
 
-/** Files may appear, vanish or be half written during the copy; replaying the log repairs them. */
+/** Files may appear, vanish or change while they are copied; the replay of the log repairs them. */
 function copyRunning(from: string, to: string): void {
 	const copied = Bun.spawnSync(["cp", "-a", from, to], { stderr: "pipe" });
 	const problems = copied.stderr.toString().split("\n");

@@ -1,6 +1,6 @@
 /**
- * The database's machine and disk are lost. An older state is restored from a base backup, taken under load, and the
- * log up to a moment. `src/ops/restore.md` describes the procedure.
+ * Tests a restore after the database's machine and disk were lost: an older state from a base backup, taken under load,
+ * and the log up to some time. `src/ops/restore.md` describes the procedure.
  */
 import { describe, expect, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
@@ -21,15 +21,15 @@ import { createBackup } from "./base-backup.ts";
 
 const RICH = 100_000_000_000;
 /**
- * Credit for about forty requests, in the short run a dozen: it is spent before the loss, and the restore must not
- * return it.
+ * Nano-dollars for about forty requests, in the short run a dozen. They are spent before the loss, and the restore must
+ * not return them.
  */
 const POOR = LONG ? 1_400_000 : 450_000;
 const REQUESTS = Number(process.env.REQUESTS ?? (LONG ? 40 : 9));
 const USERS = LONG ? 4 : 3;
 const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
 const STREAM: Ask = { words: 400, stream: true, maxTokens: 500 };
-/** Cost of the 64 tokens that the gateway may deliver before its journal has them. */
+/** Cost of the 64 tokens that the gateway may deliver before its journal records them. */
 const QUANTUM = costOf(0, 64);
 
 const backup = createBackup();
@@ -38,11 +38,11 @@ const postgres = await withOwnPostgres({ ...backup.settings, fsync: "off" });
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
 const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 }));
 const [first, second] = fleet.members as [FleetMember, FleetMember];
-/** Instances that run again after the journals were lost. */
+/** Instances that are started again after the journals were lost. */
 const AFTERWARDS = LONG ? fleet.members : [first];
 const journals = temporaryFolder();
 
-/** Folders of an instance's data that are kept for a database that lost commits. */
+/** Folders of an instance's data that must be kept for a database that loses commits. */
 const KEPT = ["journal", "control"];
 
 type Key = Awaited<ReturnType<typeof fleet.key>>;
@@ -51,9 +51,7 @@ const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
 const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;
 
-/**
- * Sends requests with all keys to the instances until `enough` have been answered completely and `until` has resolved.
- */
+/** Sends requests with all keys to the instances until `enough` were answered completely and `until` has resolved. */
 async function serve(
 	keys: readonly Key[],
 	enough: number,
@@ -69,7 +67,7 @@ async function serve(
 		for (let turn = user; !done || wholes() < enough; turn++) {
 			const answer = await send(keys[turn % keys.length] as Key, SHORT, at[turn % at.length] as FleetMember);
 			sent.push(answer);
-			// Slows the requests down: some dozens during the backup, which takes a second, are enough.
+			// Slows the requests down, because some dozens during the backup, which takes a second, are enough.
 			await Bun.sleep(20);
 		}
 	});
@@ -90,7 +88,7 @@ const missing = async (sent: readonly Sent[]) => {
 };
 const broken = async () => (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok);
 
-/** Kills the database with its disk, and both instances; keeps a copy of the journals as they are then. */
+/** Kills the database with its disk, and both instances. Keeps a copy of the journals as they were then. */
 async function loseMachine(): Promise<void> {
 	await Promise.all(fleet.members.map((member) => member.crash()));
 	await postgres.crash();
@@ -105,8 +103,7 @@ function placeJournals(kept: boolean): void {
 	}
 }
 
-// The order before the loss: requests, a backup under load, requests that only the log has, the end of the log, more
-// requests.
+// Before the loss: requests, a backup under load, requests that only the log has, the end of the log, more requests.
 const rich = await fleet.account(RICH);
 const poor = await fleet.account(POOR);
 const keys = [await fleet.key(rich), await fleet.key(rich), await fleet.key(poor)];
@@ -119,7 +116,7 @@ const settled = async () => (await missing(whole([...inBackup, ...inLog]))).leng
 await waitFor(settled, "all usage to be in Postgres");
 await backup.keepLog(postgres);
 
-// Starts an epoch that the restored database lacks, so that it assigns the epoch's number again.
+// Starts an epoch that the restored database will lack, so that it assigns the epoch's number again.
 await second.stop("SIGINT");
 await second.start();
 const stranger = await fleet.account(RICH);
@@ -138,10 +135,10 @@ await waitFor(
 await loseMachine();
 const cut = await Promise.all(cutting);
 const acknowledged = whole(afterwards);
-/** Requests of a customer and a key that were created after the end of the log. */
+/** Answered requests of a customer and a key that were created after the end of the log. */
 const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || key === newKey.id);
 
-// The short run keeps the journals; `chaos/journal-modes.test.ts` covers the attestation of lost ones.
+// Only in the long run: the short one keeps the journals. `chaos/journal-modes.test.ts` attests lost ones.
 describe.if(LONG)("a restore with lost journals", () => {
 	test("loses exactly what was acknowledged after the end of the log", async () => {
 		placeJournals(false);
@@ -192,7 +189,7 @@ describe("a restore with kept journals", () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);
-		// Closed epochs in the restored books hold credit for the settlements in their journals.
+		// In the restored books, closed epochs hold credit for the settlements in their journals.
 		await Promise.all(["i0", "i1"].map(recover));
 		await Promise.all(fleet.members.map((member) => member.start()));
 		await waitFor(() => handedIn(fleet.members), "the journals to be handed in", 30_000);
@@ -200,7 +197,7 @@ describe("a restore with kept journals", () => {
 		const rows = await rowsOf([...acknowledged, ...cut]);
 		const off = [...rows.values()].reduce((sum, row) => sum + row.off, 0);
 		const charged = acknowledged.reduce((sum, { uuid }) => sum + (rows.get(uuid ?? "")?.charged ?? 0), 0);
-		// A customer that the restored books lack cannot be charged: the usage is recorded and written off.
+		// A customer that the restored books lack cannot be charged, so the usage is recorded and written off.
 		expect([charged, off]).toEqual([chargeOf(acknowledged) - chargeOf(ofUnknown), chargeOf(ofUnknown)]);
 		expect(off).toBeGreaterThan(0);
 		for (const one of cut) {

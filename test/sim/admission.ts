@@ -20,7 +20,7 @@ import { addPending, Broken, NO_LIMITS, type PendingDraw, type RequestRecord, ty
 
 export type SimAdmission = ReturnType<typeof createSimAdmission>;
 
-/** A nano-dollar per output token, so that a request's token limit is its amount. */
+/** One nano-dollar per output token, so that a request's token limit is also its cost. */
 const card = {
 	id: "m@1",
 	version: 1,
@@ -35,7 +35,7 @@ const card = {
 export const MODEL = { id: "m", rateCard: card } as unknown as Model;
 export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completionTokens: amount });
 
-/** The product's admission and limits of keys, on ledgers whose answers are compared with the world's true state. */
+/** The product's admission and key limits on simulated ledgers. Compares their answers with the world's true state. */
 export function createSimAdmission(
 	world: World,
 	processOf: () => SimProcess,
@@ -69,7 +69,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			const record = world.requests.get(admitted.id);
 			if (record) record.epoch = ledger.epoch;
 			const hold = ledger.reserve(admitted);
-			// The process died while it wrote the record. Its code continues without effect.
+			// If the process died while it wrote the record, its code continues without effect.
 			if (!hold || !record || process.dead) return hold;
 			record.admitted = true;
 			record.budgets = admitted.budgets;
@@ -90,8 +90,8 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 }
 
 /**
- * A key's concurrent and per-minute requests over all instances; with faults a dead instance's counts may or may not
- * remain.
+ * Checks a key's concurrent and per-minute requests over all instances. After faults, a dead instance's counts may
+ * remain or not.
  */
 function checkLimits(world: World, record: RequestRecord): void {
 	const { hosts, timeline, admissions } = world;
@@ -107,10 +107,10 @@ function checkLimits(world: World, record: RequestRecord): void {
 	const recent = (admissions.get(id) ?? []).filter(({ atMs }) => atMs > timeline.nowMs() - 60_000);
 	recent.push({ atMs: timeline.nowMs(), record });
 	admissions.set(id, recent);
-	// The product's two fixed windows approximate a sliding minute, so twice the limit is possible.
+	// The product approximates a sliding minute by two fixed windows, so up to twice the limit is possible.
 	if (requestsPerMinute !== null && recent.length > 2 * requestsPerMinute)
 		throw new Broken(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
-	// A running request counts with its bound, an ended one with the two tokens that its stream reports.
+	// A running request counts with its bound, an ended request with the two tokens that its stream reports.
 	const tokens = recent.reduce((sum, { record: { amount, settled } }) => sum + (settled ? 2 : amount), 0);
 	if (tokensPerMinute !== null && tokens > 2 * tokensPerMinute)
 		throw new Broken(`requests of key ${id} took ${tokens} tokens in a minute, ${tokensPerMinute} may be used`);
@@ -123,7 +123,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 	if (!record.settleAppended && process.host.disk.room < 1_000) record.excused = true;
 	record.settled = { charged: event.charged, off: event.off };
 	if (!world.model.usage.has(record.id)) addPending(world, record, event.charged);
-	// A stopping process closed the journal before this request ended, so it is charged as by the replay after a crash.
+	// A stopping process closed the journal before this request ended, so it is charged as by a replay after a crash.
 	if (event.basis === "recovered") {
 		world.count("outlived the journal");
 		if (!process.leaving) throw new Broken(`request ${record.id} outlived the journal of a process that goes on`);
@@ -131,7 +131,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 		throw new Broken(`request ${record.id} was not charged what it cost`);
 }
 
-/** Whether the process's clock differs so far from the database's that it uses another day's budget. */
+/** True if the process's clock differs so far from the database's that the process uses another day's budget. */
 export function isAstray(world: World, { clock }: SimProcess): boolean {
 	const aheadMs = clock.wallMs() - EPOCH_MS - world.timeline.nowMs() - world.serverAheadMs;
 	return aheadMs > DAY_AHEAD_MS || aheadMs < -DAY_BEHIND_MS;
@@ -154,7 +154,7 @@ async function drawWatched(
 		if (shortage && !shortage.untimely) checkShortage(world, draw, shortage);
 		return shortage;
 	} catch (error) {
-		// Only a fault of this account's rows, or of everyone's, may keep a request from its credit.
+		// Only a fault that locks this account's rows, or affects every account, may keep a request from its credit.
 		if (
 			isCalm(world, draw.startedMs) &&
 			!(drawing.budgets && isAstray(world, process)) &&

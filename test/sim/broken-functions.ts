@@ -7,7 +7,7 @@ export const brokenFunctions: readonly BrokenFunction[] = Object.entries(SQL_MUT
 	mutants.map((mutant) => ({ file, ...mutant })),
 );
 
-/** The first of these seeds that detects the broken function, and the failure. */
+/** Runs seeds until one detects the broken function. Returns that seed and its failure. */
 export async function findBroken(
 	{ file, before, after, sqlProjects }: BrokenFunction,
 	from: number,

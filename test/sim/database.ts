@@ -16,12 +16,12 @@ export interface ShareHolder {
 	present(): { readonly epoch: number } | undefined;
 }
 
-/** Sends a statement over a process's connection, which may fail. */
+/** Sends a statement over a process's connection. Any call may fail. */
 export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
 
 const histories = new WeakMap<Call, ServerHistory>();
 
-/** The servers that answered a process. */
+/** History of the database servers that answered a process. */
 export function historyOf(call: Call): ServerHistory {
 	const history = histories.get(call) ?? createServerHistory({ log: silentLog });
 	histories.set(call, history);
@@ -29,7 +29,7 @@ export function historyOf(call: Call): ServerHistory {
 }
 
 /**
- * The database of a simulated world: the model (`model-database.ts`), or a real Postgres with the real functions
+ * Database of a simulated world: the model (`model-database.ts`), or a real Postgres with the real functions
  * (`sql-database.ts`). Processes reach it through their connections; operators and faults change it directly.
  */
 export interface SimDatabase {
@@ -41,7 +41,7 @@ export interface SimDatabase {
 	keyLoader(call: Call): (digest: KeyDigest) => Promise<LoadedKey>;
 	revoke(call: Call, key: string): Promise<AppendedEntry>;
 	addAccount(id: string, credit: number): void;
-	/** `daily`: the limit applies to each day. */
+	/** `daily`: the limit applies to each day separately. */
 	addKey(
 		id: string,
 		account: string,
@@ -51,20 +51,20 @@ export interface SimDatabase {
 		project: string | null,
 	): void;
 	addProject(id: string, account: string, limit: number | null, daily: boolean): void;
-	/** Undefined if each instance counts requests for itself. */
+	/** Store of the shares of limits. Undefined if each instance counts requests for itself. */
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
 	/** Books the amount that `amount` returns when the statement executes; calls `moved` if it was booked. */
 	adjust(account: string, amount: () => number, moved: () => void): void;
 	setCap(id: string, limit: () => number | null, moved: () => void): void;
 	fenceOff(id: string, epoch: number, beat: number): void;
-	/** Attests, as an operator, that a journal is lost. */
+	/** Closes an epoch as an operator does who attests that its journal is lost. */
 	closeLost(id: string, epoch: number): void;
-	/** A standby with another identity and the tables as they were at `copy`; undefined if there is none. */
+	/** A standby server with another identity and the tables as they were at `copy`; undefined if there is none. */
 	readonly standby?:
 		| {
 				copy(): void;
 				readonly promote?: (promoted: () => void) => void;
-				/** Puts the same server back into the state of the copy. */
+				/** Restores the copy on the same server, as from a snapshot. */
 				goBack(gone: () => void): void;
 		  }
 		| undefined;

@@ -7,7 +7,7 @@ import type { Random } from "../support/random.ts";
 interface File {
 	bytes: Buffer;
 	length: number;
-	/** Number of bytes that survive a loss of power. */
+	/** Number of bytes that would survive a power loss. */
 	synced: number;
 }
 
@@ -21,27 +21,27 @@ interface Folder {
 export interface Appended {
 	readonly kind: RecordKind;
 	readonly id: string;
-	/** Of a PROGRESS record: the output that may be delivered. */
+	/** Amount that may be delivered, according to a PROGRESS record. */
 	readonly bound: number;
-	/** Of a PROGRESS record: the output that has been delivered. */
+	/** Amount that was certainly delivered, according to a PROGRESS record. */
 	readonly delivered: number;
 }
 
 export type SimDisk = ReturnType<typeof createSimDisk>;
 
-/** Calls `done` later, if the owning process is still alive. */
+/** Calls `done` later, unless the owning process has died by then. */
 export type Delay = (label: string, done: () => void) => void;
 
 const RESERVE_BYTES = 4_000;
 
-/** A machine's disk, which survives processes; each process accesses it through `homeOf`. */
+/** A machine's disk, which outlives processes. Each process accesses it through `homeOf`. */
 export function createSimDisk() {
 	const folders = new Map<string, Folder>();
 	const lastEpochs = new Map<string, number>();
 	const keyOf = (id: string, epoch: number) => `${id}/${epoch}`;
 	const disk = {
 		room: Number.POSITIVE_INFINITY,
-		/** Gives `process` access. After the process's death its calls change nothing, and its appends are lost. */
+		/** Gives `process` access. After the process's death, its calls change nothing and its appends are lost. */
 		homeOf: (process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome => ({
 			list: () =>
 				[...folders.values()]
@@ -82,7 +82,7 @@ export function createSimDisk() {
 		releaseAll(process: object) {
 			for (const folder of folders.values()) if (folder.owner === process) folder.owner = undefined;
 		},
-		/** Loses, tears or damages data that were not synced, at random. */
+		/** Simulates a power loss: loses, cuts off or damages data that was not synced, at random. */
 		losePower(random: Random) {
 			for (const file of allFiles()) {
 				const kept = random.int(file.synced, file.length);
@@ -90,7 +90,7 @@ export function createSimDisk() {
 				file.length = kept;
 			}
 		},
-		/** Cuts off or changes a byte near the end of a file that no process has open. */
+		/** Cuts off, or changes a byte near, the end of a file that no process has open. */
 		damage(random: Random) {
 			const candidates = [...folders.values()].filter((folder) => folder.owner === undefined);
 			const files = candidates.flatMap((folder) => [...folder.files.values()]).filter((file) => file.length > 0);
@@ -100,7 +100,7 @@ export function createSimDisk() {
 			if (random.chance(0.5)) file.length = random.int(from, file.length);
 			else flip(file, random.int(from, file.length - 1), random);
 		},
-		/** Ids of the requests whose settlement, and of those whose admission, can be read. */
+		/** Ids of requests whose settlement can be read from the disk, and of those whose admission can be read. */
 		readable() {
 			const settled = new Set<string>();
 			const admitted = new Set<string>();

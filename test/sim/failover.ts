@@ -2,20 +2,20 @@ import { ledgerOf } from "./invariants.ts";
 import type { SimProcess } from "./process.ts";
 import { addPending, type World } from "./world.ts";
 
-/** Longer than a statement takes, so that the answer was given after the snapshot. */
+/** Milliseconds that are longer than any statement, so that an answer this late was given after the snapshot. */
 const NOTICED_MS = 2_000;
 
-/** True if the process knows a position of the server from after the snapshot that the server went back to. */
+/** True if the process knows a server position that is later than the snapshot to which the server went back. */
 const canNotice = ({ goesBack, copiedMs }: Pick<World, "goesBack" | "copiedMs">, { heardMs }: SimProcess): boolean =>
 	!goesBack || heardMs > copiedMs + NOTICED_MS;
 
-/** Requests whose settlement is in the books; one that was attested as lost has none. */
+/** Ids of the requests whose settlement the books contain. A request that was only attested as lost has none. */
 export const settledIn = ({ model }: Pick<World, "model">): ReadonlySet<string> =>
 	new Set([...model.usage].filter(([, { card }]) => card !== "").map(([id]) => id));
 
 /**
- * Data that a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send again
- * what it lacks.
+ * Marks what a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send the
+ * usage that it lacks again.
  */
 export function keepWhatIsLost(
 	world: Omit<World, "database">,
@@ -23,12 +23,12 @@ export function keepWhatIsLost(
 	revoked: ReadonlySet<string>,
 ): void {
 	world.failovers += 1;
-	// Instances may still spend grants that the new server has forgotten.
+	// Instances may still spend grants that the new server lacks, so charges may be written off.
 	world.mayWriteOff = true;
 	for (const key of world.revokedForSure) if (!revoked.has(key)) world.revokedForSure.delete(key);
 	for (const { id, limit, drawn } of world.model.budgets.values())
 		if (world.ceilings.has(id)) world.ceilings.set(id, Math.max(drawn, limit ?? Number.POSITIVE_INFINITY));
-	// A daily budget that the new server has forgotten is created again.
+	// If the new server lacks a daily budget, the budget is created again.
 	for (const id of world.ceilings.keys())
 		if (id.includes(":") && !world.model.budgets.has(id)) world.ceilings.delete(id);
 	const settled = settledIn(world);
@@ -43,7 +43,7 @@ export function keepWhatIsLost(
 	overtake(world);
 }
 
-/** Live epochs send their charges again; the numbers of ended epochs may be assigned again. */
+/** Live epochs send their charges again. The server may assign the numbers of ended epochs again. */
 function overtake(world: Omit<World, "database">): void {
 	for (const host of world.hosts) {
 		for (const process of [host.process, ...host.others]) {

@@ -9,7 +9,7 @@ export type Faults = ReturnType<typeof createFaults>;
 
 const RESTART_MS_MAX = 8_000;
 
-/** Faults of machines, processes and the database; and the supervisor that restarts processes. */
+/** Causes faults of machines, processes and the database. Also contains the supervisor that restarts processes. */
 export function createFaults(world: World) {
 	const { random, timeline, database } = world;
 	let processes = 0;
@@ -54,15 +54,15 @@ export function createFaults(world: World) {
 		return [...world.requests.values()].filter((record) => record.host === host);
 	}
 
-	/** Lets the checks ignore usage of this host that is neither readable in its journal nor in the store. */
+	/** Lets checks ignore usage of this host that is neither in its readable journal nor in the database. */
 	function excuse(host: Host, mayForget: (record: RequestRecord) => boolean): void {
 		const { settled, admitted } = host.disk.readable();
 		for (const record of recordsOf(host)) {
 			const row = world.model.usage.get(record.id);
-			// The settlement of a request attested as lost may still arrive, unless this disk has lost it too.
+			// The settlement of a request that was attested as lost may still arrive, unless this disk has lost it too.
 			if (row && !(row.card === "" && row.charged === 0)) continue;
 			const forgotten = record.settled || record.settleAppended ? !settled.has(record.id) : !admitted.has(record.id);
-			// Progress records of a running request may be lost.
+			// Excuses a running request too, because its progress records may be lost.
 			if ((forgotten || !record.settleAppended) && mayForget(record)) record.excused = true;
 		}
 	}
@@ -96,16 +96,14 @@ export function createFaults(world: World) {
 				world.heldAtDeath.set(leaseKey(budget, process.host.id, ledger.epoch), held);
 		}
 		process.dead = true;
-		// The dead process would have sent these settlements again.
+		// No process sends these settlements again, because the one that would has died.
 		for (const record of recordsOf(process.host))
 			if (record.forgotten && !world.model.usage.has(record.id)) record.excused = true;
 		process.host.disk.releaseAll(process);
 		process.host.others.delete(process);
 	}
 
-	/**
-	 * `tollgate instance recover --journal-lost`: an epoch that may be running is watched for the length of its lease.
-	 */
+	/** Does what `tollgate instance recover --journal-lost` does: watches an epoch that may be running for one lease. */
 	function attest(host: Host, seen = new Map<number, { beat: number; sinceMs: number }>()): void {
 		const again = () => timeline.after(500, `${host.id}: attest again`, () => attest(host, seen));
 		if (!database.up) return void again();
@@ -130,14 +128,14 @@ export function createFaults(world: World) {
 	function pause(process: SimProcess): void {
 		world.onDelicate("cut off");
 		const forMs = random.chance(0.4) ? random.fraction() * 500 : random.fraction() * 15_000;
-		// The longer of two pauses decides when the process's timers continue.
+		// If pauses overlap, the later end decides when the process's timers continue.
 		process.pausedUntilMs = Math.max(process.pausedUntilMs, timeline.nowMs() + forMs);
 		timeline.after(forMs, `${process.name}: awake`, () => {
 			world.lastFaultMs = timeline.nowMs();
 		});
 		const { host } = process;
 		if (forMs < 6_000 || !random.chance(0.4)) return;
-		// The supervisor starts another process next to a stopped one; the stopped one ends when it continues.
+		// The supervisor starts another process next to a stopped one, which ends when it continues.
 		world.count("fault: replaced while stopped");
 		host.others.add(process);
 		host.process = undefined;
@@ -145,7 +143,7 @@ export function createFaults(world: World) {
 		timeline.after(forMs + random.fraction() * 3_000, `${process.name}: ended`, () => {
 			if (process.dead) return;
 			crashQuietly(process);
-			// The journal waits for the next process with this identity.
+			// The journal waits for the next process of this host.
 			if (host.process) crash(host.process);
 			else restartLater(host, 100);
 		});
@@ -156,7 +154,7 @@ export function createFaults(world: World) {
 		const which = random.pick(["both", "requests", "replies"]);
 		if (which !== "replies") process.link.requests = false;
 		if (which !== "requests") process.link.replies = false;
-		// With few other faults a pause is longer than a lease.
+		// In worlds with few other faults, a pause is longer than a lease.
 		const leastMs = world.lonely ? 6_000 : 0;
 		timeline.after(leastMs + random.fraction() * (12_000 - leastMs), `${process.name}: connected`, () => {
 			process.link.requests = true;
@@ -193,7 +191,7 @@ export function createFaults(world: World) {
 		});
 	}
 
-	/** Puts the present server back into the state of a snapshot. */
+	/** Restores a snapshot on the current server. */
 	function goBack(): void {
 		const { standby } = database;
 		if (!standby || world.failovers > 0 || isFailingOver || !database.up) return;
@@ -226,7 +224,7 @@ export function createFaults(world: World) {
 		});
 	}
 
-	/** Sets the database's clock forward, as NTP or a failover may. */
+	/** Sets the database's clock forward, as NTP or a failover may do. */
 	function stepServerClock(): void {
 		world.serverAheadMs += random.pick([-20_000, 8_000, 40_000, 3_600_000]);
 	}
@@ -274,7 +272,7 @@ export function createFaults(world: World) {
 		process.clock.wallOffsetMs += random.int(-3_600_000, 3_600_000);
 	}
 
-	/** Ends all faults: connects again and restarts processes. */
+	/** Ends all faults: restores connections and restarts processes. */
 	function heal(): void {
 		world.stormy = false;
 		world.lastFaultMs = timeline.nowMs();

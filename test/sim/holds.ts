@@ -1,9 +1,9 @@
 import type { World } from "./world.ts";
 
-/** Times in ms for which a row stays locked, by a stopped transaction or a hanging console. */
+/** Milliseconds for which a row stays locked, as by a stopped transaction or a hanging console. */
 const HOLD_MS = [50, 400, 3_000, 12_000];
 
-/** Locks rows of one account now and then: its budgets, its leases, its running requests. */
+/** Now and then locks rows of one account: its budgets, leases or running requests. */
 export function holdRows(world: World, untilMs: number): void {
 	const { random, timeline, model, database } = world;
 	const held = new Set<string>();

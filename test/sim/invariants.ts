@@ -4,12 +4,12 @@ import { budgetsOf, instanceKey, leaseKey, type ModelLease } from "./model-store
 import type { SimProcess } from "./process.ts";
 import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
-/** Time without faults after which leases have ended and restarts are over, in ms. */
+/** Milliseconds without faults after which old leases have ended and restarts are complete. */
 const CALM_MS = 12_000;
-/** Time after a lock's release in which retries may still delay the account, in ms. */
+/** Milliseconds after a row's unlock in which retries may still delay the account. */
 const AFTER_HOLD_MS = 1_500;
 
-/** Keys that were built once: building and hashing them took most of a step's time. */
+/** Caches keys, because building and hashing them took most of a step's time. */
 const keys = new WeakMap<object, string>();
 
 function keyOf(of: object, budget: string, instance: string, epoch: number): string {
@@ -23,7 +23,7 @@ function keyOf(of: object, budget: string, instance: string, epoch: number): str
 
 const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 
-/** Checks the invariants after a step; those that only the store can break, only after its statements. */
+/** Checks the invariants after each step; those that only the database can break, only after its statements. */
 export function checkStep(world: World): void {
 	if (world.storeChanged) checkBudgets(world);
 	world.storeChanged = false;
@@ -35,7 +35,7 @@ function watchDraws(world: World): void {
 	const now = new Map<SimProcess, Map<string, number>>();
 	for (const draw of world.draws) {
 		const { process, budgets, least } = draw;
-		// The epoch gets no further answers; its ledger is kept until the end of the run.
+		// The dead process's epoch gets no more answers, but its ledger is kept until the end of the run.
 		if (process.dead) {
 			world.draws.delete(draw);
 			continue;
@@ -43,7 +43,7 @@ function watchDraws(world: World): void {
 		const known = now.get(process) ?? new Map<string, number>();
 		now.set(process, known);
 		for (const budget of budgets) {
-			// If a budget had no credit at some time, every refusal is right.
+			// If a budget had no credit at some moment of the draw, every refusal is correct.
 			const before = least.get(budget) ?? 0;
 			if (before <= 0) continue;
 			const covered = known.get(budget) ?? coverage(world, budget, process);
@@ -53,20 +53,20 @@ function watchDraws(world: World): void {
 	}
 }
 
-/** Whether there was no fault since some time before `sinceMs`. */
+/** True if no fault has happened since shortly before `sinceMs`. */
 export const isCalm = (world: World, sinceMs: number) =>
 	!world.stormy &&
 	world.failovers === 0 &&
 	sinceMs - CALM_MS >= world.lastFaultMs &&
 	world.hosts.every(({ process }) => process !== undefined);
 
-/** Whether a row of the account was locked since `sinceMs`, or shortly before. */
+/** True if a row of the account was locked after `sinceMs` or shortly before. */
 export function hadHeldRows({ heldRows, timeline }: World, account: string, sinceMs: number): boolean {
 	const held = heldRows.get(account);
 	return held !== undefined && (held.rows > 0 || held.untilMs + AFTER_HOLD_MS > Math.min(sinceMs, timeline.nowMs()));
 }
 
-/** Checks that no budget is overspent and that every nano-dollar is in one place. */
+/** Checks that no budget is overspent, and that every nano-dollar is accounted for exactly once. */
 function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 	const drawn = new Map<string, number>();
 	for (const lease of model.leases.values()) {
@@ -82,7 +82,7 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 		}
 		const paidIn = () =>
 			model.entries.reduce((sum, entry) => sum + (entry.account === budget.id ? entry.amount : 0), 0);
-		// A day's cap is the one of the day's first request, or a later change.
+		// A day's cap is that of the day's first request, or a later change of it.
 		if (!ceilings.has(budget.id) && budget.id.includes(":"))
 			ceilings.set(budget.id, budget.limit ?? Number.POSITIVE_INFINITY);
 		const ceiling = budget.kind === "account" ? paidIn() : (ceilings.get(budget.id) ?? Number.POSITIVE_INFINITY);
@@ -91,14 +91,14 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 	}
 }
 
-/** Checks that an instance's free, reserved and unflushed amounts fit in its lease. */
+/** Checks that the free, reserved and unflushed amounts of each instance fit in its leases. */
 function checkMemory(world: World): void {
 	const { model, hosts, pendingCharges, overtaken } = world;
 	for (const host of hosts) {
 		for (const process of [host.process, ...host.others]) {
 			if (!process || process.dead) continue;
 			for (const ledger of process.ledgers) {
-				// Instances still spend grants that the database has forgotten.
+				// Skips ledgers that still spend grants which the database has lost.
 				if (overtaken.has(ledger)) continue;
 				if (model.instances.get(instanceKey(host.id, ledger.epoch))?.state === "left") {
 					if (ledger !== process.instanceLease?.present()) process.ledgers.delete(ledger);
@@ -110,7 +110,7 @@ function checkMemory(world: World): void {
 					const key = keyOf(slice, budget, host.id, ledger.epoch);
 					const lease = model.leases.get(key);
 					const rest = lease ? restOf(lease) : 0;
-					// The server assigns numbers of dead epochs again; their pending charges are not those of the new epoch.
+					// Charges of a dead epoch are not those of a new epoch to which the server assigned the same number.
 					const pending = world.goesBack && world.failovers > 0 ? 0 : (pendingCharges.get(key) ?? 0);
 					if (free + held + pending > rest) {
 						throw new Broken(
@@ -124,10 +124,10 @@ function checkMemory(world: World): void {
 }
 
 /**
- * Everything that `asking` could reserve of a budget if every live instance returned its idle credit. A dead process
- * counts the amounts that its requests have not reserved, until its lease is known to be over, and again when its next
- * epoch returns them. It does not count if it had answered the last recall of `asking`: answers are sent in order, and
- * a crash loses the later ones.
+ * Most that `asking` could reserve of a budget if every live instance returned its idle credit. Counts the unreserved
+ * amounts of a dead process until its lease is known to be over, and again when its next epoch returns them. Does not
+ * count them if the process had answered the last recall of `asking`: answers are sent in order, and a crash loses the
+ * later ones.
  */
 export function coverage(world: World, id: string, asking: SimProcess): number {
 	const { model, pendingCharges } = world;
@@ -177,8 +177,8 @@ function ledgerIn(process: SimProcess, epoch: number): { ledger: Ledger; process
 }
 
 /**
- * Reserved, promised to a request now, or granted for waiting requests and on the way to them. At another instance,
- * too, waiting requests get arriving credit first.
+ * Amount of a slice that is reserved, promised to a request, or granted and in transit to waiting requests. Other
+ * instances' waiting requests also get arriving credit first.
  */
 function takenOf(slice: Readonly<Slice>, rest: number, isOwn: boolean): number {
 	const { free, held, unacknowledged, returning, promised, waiters } = slice;
@@ -195,7 +195,7 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 
 /** Checks a refusal: credit must have been short at some moment of the call, whatever failed in between. */
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
-	// After a failover it is unknown what an earlier server's epochs hold.
+	// After a failover, it is unknown what epochs of the previous server hold.
 	if (world.failovers > 0) return;
 	world.count("refusals checked");
 	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));
@@ -206,7 +206,7 @@ export function checkShortage(world: World, draw: PendingDraw, shortage: Shortag
 	}
 }
 
-/** Checks at rest that memory and store agree to the nano-dollar, so that no credit is stranded. */
+/** Checks that memory and database agree to the nano-dollar at rest, so that no credit is stranded. */
 export function checkAtRest(world: World): void {
 	for (const host of world.hosts) {
 		const ledger = host.process?.instanceLease?.present();
@@ -216,9 +216,9 @@ export function checkAtRest(world: World): void {
 			if (lease.instance !== host.id || lease.epoch !== ledger.epoch || lease.state !== "open") continue;
 			const slice = slices.get(lease.budget);
 			const known = slice ? slice.free + slice.held + slice.unacknowledged + slice.returning : 0;
-			// A dead epoch's grant stays held until the end of the epoch that was given the same number.
+			// A dead epoch's grant stays held until the epoch with the same number ends.
 			if (known < restOf(lease) && world.goesBack) continue;
-			// Keeps the forgotten grants; charges above its lease are settled as late.
+			// This epoch keeps grants that the server lost; charges above its lease are settled as late.
 			if (known > restOf(lease) && world.unaware.has(ledger)) continue;
 			if (known !== restOf(lease)) {
 				throw new Broken(`${host.id} knows of ${known} of ${lease.budget}, its lease says ${restOf(lease)}`);
@@ -227,7 +227,7 @@ export function checkAtRest(world: World): void {
 	}
 }
 
-/** Checks the books after everything was stopped and all journals replayed. */
+/** Checks the books after every process has stopped and all journals were replayed. */
 export function checkEnd(world: World): void {
 	const { model } = world;
 	checkBudgets(world);
@@ -249,12 +249,12 @@ export function checkEnd(world: World): void {
 	for (const record of world.requests.values()) checkRequest(world, record);
 }
 
-/** Checks that the charges of a project's keys were drawn from the project, whichever budgets the requests name. */
+/** Checks that charges of a project's keys were drawn from the project, whichever budgets the requests name. */
 function checkProjects({ model, keys }: World): void {
 	const charged = new Map<string, number>();
 	for (const row of model.usage.values()) {
 		const project = keys.get(row.key)?.project;
-		// A request attested as lost does not name its budgets.
+		// Skips requests attested as lost, whose rows do not contain their budgets.
 		if (project && row.card !== "") charged.set(project, (charged.get(project) ?? 0) + row.charged);
 	}
 	for (const [project, sum] of charged) {

@@ -7,16 +7,16 @@ import { Broken, type RequestRecord, type World } from "./world.ts";
 
 const CUTS_MEAN_MS = 500;
 
-/** Total grants of each lease of a budget at the moment when its limit was lowered. */
+/** Total grants of each lease of a budget at the time when its limit was lowered. */
 type GrantedBefore = ReadonlyMap<string, number>;
 
-/** The last lowering of a limit that a process has applied, and its reservations since. */
+/** The last lowering of a limit that a process has applied, and its reservations after that. */
 export interface Lowered {
 	readonly grantedBefore: GrantedBefore;
 	readonly reserved: { readonly hold: Hold; readonly record: RequestRecord }[];
 }
 
-/** Records the total grants at each lowering of a limit, in the store's order of events, by the entry's number. */
+/** Records the total grants at each lowering of a limit, in the database's order, by the control entry's number. */
 export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMap<number, GrantedBefore> {
 	const lowerings = new Map<number, GrantedBefore>();
 	const limits = new Map<string, number | null>();
@@ -37,7 +37,7 @@ export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMa
 	return lowerings;
 }
 
-/** Lowers one limit after the other by a little, so that there is credit left, and raises some. */
+/** Repeatedly lowers a limit by a little, so that credit is left, and raises some limits. */
 export function lowerLimits(world: World, untilMs: number): void {
 	const { random, timeline, model, database } = world;
 	const cut = (): void => {
@@ -61,7 +61,7 @@ export function noteLowered(world: World, process: SimProcess, { kind, subject, 
 	process.lowered.set(subject, { grantedBefore, reserved: [] });
 }
 
-/** Credit that is reserved after an applied lowering must have been granted after it, for each budget. */
+/** Checks, for each budget, that credit reserved after an applied lowering was also granted after it. */
 export function checkLowered(
 	world: World,
 	process: SimProcess,
@@ -69,7 +69,7 @@ export function checkLowered(
 	record: RequestRecord,
 	hold: Hold,
 ): void {
-	// Grants by an earlier server do not count at this one.
+	// Skips the check after a failover, because grants by an earlier server are not recorded on this one.
 	if (world.failovers > 0) return;
 	for (const budget of budgetsOf(record)) {
 		const lowered = process.lowered.get(budget);

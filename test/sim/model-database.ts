@@ -14,16 +14,16 @@ import type { SimServer } from "./server.ts";
 import { LEASE_TTL_MS } from "./terms.ts";
 import type { SimKey, World } from "./world.ts";
 
-/** Leases that a close handles at a time: few, so that closing takes several statements. */
+/** Leases that a close handles per call: few, so that closing takes several calls. */
 const CLOSE_BATCH = 3;
 const ignored = () => {};
 
-/** The model's statements, as each party sends them. */
+/** The model's statements as processes, operators and faults call them. */
 export function createModelDatabase(world: Omit<World, "database">, server: SimServer): SimDatabase {
 	const { model, mutant } = world;
-	/** Servers on which every instance has waited for one lease. */
+	/** Servers on which every instance has waited for one lease after the move. */
 	const quietServers = new Set([model.server]);
-	/** A cap: its limit, and whether it renews each day. */
+	/** A project with its cap, which may renew each day. */
 	const projectFields = (id: string): ProjectFields => {
 		const limits = { models: null, requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null };
 		const daily = model.dailyCaps.get(id);
@@ -156,7 +156,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			if (daily) model.dailyCaps.set(id, limit);
 			model.budgets.set(id, { id, kind: "project", account, limit: daily ? null : limit, drawn: 0, writtenOff: 0 });
 		},
-		// The model does not simulate shares of rate limits.
+		// No shares: the model does not simulate rate limits.
 		shares: () => undefined,
 		adjust: (account, amount, moved) =>
 			server.appending(
@@ -221,7 +221,7 @@ function ledgerStore(
 				server.atOnce(() => model.giveBack(id, epoch, requests)),
 			),
 		flush(settled, open) {
-			// Copies the settlements as they are sent: the statement may arrive after the writer has forgotten them.
+			// Copies the settlements when they are sent, because the statement may arrive after the writer has dropped them.
 			const events = [...settled];
 			return call(
 				"flush",
@@ -247,14 +247,14 @@ function ledgerStore(
 	};
 }
 
-/** Maps an error as the store on Postgres does. */
+/** Converts an error as the store on Postgres does. */
 function asLedgerError(error: unknown): unknown {
 	if (error instanceof RowHeld) return new DatabaseBusy(error.message);
 	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
 	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
 }
 
-/** Adds the server's position in history to answers, as the store on Postgres does. */
+/** Adds the server's position to answers, as the store on Postgres does. */
 function withHistory(history: ServerHistory, store: HeartbeatStore): HeartbeatStore {
 	async function placed<Position extends LogPosition | null>(ask: () => Promise<Position>): Promise<Position> {
 		const look = history.look();

@@ -7,12 +7,12 @@ import { NotLive } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
-/** Thrown where the schema has a constraint: the statement has no effect. */
+/** Thrown where the database schema has a constraint. The statement has no effect. */
 export class CheckViolated extends Error {
 	override readonly name = "CheckViolated" as const;
 }
 
-/** Thrown if a row that the statement needs is locked: the statement has no effect. */
+/** Thrown if a row that the statement needs is locked. The statement has no effect. */
 export class RowHeld extends Error {
 	override readonly name = "RowHeld" as const;
 }
@@ -39,7 +39,7 @@ export interface ModelLease {
 
 export type ModelState = "joining" | "live" | "silent" | "dead" | "closing" | "left";
 
-/** The newest row of an epoch in `instance_beat`. */
+/** Newest row of an epoch in `instance_beat`. */
 export interface ModelInstance {
 	readonly id: string;
 	readonly epoch: number;
@@ -58,7 +58,7 @@ export interface ModelRecall {
 	readonly atMs: number;
 }
 
-/** All leases, also by budget, since the check after each step reads the leases of one budget only. */
+/** All leases, also indexed by budget, because the check after each step reads the leases of one budget. */
 class LeasesByBudget extends Map<string, ModelLease> {
 	readonly #byBudget = new Map<string, Map<string, ModelLease>>();
 
@@ -84,7 +84,7 @@ class LeasesByBudget extends Map<string, ModelLease> {
 	}
 }
 
-/** A row of `usage_event`. After a late settlement its `off` and `charged` may differ from the settlement's. */
+/** A row of `usage_event`. If the settlement was late, `off` and `charged` may differ from those that were sent. */
 export type ModelUsage = SettledEvent & { readonly instance: string; readonly epoch: number };
 
 interface Operation {
@@ -108,24 +108,24 @@ export type ModelStore = ReturnType<typeof createModelStore>;
 export const leaseKey = (budget: string, instance: string, epoch: number) => `${budget}|${instance}|${epoch}`;
 export const instanceKey = (id: string, epoch: number) => `${id}|${epoch}`;
 
-/** All budgets that a request draws on. */
+/** Ids of all budgets from which a request reserves. */
 export const budgetsOf = ({ account, key, budgets = [] }: Pick<SettledEvent, "account" | "key" | "budgets">) => [
 	account,
 	key,
 	...budgets,
 ];
 
-/** How long a recall makes a budget contested. */
+/** Milliseconds for which a budget counts as contested after a recall. */
 const CONTESTED_MS = 5_000;
 const RECALL_MS = 60_000;
 
 /**
- * The tables and SQL functions of the ledger and the cluster, in memory: each method is one atomic statement.
- * `test/ledger/store-contract.ts` compares it with Postgres.
+ * The tables and SQL functions of the ledger and the cluster, in memory. Each method is one atomic statement.
+ * `test/ledger/store-contract.ts` compares this model with Postgres.
  */
 export function createModelStore(nowMs: () => number) {
 	const budgets = new Map<string, ModelBudget>();
-	/** Daily caps by key or project. */
+	/** Daily caps by the id of the key or project. */
 	const dailyCaps = new Map<string, number | null>();
 	const leases = new LeasesByBudget();
 	const operations = new Map<string, Operation>();
@@ -134,11 +134,11 @@ export function createModelStore(nowMs: () => number) {
 	const entries: { account: string; kind: string; amount: number; ref: string }[] = [];
 	const instances = new Map<string, ModelInstance>();
 	const log: ControlEntry[] = [];
-	/** Locked rows (`budget x`, `lease x|i|1`, `reservation r`): a statement reports the items that need them as busy. */
+	/** Locked rows (`budget x`, `lease x|i|1`, `reservation r`). A statement reports items that need one as busy. */
 	const held = new Set<string>();
 	const recalls: ModelRecall[] = [];
 	let tickets = 0;
-	/** A counter that never goes back, so that two entries with one number differ. */
+	/** Number of appends so far, never decreased, so that two entries with the same number differ. */
 	let appends = 0;
 
 	function append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number {
@@ -149,7 +149,7 @@ export function createModelStore(nowMs: () => number) {
 	}
 
 	const stateOf = (id: string, epoch: number) => instances.get(instanceKey(id, epoch))?.state;
-	/** Whether idle credit can return: the epoch is closing, or its instance has a newer epoch. */
+	/** True if idle credit of the lease can come back: its epoch is closing, or its instance has a newer epoch. */
 	function mayComeBack({ instance, epoch }: ModelLease): boolean {
 		const state = stateOf(instance, epoch);
 		if (state === "live" || state === "closing") return true;
@@ -161,7 +161,7 @@ export function createModelStore(nowMs: () => number) {
 	const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 	const isHeld = (kind: "budget" | "lease" | "reservation", name: string) => held.has(`${kind} ${name}`);
 
-	/** Adds a heartbeat row of an epoch. */
+	/** Adds a heartbeat row if the epoch's state is one of `from`. */
 	function stand(id: string, epoch: number, from: readonly ModelState[], to: ModelState, ttlMs?: number): boolean {
 		const instance = instances.get(instanceKey(id, epoch));
 		if (!instance || !from.includes(instance.state)) return false;
@@ -339,10 +339,10 @@ export function createModelStore(nowMs: () => number) {
 		const touched = budgetsOf(event)
 			.map((budget) => budgets.get(budget))
 			.filter((budget) => budget !== undefined);
-		// The server has forgotten some of the request's budgets, so the usage is written off.
+		// If the server lacks one of the request's budgets, its usage is written off.
 		let fit: number = touched.length === budgetsOf(event).length ? event.charged : 0;
 		const closing = stateOf(id, epoch) === "closing";
-		/** The rest of the request's own leases, which would be returned otherwise. */
+		/** Credit left in the request's own lease of a budget, which closing would return. */
 		const ownOf = (budget: string) => {
 			const lease = leases.get(leaseKey(budget, id, epoch));
 			return closing && lease?.state === "open" ? restOf(lease) : 0;
@@ -410,7 +410,7 @@ export function createModelStore(nowMs: () => number) {
 		return { closed, done };
 	}
 
-	/** Copies all tables; the returned function restores the copy. */
+	/** Copies all tables. The returned function restores the copy. */
 	function snapshot(): () => void {
 		const maps: Map<string, unknown>[] = [budgets, dailyCaps, leases, operations, usage, reservations, instances];
 		const lists: unknown[][] = [entries, log, recalls];
@@ -428,7 +428,9 @@ export function createModelStore(nowMs: () => number) {
 		};
 	}
 
-	/** The entry's sequence number; null if `ref` was booked before; "refused" if the credit is too low. */
+	/**
+	 * Books an entry. Returns its sequence number; null if `ref` was booked before; "refused" if the credit is too low.
+	 */
 	function book(
 		account: string,
 		kind: string,
@@ -448,7 +450,7 @@ export function createModelStore(nowMs: () => number) {
 	const store = {
 		budgets,
 		dailyCaps,
-		/** Daily budgets of an owner that grant credit now. */
+		/** Daily budgets of an owner from which credit can be granted now. */
 		daysOf: (owner: string): ModelBudget[] =>
 			[...budgets.values()].filter(({ id }) => ownerOf(id) === owner && isTimely(id)),
 		leases,
@@ -460,11 +462,11 @@ export function createModelStore(nowMs: () => number) {
 		log,
 		held,
 		recalls,
-		/** The server's identity: system identifier and timeline. */
+		/** Identity of the server: system identifier and timeline. */
 		server: "1/1",
 		seq: () => log.length,
 		position: (): LogPosition => ({ seq: log.length, server: `${store.server} ${store.snapshots}` }),
-		/** The server's position in history, which grows with each copy. */
+		/** Position of the server, which grows with each snapshot. */
 		snapshots: 0,
 		snapshot,
 		append,
@@ -503,19 +505,19 @@ export function createModelStore(nowMs: () => number) {
 			return store.position();
 		},
 		leave: (id: string, epoch: number) => void stand(id, epoch, ["joining", "live", "silent", "dead"], "dead"),
-		/** Live instances that have not applied the entry; silent ones among them are fenced off. */
+		/** Live instances that have not applied the entry. Silent ones among them are fenced off first. */
 		lagging(seq: number) {
 			if (log[seq - 1]?.seq !== seq) throw new Error("the control log has no such entry");
 			const lagging = [...instances.values()].filter(({ appliedSeq }) => appliedSeq < seq);
 			for (const { id, epoch } of lagging) stand(id, epoch, ["silent"], "dead");
 			return lagging.filter(({ state }) => state === "live").map(laggingOf);
 		},
-		/** Changes a joining, live or silent epoch to dead, if `beat` is still its newest heartbeat. */
+		/** Sets a joining, live or silent epoch to dead, if `beat` is its newest heartbeat. */
 		fenceOff(id: string, epoch: number, beat: number) {
 			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["joining", "live", "silent"], "dead");
 		},
 		live: () => [...instances.values()].filter(({ state }) => state === "live").map(laggingOf),
-		/** Changes a live epoch to silent, if `beat` is still its newest heartbeat. */
+		/** Sets a live epoch to silent, if `beat` is its newest heartbeat. */
 		silent(id: string, epoch: number, beat: number) {
 			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["live"], "silent");
 		},

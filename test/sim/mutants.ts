@@ -7,22 +7,22 @@ import type { ModelStore } from "./model-store.ts";
 import type { ServerFlaws } from "./server.ts";
 import type { Delicate } from "./world.ts";
 
-/** A defect that the simulation must detect: one of each kind. */
+/** A fault in the source that the simulation must detect. There is one of each kind. */
 export interface Mutant {
 	readonly name: string;
-	/** The failure by which the defect must be detected; other failures do not count. */
+	/** Pattern of the failure by which the fault must be detected; other failures do not count. */
 	readonly check: RegExp;
-	/** The first seed to try. Default 1. */
+	/** First seed to try; 1 by default. */
 	readonly seed?: number;
-	/** Settings of the world, where few worlds show the defect. */
+	/** Settings of the world, if few worlds show the fault. */
 	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
 	readonly projects?: true;
-	/** Whether only a world with lowered limits shows the defect. */
+	/** True if only a world with lowered limits shows the fault. */
 	readonly cuts?: true;
-	/** Whether only a world whose server goes back in time shows the defect. */
+	/** True if only a world whose server goes back in time shows the fault. */
 	readonly back?: true;
-	/** Whether instances take each key for one without a project. */
+	/** True if instances treat each key as one without a project. */
 	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
@@ -33,7 +33,7 @@ export interface Mutant {
 const LEASE_OVER = "the lease is over";
 const AFTER_REVOCATION = /admitted key \S+ after its revocation had returned/;
 
-/** Repeated requests count as different ones. */
+/** Counts requests, so that repeated ones get different ids. */
 let copies = 0;
 const renamed = <T extends { readonly op: string }>(requests: readonly T[]) =>
 	requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` }));
@@ -150,7 +150,7 @@ export const mutants: readonly Mutant[] = [
 	},
 ];
 
-/** Position of a record's kind, after length and checksum. */
+/** Position of a record's kind in bytes, after length and checksum. */
 const KIND_AT = 8;
 
 function withFiles(home: JournalHome, wrap: (file: JournalFile) => JournalFile): JournalHome {

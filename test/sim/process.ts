@@ -16,34 +16,34 @@ import type { Statement } from "./server.ts";
 import { EPOCH_MS, LEASE_TTL_MS } from "./terms.ts";
 import type { Host, SimKey, World } from "./world.ts";
 
-/** One process of an instance: its clocks, its connection, and the production code that runs in it. */
+/** One process of an instance: its clocks, its connection, and the production code that it runs. */
 export interface SimProcess extends SimAdmission {
 	readonly host: Host;
 	readonly name: string;
 	dead: boolean;
-	/** The process is paused until this time, while time continues for others. */
+	/** Time until which the process is paused while time continues for the others. */
 	pausedUntilMs: number;
-	/** Whether the process is stopping, or has stopped, in order. */
+	/** True if the process is stopping, or has stopped, in order. */
 	leaving: boolean;
 	readonly link: { requests: boolean; replies: boolean };
 	readonly clock: Clock & { wallOffsetMs: number };
 	readonly log: Log;
 	readonly keyring: Keyring;
 	instanceLease: InstanceLease | undefined;
-	/** Ledgers of the process's epochs that requests have used. */
+	/** Ledgers of this process's epochs from which requests have reserved. */
 	readonly ledgers: Set<Ledger>;
-	/** Budgets whose lowered limits the process has applied. */
+	/** The last lowering that the process has applied, by budget. */
 	readonly lowered: Map<string, Lowered>;
 	call<T>(label: string, statement: Statement<T>): Promise<T>;
 	start(): Promise<void>;
-	/** Tells the process that the control log may have grown, or that the connection is back. */
+	/** Tells the process that the control log may have new entries, or that the connection was restored. */
 	hear(): void;
-	/** When the process last read the server's position in history. */
+	/** Time of the last server position that the process received. */
 	heardMs: number;
 	hearRecalls(): void;
 }
 
-/** Deadline of a statement; after it the outcome is unknown. */
+/** Deadline of a statement in milliseconds, after which its outcome is unknown. */
 const STATEMENT_DEADLINE_MS = 1_500;
 
 /** Sender of statements: a process, or the operator, who has a clock and a connection too. */
@@ -83,7 +83,7 @@ export function createSimClock(
 	return clock;
 }
 
-/** Sends a statement through the caller's connection, with its faults. */
+/** Sends a statement over the caller's connection, with the connection's faults. */
 export function callServer<T>(
 	world: World,
 	caller: Caller,
@@ -134,14 +134,14 @@ export function callServer<T>(
 				);
 			});
 		};
-		// A request may stay in a buffer long after its deadline. It arrives twice only if the first reply was lost,
+		// The request may stay in a buffer long after its deadline. It arrives twice only if the first reply was lost,
 		// because a connection that answers repeats no request.
 		send(fate >= 0.05 && fate < 0.07 ? 500 + random.fraction() * 6_000 : latencyMs(world));
 		if (fate >= 0.07 && fate < 0.09) send(random.fraction() * 4_000);
 	});
 }
 
-/** The driver's error for a missing connection. */
+/** Creates the driver's error for a missing connection. */
 function away(message: string): Error {
 	return Object.assign(new Error(message), { code: "ECONNRESET" });
 }
@@ -163,7 +163,7 @@ export function createSimProcess(
 	const link = { requests: true, replies: true };
 	const log = simLog(world, name);
 
-	/** The process may die here, after it wrote a record or before it receives a reply. */
+	/** Lets the process die at this point by chance: after it wrote a record, or before it receives a reply. */
 	function dieAt(point: string, chance: number): void {
 		if (!world.stormy || process.dead || !random.chance(chance)) return;
 		world.fault(`kill ${point}`);
@@ -173,7 +173,7 @@ export function createSimProcess(
 	const call = <T>(label: string, statement: Statement<T>) =>
 		callServer(world, process, `${name}: ${label}`, statement, () => dieAt("between commit and reply", 0.0008));
 
-	/** A half-open connection receives nothing, without an error. */
+	/** A half-open connection receives no announcements and gives no error. */
 	const heard = (label: string, listener: () => void) => () => {
 		if (process.dead || !link.replies || (world.stormy && random.chance(world.deafness))) return;
 		timeline.after(latencyMs(world), `${name}: ${label}`, () => {
@@ -260,7 +260,7 @@ export function createSimProcess(
 					mode: world.mode,
 					leaseTtlMs: LEASE_TTL_MS,
 					flushIntervalMs: 50,
-					// A server that goes back loses data, so journals are kept in full.
+					// If the server goes back it loses data, so journals must be kept completely.
 					...(world.goesBack ? { segmentBytesMax: 60_000, keepMs: 600_000 } : { segmentBytesMax: 3_000 }),
 					idleReturnMs: 3_000,
 					fencedDrainMs: 60_000,
@@ -299,7 +299,7 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 	dieAt(["", "after ADMIT", "after PROGRESS", "after SETTLE"][record.kind] as string, 0.003);
 }
 
-/** `cap`: of each day; undefined for a key without a daily cap. */
+/** `cap`: the daily cap; undefined for a key without one. */
 export const keyFields = (
 	{ id, account, project, revoked }: Pick<SimKey, "id" | "account" | "project" | "revoked">,
 	cap: number | null | undefined,

@@ -16,7 +16,7 @@ import { Broken, type RequestRecord, type World } from "./world.ts";
 
 const QUANTUM = 6;
 
-/** One request from its arrival to its end, with an upstream that keeps its own count. */
+/** Runs one request from its arrival to its end, with an upstream that counts tokens independently. */
 export async function runRequest(world: World, process: SimProcess, key: string, account: string): Promise<void> {
 	const { random } = world;
 	const amount = random.int(4, 60);
@@ -46,7 +46,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	world.requests.set(record.id, record);
 	try {
 		const admitted = await admit(world, process, record);
-		// The process died while it wrote the record. Its code continues without effect.
+		// If the process died while it wrote the record, its code continues without effect.
 		if (admitted && !process.dead) await deliver(world, process, record, admitted);
 	} catch (error) {
 		if (error instanceof Broken) throw error;
@@ -57,7 +57,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	record.ended = true;
 }
 
-/** Whether no fault may keep the request from its credit. */
+/** True if no fault may keep the request from its credit. */
 const isFair = (world: World, { process, account }: RequestRecord, sinceMs: number) =>
 	isCalm(world, sinceMs) && !isAstray(world, process) && !hadHeldRows(world, account, sinceMs);
 
@@ -66,7 +66,7 @@ function isFault(error: unknown): error is { code: string; private?: string } {
 }
 
 async function admit(world: World, process: SimProcess, record: RequestRecord): Promise<Admitted | undefined> {
-	// In the simulation a key is its own digest.
+	// The simulation uses a key's id as its digest.
 	const digest = record.key as KeyDigest;
 	const startedMs = world.timeline.nowMs();
 	const known = process.keyring.peek(digest);
@@ -144,8 +144,8 @@ async function deliver(world: World, process: SimProcess, record: RequestRecord,
 }
 
 /**
- * Ends an answer through the product's own stream code. One end comes first; others may come at the same moment, or
- * while an excess is being covered. The stream decides which of them settles it.
+ * Ends an answer through the product's stream code. One kind of end comes first; others may come at the same moment, or
+ * while an excess is being covered. The stream decides which of them settles the request.
  */
 async function endAnswer(
 	world: World,
@@ -176,14 +176,14 @@ async function endAnswer(
 	else await untilSettled(world, process, streaming);
 }
 
-/** Another call waits for the credit that covers the excess. */
+/** Waits, because another call of `endAnswer` is drawing credit for the excess. */
 async function untilSettled(world: World, process: SimProcess, streaming: Streaming<never>): Promise<void> {
 	world.count("ended by another end");
 	while (streaming.state !== "settled" && !process.dead)
 		await new Promise<void>((resolve) => process.clock.after(5, resolve));
 }
 
-/** A stream that has delivered what `record` says, with only the members that its ending uses. */
+/** A stream that has delivered what `record` contains, with only the members that its end needs. */
 function streamOf(
 	process: SimProcess,
 	record: RequestRecord,

@@ -50,7 +50,7 @@ async function run(from: number, count: number): Promise<number> {
 	}
 }
 
-/** The exit code is always 0: the ledger's tests detect the faults that this run does not. */
+/** Always exits with 0, because the ledger's tests detect the faults that this run does not. */
 async function findBrokenFunctions(from: number, count: number): Promise<number> {
 	const chosen = brokenFunctions.filter(
 		({ file, breaks }) => positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word)),

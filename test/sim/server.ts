@@ -6,20 +6,20 @@ import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Delicate } from "./world.ts";
 
-/** A statement's work on the server; it calls `done` at its commit, or `fail` if it is refused. */
+/** Work of a statement on the server. It calls `done` at its commit, or `fail` if it is refused. */
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
 
 export type SimServer = ReturnType<typeof createSimServer>;
 
 type Closed = ReturnType<ModelStore["close"]>;
 
-/** Defects of the statements, for mutants. */
+/** Faults of statements, which mutants switch on. */
 export interface ServerFlaws {
-	/** Looking for instances that lag also fences those whose lease is over by the server's wall clock. */
+	/** The search for lagging instances also fences those whose lease is over by the server's wall clock. */
 	fenceByWallClock?: boolean;
-	/** Going live does not lock the control log while it checks the log. */
+	/** Going live does not lock the control log while it reads the log. */
 	goLiveWithoutLock?: boolean;
-	/** Fencing off an epoch also returns its leases. */
+	/** Fencing an epoch off also returns the credit of its leases. */
 	reclaimsOnExpiry?: boolean;
 }
 
@@ -30,15 +30,15 @@ interface Lock {
 }
 
 /**
- * The database server of the simulation: the model's statements, with the interleavings that locks allow. Most
- * statements run at one moment; those of the revocation protocol take time between their first lock and their commit.
+ * The simulated database server: the model's statements, with the interleavings that locks allow. Most statements are
+ * executed in one moment; those of revocations take time between their first lock and their commit.
  */
 export function createSimServer(
 	deps: {
 		model: ModelStore;
 		timeline: Timeline;
 		random: Random;
-		/** The server's wall clock, which faults set forward. */
+		/** Wall clock of the server, which faults set forward. */
 		wallMs: () => number;
 		onCommit: () => void;
 		onDelicate: (kind: Delicate) => void;
@@ -80,7 +80,7 @@ export function createSimServer(
 		}
 	}
 
-	/** Runs `then` at the transaction's commit, unless the server has crashed before. */
+	/** Runs `then` when the transaction commits, unless the server crashes before. */
 	function commitLater(label: string, fail: (error: unknown) => void, then: () => void, delicate?: Delicate): void {
 		const startedIn = generation;
 		if (delicate) deps.onDelicate(delicate);
@@ -90,7 +90,7 @@ export function createSimServer(
 		});
 	}
 
-	/** The contents of a row that a transaction adds; others see it after the commit. */
+	/** Values of a row that a transaction adds. Other transactions see the row after the commit. */
 	interface Next {
 		readonly state: ModelState;
 		readonly beat: number;
@@ -99,7 +99,7 @@ export function createSimServer(
 		readonly appliedSeq?: number;
 	}
 
-	/** The row that renews an epoch's lease in one of these states. */
+	/** Row that renews an epoch's lease, if the epoch is in one of these states. */
 	const renewed =
 		(states: readonly ModelState[], applied: number, ttlMs: number) =>
 		({ state, beat, appliedSeq }: ModelInstance): Next | undefined =>
@@ -113,7 +113,7 @@ export function createSimServer(
 					}
 				: undefined;
 
-	/** Adds a heartbeat row of an epoch, and holds the epoch's lock until the commit. */
+	/** Adds a heartbeat row of an epoch and holds the epoch's lock until the commit. */
 	function stand(
 		label: string,
 		[id, epoch]: readonly [string, number],
@@ -140,7 +140,7 @@ export function createSimServer(
 		});
 	}
 
-	/** Runs `work` at one moment, once the epoch's lock is free. */
+	/** Runs `work` in one moment, once the epoch's lock is free. */
 	function standAtOnce(id: string, epoch: number, work: () => void, done: () => void): void {
 		const row = instanceKey(id, epoch);
 		acquire(row, true, () => {
@@ -183,7 +183,7 @@ export function createSimServer(
 				done(result);
 				deps.onCommit();
 			},
-		/** Holds the lock of the control log until the commit, as every append does. */
+		/** Runs an append to the control log, whose lock it holds until the commit. */
 		appending:
 			<T>(work: () => T): Statement<T> =>
 			(done, fail) =>
@@ -243,7 +243,7 @@ export function createSimServer(
 					);
 				});
 			},
-		/** Waits for a renewal that is being committed; the first close ends the epoch. */
+		/** Waits for a renewal that is being committed. The first call ends the epoch. */
 		close:
 			(id: string, epoch: number, journalLost: boolean, limit: number, keep?: readonly string[]): Statement<Closed> =>
 			(done) => {

@@ -10,7 +10,7 @@ import { type ChangedFunctions, createSqlSchema } from "./sql-schema.ts";
 import { createSqlServer, type SqlServer } from "./sql-server.ts";
 import { Broken, createWorld, type World } from "./world.ts";
 
-/** Smaller numbers than in the model's world, since each statement is a round trip here. */
+/** Smaller numbers than in the model's world, because each statement is a round trip to Postgres. */
 const TERMS = {
 	trafficMs: 20_000,
 	restMs: 45_000,
@@ -19,10 +19,10 @@ const TERMS = {
 	hasCuts: false,
 	goesBack: false,
 };
-/** How often the product's own check of the books runs, in ms. */
+/** Milliseconds of simulated time between runs of the product's check of the books. */
 const CHECK_MS = 5_000;
 
-/** As `simulate`, with the real functions on a real Postgres: the same world, time, faults and invariants. */
+/** Like `simulate`, but with the real functions on a real Postgres: the same world, time, faults and invariants. */
 export async function simulateSql(
 	seed: number,
 	options: SimOptions & { changed?: ChangedFunctions } = {},
@@ -53,7 +53,7 @@ export async function simulateSql(
 	}
 }
 
-/** Runs the product's own check in one snapshot of committed data. */
+/** Runs the product's check of the books in a snapshot of committed data. */
 async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	const statements: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) =>
@@ -67,7 +67,7 @@ async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	);
 }
 
-/** An owner's cap is the limit of its lifetime's or present period's budget; a renewing cap has no lifetime limit. */
+/** Checks that each cap is the limit of the lifetime budget, or of the current period's budget if it renews. */
 async function checkCaps(monitor: postgres.Sql): Promise<void> {
 	const wrong = await monitor`
 		select g.id, g.limit_nano_usd as limit, c.cap from (

@@ -24,7 +24,7 @@ import {
 
 export interface SimResult {
 	readonly seed: number;
-	/** The invariant that was broken; undefined if all held. */
+	/** The invariant that was violated; undefined if all held. */
 	readonly failure: string | undefined;
 	readonly hash: number;
 	readonly steps: number;
@@ -35,11 +35,11 @@ export interface SimResult {
 export interface SimOptions {
 	mutant?: Mutant | undefined;
 	log?: ((line: string) => void) | undefined;
-	/** Three levels of budgets instead of two: it changes the steps of each seed. */
+	/** Uses three levels of budgets instead of two. The same seed then takes other steps. */
 	projects?: boolean | undefined;
-	/** Limits are lowered all the time, with slow answers; this changes a seed's steps. */
+	/** Lowers limits all the time, with slow answers. The same seed then takes other steps. */
 	cuts?: boolean | undefined;
-	/** The server goes back in time; this changes a seed's steps. */
+	/** Lets the server go back in time. The same seed then takes other steps. */
 	back?: boolean | undefined;
 }
 
@@ -61,14 +61,14 @@ const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
 	5: { ...NO_LIMITS, requestsPerMinute: 12 },
 };
 const STOP_MS = 60_000;
-/** Longest revocation while all instances are healthy, whatever rows are locked. */
+/** Longest revocation in milliseconds while all instances are healthy, whichever rows are locked. */
 const REVOKED_MS_MAX = 500;
-/** When a revoked key is tried again, in ms after its revocation. */
+/** Milliseconds after its revocation at which a key is tried again. */
 const TRIALS_MS = [
 	0, 1, 3, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000, 1_400, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000,
 ];
 
-/** Runs one seed to its end, or to the first broken invariant. The same seed takes the same steps. */
+/** Runs one seed to its end, or to the first violated invariant. The same seed always takes the same steps. */
 export function simulate(seed: number, options: SimOptions = {}): SimResult {
 	const terms = { ...MODEL_TERMS, ...variant(options) };
 	const run = createRun(createWorld(seed, options.mutant, options.log, undefined, terms));
@@ -80,7 +80,7 @@ export function simulate(seed: number, options: SimOptions = {}): SimResult {
 	}
 }
 
-/** As `simulate`, with a database that takes real time: each step waits until it is at rest. */
+/** Like `simulate`, for a database that takes real time: each step waits until the database is at rest. */
 export async function simulateBeside(world: World, atRest: () => Promise<void>): Promise<SimResult> {
 	const run = createRun(world);
 	try {
@@ -91,7 +91,7 @@ export async function simulateBeside(world: World, atRest: () => Promise<void>):
 	}
 }
 
-/** Runs the timeline up to a moment; yields after each step. */
+/** Runs the events up to a time; yields after each step. */
 type RunUntil = (untilMs: number, stop?: () => boolean) => Generator<void, void, void>;
 
 function createRun(world: World) {
@@ -154,9 +154,9 @@ function setUp(world: World, faults: Faults): void {
 			const id = `${account}-key${number}`;
 			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
 			const limits = (world.isLimited ? LIMITS[number] : undefined) ?? NO_LIMITS;
-			// The last two accounts have caps that renew at midnight, in the middle of the run.
+			// The last two accounts have caps that renew at midnight, which is in the middle of the run.
 			const daily = number >= 4;
-			// Projects without a cap, with one, and with a daily one; two keys have no project.
+			// Projects without a cap, with a lifetime cap, and with a daily cap. Two keys have no project.
 			const ofProject = number === 3 || number === 5 ? null : project;
 			database.addKey(id, account, limit, limits, daily, ofProject);
 			world.keys.set(id, { id, account, project: ofProject, revoked: false, limits });
@@ -166,7 +166,7 @@ function setUp(world: World, faults: Faults): void {
 	for (let count = world.lonely ? 1 : random.int(1, 3); count > 0; count--) faults.startProcess(addHost(world));
 }
 
-/** Adds a project, whose cap is for a lifetime, daily, or missing. */
+/** Adds a project, with a lifetime cap, a daily cap or none. */
 function addProject({ database, random, ceilings, lonely }: World, account: string): string {
 	const id = `proj_${account}`;
 	const limit = lonely || random.chance(0.1) ? null : random.int(100, 1_000);
@@ -204,17 +204,17 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 		if (revocations === 0 || timeline.nowMs() >= untilMs) return;
 		revocations -= 1;
 		const key = random.pick([...world.keys.values()]);
-		// Uses the key until its revocation, so that every instance has cached it.
+		// Uses the key before its revocation, so that every instance has it in memory.
 		for (const delayMs of [0, 1, 4]) timeline.after(delayMs, "use", () => sendEverywhere(key));
 		timeline.after(inMs, "operator: revoke", () => {
-			// Tries the revoked key at every instance.
+			// Tries the revoked key at every instance; all must refuse it.
 			for (const delayMs of TRIALS_MS) {
 				timeline.after(delayMs, "trial", () => sendEverywhere(key));
 			}
 			revoke(world, operator, key).catch(failLater);
 		});
 	};
-	// Revokes some keys at any time, others while an instance goes live or has just been cut off.
+	// Revokes some keys at any time, others while an instance goes live or just after one was cut off.
 	const anyTime = world.lonely && delicate === "renewal" ? 0 : random.int(1, 3);
 	for (let count = anyTime; count > 0; count--) revokeSoon(random.fraction() * trafficMs);
 	world.onDelicate = (kind) => {
@@ -247,7 +247,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	};
 	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
 	let applied: FenceResult | undefined;
-	// Repeats the wait until the revocation is in force, as the command line advises.
+	// Repeats the wait until the revocation is effective, as the command line advises.
 	while (!applied) {
 		let entry: AppendedEntry | undefined;
 		while (!entry) entry = await database.revoke(call, key.id).catch(() => undefined);
@@ -257,18 +257,18 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
-	// After a failover the present server may lack the revocation that was in force.
+	// After a failover, the current server may lack a revocation that was effective.
 	if (failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
 	world.count("revoked");
 }
 
-/** Top-ups, refunds and changes of caps; each is atomic in the database. */
+/** Books top-ups and refunds and changes caps. Each is atomic in the database. */
 function moveMoney(world: World): void {
 	const { model, random, database, timeline } = world;
 	if (!database.up) return;
 	const budget = random.pick([...model.budgets.values()].filter(({ id }) => !id.includes(":")));
-	// The real statement would wait for the locked row.
+	// Skips the change, because the real statement would wait for the locked row.
 	if (hadHeldRows(world, budget.account, timeline.nowMs())) return;
 	const moved = () => world.count("money moved");
 	if (budget.kind !== "account") {
@@ -299,7 +299,7 @@ function startStorm(world: World, faults: Faults): void {
 	});
 }
 
-/** Waits until the world is at rest, stops it in order, replays the journals, and checks the books. */
+/** Waits until the world is at rest, stops all processes in order, replays the journals, and checks the books. */
 function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<void, void, void> {
 	const { timeline, hosts } = world;
 	yield* runUntil(timeline.nowMs() + world.restMs);
@@ -315,14 +315,14 @@ function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<vo
 	yield* runUntil(timeline.nowMs() + 10_000);
 	yield* stopAll(world, runUntil);
 	if (world.failovers > 0) {
-		// Attests epochs that had ended and whose end the server has forgotten.
+		// Attests epochs whose end the server has forgotten.
 		for (const host of hosts) faults.attest(host);
 		yield* runUntil(timeline.nowMs() + 20_000);
 	}
 	checkEnd(world);
 }
 
-/** The request's epoch has ended, so its outcome is in a journal. */
+/** True if the request's epoch has ended, so that its outcome is in a journal. */
 const isGone = ({ process, epoch }: RequestRecord) => process.dead || process.instanceLease?.present()?.epoch !== epoch;
 
 function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void> {

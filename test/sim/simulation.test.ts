@@ -5,10 +5,7 @@ import { type SimResult, simulate } from "./simulate.ts";
 
 testsMayTake(300_000);
 
-/**
- * Seeds that together cover all kinds of faults and are quick. The long form,
- * `bun run sim`, runs 10,000.
- */
+/** Seeds that together cover all kinds of faults in little time. The long form, `bun run sim`, runs 10,000 seeds. */
 const SEEDS = [[3], [33, 58]];
 const SEEDS_OF_PROJECTS = [17, 33];
 const SEEDS_OF_BACK = [2, 9];
@@ -17,7 +14,7 @@ const MUTANT_SEEDS_MAX = 600;
 
 const results = new Map<number, SimResult>();
 
-/** Each seed runs once for all tests. */
+/** Runs each seed once and caches its result for all tests. */
 function run(seed: number): SimResult {
 	let result = results.get(seed);
 	if (!result) {

@@ -17,11 +17,11 @@ import type { World } from "./world.ts";
 
 const AT_ONCE: Fate = { commitMs: 0, fuse: null };
 
-/** The product's own statements on a real Postgres, each sent as its store sends it. */
+/** The product's statements on a real Postgres. The product's own stores send them. */
 export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer, mirror: SqlMirror): SimDatabase {
 	const { model, random, timeline } = world;
 
-	/** As in the model's server, statements of a revocation take time, and others sometimes do. */
+	/** As in the model's server, statements of revocations take time, and others sometimes do. */
 	function fateOf(text: string, values: readonly StatementValue[]): Fate {
 		const delicate = delicateOf(text, values);
 		if (delicate) world.onDelicate(delicate);
@@ -29,7 +29,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		const fuse = random.chance(0.01) ? random.int(0, 3) : null;
 		if (fuse !== null) world.count("cancelled in the midst");
 		if (delicate) return { commitMs: random.fraction() * random.pick([1, 600, 600]), fuse };
-		// Mostly no longer than other statements, rarely longer than any deadline.
+		// Usually no longer than other statements, rarely longer than any deadline.
 		const mostMs = random.pick([0, 0, 0, 0, 0, 0, 0, 20, 20, random.pick([20, 200, 1_500])]);
 		return { commitMs: random.fraction() * mostMs, fuse };
 	}
@@ -65,11 +65,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return Object.assign(run, { end: async () => {} });
 	}
 
-	/** No process sends these statements, so they arrive at once. */
+	/** Statements of operators and faults, which no process sends and which arrive at once. */
 	const directly = statementsOf((_label, statement) => new Promise((resolve, reject) => statement(resolve, reject)));
 	const ignored = () => {};
 	let laidDown: Promise<unknown> = Promise.resolve();
-	/** Runs the statements that set up the world one after the other. */
+	/** Queues the statements that set up the world, so that they run one after the other. */
 	function inTurn(work: () => Promise<unknown>): void {
 		laidDown = laidDown.then(work);
 	}
@@ -97,7 +97,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 			);
 			const opening = `opening ${id}`;
 			inTurn(
-				// Promotional, so that its rest can be taken back.
+				// Promotional credit, so that its unspent rest can be taken back.
 				() => directly`
 					with a as (insert into credit_adjustment (id, account_id, kind, amount_nano_usd, reason, idempotency_key, state, first_by)
 						values (${opening}, ${id}, 'promotion', ${credit}, '', ${opening}, 'booked', 'sim'))
@@ -162,10 +162,10 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 	};
 }
 
-/** Tables of money, keys and instances. */
+/** Tables that a standby copies: those of money, keys and instances. */
 const COPIED = [...FOLLOWED, "api_key", "lease_op", "key_share", "server_seen"];
 
-/** An asynchronous standby: when it is promoted, commits after its copy are lost. */
+/** Creates an asynchronous standby. After its promotion, commits after its copy are lost. */
 function createSqlStandby(
 	world: Omit<World, "database">,
 	server: SqlServer,
@@ -182,7 +182,7 @@ function createSqlStandby(
 		await sql.unsafe("drop table if exists copy.tickets");
 		await sql.unsafe("create table copy.tickets as select last_value, is_called from public.recall_ticket");
 		await sql.unsafe("commit");
-		// Commits after the copy have a later position in history.
+		// Commits after the copy get a later position.
 		await sql.unsafe("select setval('sim.position', last_value + 1) from sim.position");
 	}
 

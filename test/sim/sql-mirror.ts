@@ -14,11 +14,11 @@ interface Change {
 	readonly row: Readonly<Record<string, unknown>>;
 }
 
-/** Keeps the tables' contents in the world's model, so that all invariants can read them there. */
+/** Copies the tables' contents to the world's model, so that all invariants can be checked there. */
 export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sql) {
 	const { model, ceilings } = world;
 
-	/** Removals from append-only tables do not matter; a request's usage is replaced, never removed. */
+	/** Removals from append-only tables are ignored. A request's usage is replaced, never removed. */
 	function take({ what, gone, row }: Change): void {
 		const text = (name: string) => row[name] as string;
 		const number = (name: string) => Number(row[name]);
@@ -106,12 +106,12 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 		});
 	}
 
-	/** Every row up to this id is known; open transactions may still add lower ids above it. */
+	/** All rows up to this id are known. Open transactions may still add rows above it, in any order. */
 	let knownId = 0;
 	const knownAbove = new Set<number>();
 
 	return {
-		/** Forgets everything and reads the tables of another database server. */
+		/** Forgets all rows and reads the tables of another database server. */
 		async readAll() {
 			const { budgets, leases, usage, reservations, instances, entries, log, recalls } = model;
 			for (const rows of [budgets, leases, usage, reservations, instances]) rows.clear();
@@ -129,7 +129,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			world.storeChanged = true;
 		},
 		/**
-		 * Reads rows committed since the last call and returns their announcements in order. `isQuiet`: no transaction is
+		 * Reads rows committed since the last call. Returns their announcements in order. `isQuiet`: no transaction is
 		 * open.
 		 */
 		async read(isQuiet: boolean) {
@@ -151,7 +151,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 	};
 }
 
-/** The fields of a request's usage that the invariants read. */
+/** The fields of a request's usage that the invariants need. */
 function usageOf(row: Change["row"]): ModelUsage {
 	const usage = {
 		id: row.request_id,

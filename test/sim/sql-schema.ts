@@ -6,7 +6,7 @@ import { testPostgres, uniqueName } from "../support/postgres.ts";
 
 export type SqlSchema = Awaited<ReturnType<typeof createSqlSchema>>;
 
-/** Tables that the mirror follows; `sim.note` records each row that a committed statement has left. */
+/** Tables that the mirror follows. `sim.note` records each row that a committed statement has changed. */
 export const FOLLOWED = [
 	"budget",
 	"lease",
@@ -20,8 +20,8 @@ export const FOLLOWED = [
 
 /**
  * Functions are found by the connection's search_path, so functions in this schema replace the server's clock, identity
- * and announcements. Sequences store settings, since all sessions see them at once. `sim.fuse`: the number of further
- * rows that this session's statement may change before it is cancelled as by `pg_cancel_backend`.
+ * and announcements. Sequences store the settings, because all sessions see their values at once. `sim.fuse`: number of
+ * rows that this session's statement may still change before it is cancelled as by `pg_cancel_backend`.
  */
 const SCHEMA = `
 create schema sim;
@@ -63,14 +63,14 @@ begin
 end $$;
 `;
 
-/** A changed version of one of the product's function files. */
+/** A changed text for one of the product's function files. */
 export interface ChangedFunctions {
-	/** Path below `src/db/functions/`. */
+	/** Path of the file below `src/db/functions/`. */
 	readonly file: string;
 	change(text: string): string;
 }
 
-/** A database with the real tables and functions, whose time and server the simulation sets. */
+/** Creates a database with the real tables and functions, whose time and identity the simulation sets. */
 export async function createSqlSchema(changed?: ChangedFunctions) {
 	const server = await testPostgres();
 	const name = uniqueName("test_sim");
@@ -79,7 +79,7 @@ export async function createSqlSchema(changed?: ChangedFunctions) {
 		await admin.unsafe(statement).finally(() => admin.end());
 	};
 	await asAdmin(`create database ${name} template ${server.template}`);
-	/** A client of one connection, with the simulation's schema first on its path. */
+	/** Opens a client with one connection and the simulation's schema first in its search path. */
 	const connect = (label: string) =>
 		postgres(server.urlOf(name), {
 			max: 1,

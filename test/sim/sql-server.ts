@@ -9,11 +9,11 @@ import type { SqlSchema } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
-/** What happens to a statement on the server. */
+/** How the server treats a statement. */
 export interface Fate {
-	/** How long the statement holds its locks before it commits, in the world's time; 0 for at once. */
+	/** Milliseconds of simulated time for which the statement holds its locks before it commits; 0: commits at once. */
 	readonly commitMs: number;
-	/** After how many changed rows the statement is cancelled; null for never. */
+	/** Number of changed rows after which the statement is cancelled; null: never. */
 	readonly fuse: number | null;
 }
 
@@ -29,27 +29,27 @@ interface Work {
 	readonly label: string;
 	session: Session | undefined;
 	/**
-	 * running: Postgres executes it. waiting: for a lock. open: executed and uncommitted. over: reported to its caller.
+	 * running: Postgres executes it. waiting: for a lock. open: executed but not committed. over: reported to its caller.
 	 */
 	state: "running" | "waiting" | "open" | "over";
 	running: Promise<void>;
 	ended: Error | undefined;
-	/** What remains to be done after Postgres has executed the statement. */
+	/** Work that remains after Postgres has executed the statement. */
 	finish: (() => void) | undefined;
 	cancelled: boolean;
 	inTransaction: boolean;
-	/** Called if the statement's open transaction is aborted. */
+	/** Called if the transaction of the statement is aborted before its commit. */
 	aborted: ((error: Error) => void) | undefined;
 }
 
-/** The `lock_timeout` of all clients that send single statements. */
+/** The product's `lock_timeout` for clients that send single statements. */
 const LOCK_TIMEOUT_MS = 500;
 
-/** The clients' error for a locked row that a function does not wait for. */
+/** The error that clients throw for a locked row that a function does not wait for. */
 const clientsError = (error: unknown) =>
 	sqlState(error) === "55P03" ? new DatabaseBusy("a row that the statement needs is held") : error;
 
-/** A Postgres in simulated time: before that time goes on, each statement runs until it ends or waits for a lock. */
+/** A Postgres in simulated time: time advances only when each statement has ended or waits for a lock. */
 export function createSqlServer(
 	world: Omit<World, "database">,
 	parts: {
@@ -109,7 +109,7 @@ export function createSqlServer(
 		work.session = undefined;
 	}
 
-	/** Cancels the statement later, since its locks were not free in time. */
+	/** Schedules the cancellation of a statement that does not get its locks in time. */
 	function cancelLater(work: Work): void {
 		timeline.after(LOCK_TIMEOUT_MS, `server: lock timeout of ${work.label}`, () => {
 			if (work.state === "waiting") cancel(work, new DatabaseBusy("a row that the statement needs is held"));
@@ -198,7 +198,7 @@ export function createSqlServer(
 		});
 	}
 
-	/** Resolves once every running statement has ended or waits for a lock. */
+	/** Resolves once every statement that runs has ended or waits for a lock. */
 	async function settle(): Promise<void> {
 		for (const work of works) if (work.state === "waiting") work.state = "running";
 		for (;;) {
@@ -218,7 +218,7 @@ export function createSqlServer(
 		}
 	}
 
-	/** Whether, in one snapshot of `pg_locks`, each of the running statements waits for a lock of another one. */
+	/** True if, in one snapshot of `pg_locks`, each running statement waits for a lock of another one. */
 	async function isStuck(running: readonly Work[], ends: Promise<void>): Promise<boolean> {
 		const first = await Promise.race([ends.then(() => "ended"), Bun.sleep(3)]);
 		if (first === "ended") return false;
@@ -232,7 +232,7 @@ export function createSqlServer(
 	return {
 		up: true,
 		statement,
-		/** Opens another session's transaction, which holds its locks until the returned function is called. */
+		/** Opens a transaction of another session, which holds its locks until the returned function is called. */
 		lock(work: (sql: postgres.Sql) => Promise<unknown>) {
 			const own = begin("somebody's locks", async (self) => {
 				self.session = await takeSession();
@@ -246,7 +246,7 @@ export function createSqlServer(
 				if (own.state === "open") end(own, Promise.resolve(), () => {});
 			};
 		},
-		/** Changes the server itself; calls `done` at the end. */
+		/** Changes the server itself, and calls `done` at the end of the work. */
 		task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void) {
 			begin("task", async (own) => {
 				own.session = await takeSession();
@@ -268,7 +268,7 @@ export function createSqlServer(
 				end(work, gone, () => work.aborted?.(down));
 			}
 		},
-		/** Resolves when only statements that wait for locks still run, and all commits are known. */
+		/** Resolves when all running statements wait for locks and all commits are known. */
 		async atRest() {
 			for (;;) {
 				await settle();

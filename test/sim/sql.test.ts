@@ -5,9 +5,9 @@ import { simulateSql } from "./simulate-sql.ts";
 
 testsMayTake(300_000);
 
-/** A short seed that has all faults. The long form is `bun run sim -- --sql --seeds 200`. */
+/** A short seed in which all faults happen. The long form is `bun run sim -- --sql --seeds 200`. */
 const SEEDS = [28];
-/** Broken functions that these seeds detect early. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
+/** Broken functions that the first seeds detect. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
 const BROKEN = ["a closed lease gives back what was spent", "settlements are not added to their lease"];
 const BROKEN_SEEDS_MAX = 20;
 const KINDS_OF_FAULTS_MIN = 6;
@@ -20,7 +20,7 @@ test("every invariant holds with the real functions on PostgreSQL", async () => 
 		for (const what of Object.keys(stats)) seen.add(what);
 	}
 	expect(["settled", "refused", "revoked", "ended by another end"].filter((what) => !seen.has(what))).toEqual([]);
-	// If this fails after a change of the product's statements, choose another seed: the faults of a seed change with
+	// If this fails after a change of the product's statements, choose another seed, because a seed's faults change with
 	// them.
 	expect([...seen].filter((what) => what.startsWith("fault: ")).length).toBeGreaterThanOrEqual(KINDS_OF_FAULTS_MIN);
 });

@@ -11,7 +11,7 @@ export type Timeline = ReturnType<typeof createTimeline>;
 
 const RECENT_MAX = 400;
 
-/** Virtual time: future events in order. Promises run to their end between two events. */
+/** Simulated time: a queue of future events. Between two events, all promises run to their end. */
 export function createTimeline() {
 	const heap: Event[] = [];
 	const cancelled = new Set<number>();
@@ -58,13 +58,13 @@ export function createTimeline() {
 
 	return {
 		nowMs: () => nowMs,
-		/** Calls `run` after `delayMs`; the returned function cancels it. */
+		/** Calls `run` after `delayMs`. The returned function cancels the call. */
 		after(delayMs: number, label: string, run: () => void) {
 			const event = { atMs: nowMs + Math.max(0, delayMs), order: order++, label, run };
 			push(event);
 			return () => cancelled.add(event.order);
 		},
-		/** Runs the next event; false if there is none before `untilMs`, to which the time is then set. */
+		/** Runs the next event. False if there is none before `untilMs`; the time is then `untilMs`. */
 		step(untilMs: number) {
 			for (;;) {
 				const next = heap[0];
@@ -83,10 +83,10 @@ export function createTimeline() {
 				return true;
 			}
 		},
-		/** A digest of all events so far, which is the same for the same seed. */
+		/** Hash of all events so far. The same seed must give the same hash. */
 		hash: () => hash,
 		note,
-		/** The last events, the newest last, which help to understand a failure. */
+		/** The last events, newest last, which help to explain a failure. */
 		recent: () =>
 			[...recent].sort((a, b) => (before(a, b) ? -1 : 1)).map(({ atMs, label }) => `${atMs.toFixed(2)} ${label}`),
 	};

@@ -10,12 +10,12 @@ import type { SimProcess } from "./process.ts";
 import { createSimServer } from "./server.ts";
 import { createTimeline } from "./timeline.ts";
 
-/** Thrown when an invariant is broken, which means that the seed has found a defect. */
+/** Thrown when an invariant is violated, which means that the seed has found a fault. */
 export class Broken extends Error {
 	override readonly name = "Broken" as const;
 }
 
-/** The simulation's own knowledge of a request, independent of the tested code. */
+/** What the simulation itself knows of a request, independently of the tested code. */
 export interface RequestRecord {
 	readonly id: string;
 	readonly host: Host;
@@ -23,54 +23,54 @@ export interface RequestRecord {
 	readonly account: string;
 	readonly key: string;
 	readonly amount: number;
-	/** The output that the upstream generates in full. */
+	/** Output that the upstream would generate in total, as its cost. */
 	readonly cost: number;
-	/** Further budgets at the request's admission than those of its account and key. */
+	/** Budgets at the request's admission other than those of account and key. */
 	budgets: readonly string[] | undefined;
 	epoch: number;
 	admitted: boolean;
 	delivered: number;
 	bound: number;
-	/** The output delivered according to the journal. */
+	/** Delivered output according to the journal. */
 	known: number;
 	settled: { charged: number; off: number } | undefined;
 	acknowledged: boolean;
 	admitAppended: boolean;
 	settleAppended: boolean;
-	/** Whether the simulation damaged the request's records or lost its disk. */
+	/** True if the simulation damaged the request's records or lost its disk, so that checks ignore it. */
 	excused: boolean;
 	ended: boolean;
-	/** Whether the server is a new one, after a failover, that may lack records of the former server. */
+	/** True if a failover may have lost the request's records. */
 	forgotten: boolean;
 }
 
-/** One machine: a disk and an identity. Its processes come and go. */
+/** One machine with a disk and an identity, which outlive its processes. */
 export interface Host {
 	readonly id: string;
 	readonly disk: SimDisk;
 	process: SimProcess | undefined;
-	/** Further processes: stopped ones that were replaced, or draining ones. */
+	/** Other processes of the host: stopped ones that were replaced, or draining ones. */
 	readonly others: Set<SimProcess>;
-	/** Whether the disk is lost and the loss not yet attested. */
+	/** True if the disk is lost and the loss has not been attested yet. */
 	lost: boolean;
 }
 
 export interface SimKey {
 	readonly id: string;
 	readonly account: string;
-	/** The key's project, in worlds with projects. */
+	/** Project of the key, in worlds with projects. */
 	readonly project: string | null;
 	revoked: boolean;
 	readonly limits: KeyLimitsOf;
 }
 
-/** A request that was admitted at a moment. */
+/** A request and the time at which it was admitted. */
 export interface Admission {
 	readonly atMs: number;
 	readonly record: RequestRecord;
 }
 
-/** Requests and tokens that a key may send a minute, and requests at once; null for no limit. */
+/** Requests and tokens that a key may send a minute, and requests at once; null: no limit. */
 export interface KeyLimitsOf {
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
@@ -79,7 +79,7 @@ export interface KeyLimitsOf {
 
 export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null };
 
-/** Moments at which a revocation could be missed. */
+/** Moments at which a revocation could most easily be missed. */
 export type Delicate = "renewal" | "go live" | "cut off";
 
 export interface PendingDraw {
@@ -91,15 +91,15 @@ export interface PendingDraw {
 
 export interface WorldTerms {
 	readonly trafficMs: number;
-	/** Time until all faults have been repaired: leases end, requests end, processes restart. */
+	/** Milliseconds until all faults are repaired: leases end, requests end, processes restart. */
 	readonly restMs: number;
-	/** Whether some keys have rate limits, which instances share. */
+	/** True if some keys have rate limits, of which instances have shares. */
 	readonly isLimited: boolean;
-	/** Some of each account's keys have a third budget. */
+	/** True if some of each account's keys have a third budget, their project's. */
 	readonly hasProjects: boolean;
-	/** Whether limits are lowered again and again while many answers are slow, so that both overlap. */
+	/** True if limits are lowered again and again while many answers are slow, so that both overlap. */
 	readonly hasCuts: boolean;
-	/** Whether the server once goes back to an earlier state. */
+	/** True if the server once goes back to an earlier state. */
 	readonly goesBack: boolean;
 }
 
@@ -112,7 +112,7 @@ export const MODEL_TERMS: WorldTerms = {
 	goesBack: false,
 };
 
-/** The state of one run, shared by its parts. */
+/** The state of one run, which all parts of the simulation share. */
 export type World = ReturnType<typeof createState> & { readonly database: SimDatabase };
 
 function createState(
@@ -135,50 +135,50 @@ function createState(
 		hosts: [] as Host[],
 		keys: new Map<string, SimKey>(),
 		requests: new Map<string, RequestRecord>(),
-		/** Keys whose revocation has returned, so no request with them may be admitted. */
+		/** Keys whose revocation was reported as effective, so no request with them may be admitted. */
 		revokedForSure: new Set<string>(),
 		revoking: 0,
-		/** Charges in memory that the store does not have yet, by lease. */
+		/** Charges that are in memory and not yet in the database, by lease. */
 		pendingCharges: new Map<string, number>(),
 		ceilings: new Map<string, number>(),
-		/** The total grants of a budget when its limit was lowered, by lease; by the number of its entry. */
+		/** By entry number of a lowered limit: the total grants of the budget's leases at that time. */
 		lowerings: watchLowerings(model),
-		/** Draws in progress. Each has the least credit that was available since it began. */
+		/** Draws in progress, each with the least credit that was available since it began. */
 		draws: new Set<PendingDraw>(),
 		mutant,
 		listeners: new Set<() => void>(),
-		/** A world with ample credit, one host at first, and hardly a fault but disconnections, so that the log is quiet. */
+		/** A world with ample credit, one host at first, and few faults but disconnections, so that the log is quiet. */
 		lonely: mutant?.world?.lonely ?? random.chance(0.25),
-		/** Probability that an announcement is lost, while there are faults. */
+		/** Probability that an announcement is lost while faults happen. */
 		deafness: mutant?.world?.deafness ?? random.pick([0.1, 0.3, 0.9]),
-		/** Locked rows by account: their number, and when the last one was released. */
+		/** Locked rows by account: how many, and when the last one was unlocked. */
 		heldRows: new Map<string, { rows: number; untilMs: number }>(),
-		/** How far the server's wall clock is ahead, in ms. */
+		/** Milliseconds by which the server's wall clock is ahead. */
 		serverAheadMs: 0,
 		recallListeners: new Set<() => void>(),
-		/** Called with a key when an instance lacks a share of its limits. */
+		/** Called with a key when an instance needs a larger share of its limits. */
 		limitListeners: new Set<(key: string) => void>(),
-		/** When requests of a key with a limit a minute were admitted. */
+		/** Admissions of requests, by key with a per-minute limit. */
 		admissions: new Map<string, readonly Admission[]>(),
 		hadFaults: false,
-		/** Amounts that running requests held when their process died, by lease. */
+		/** Amounts that running requests had reserved when their process died, by lease. */
 		heldAtDeath: new Map<string, number>(),
-		/** Whether a statement was executed since the last check. */
+		/** True if a statement was executed since the last check. */
 		storeChanged: true,
 		...terms,
 		stormy: false,
 		lastFaultMs: Number.NEGATIVE_INFINITY,
-		/** Whether late settlements may be written off: an attestation was false or a journal damaged. */
+		/** True if late settlements may be written off, because an attestation was false or a journal was damaged. */
 		mayWriteOff: false,
-		/** Number of promoted standbys: each may lack its predecessor's last data. */
+		/** Number of promoted standbys, each of which may lack its predecessor's last data. */
 		failovers: 0,
-		/** Time of the snapshot that the server goes back to. */
+		/** Time of the snapshot to which the server goes back. */
 		copiedMs: Number.NEGATIVE_INFINITY,
-		/** Ledgers of epochs from before a standby's promotion, which may lack some of their grants. */
+		/** Ledgers of epochs that began before a standby's promotion, which may lack some of their grants. */
 		overtaken: new WeakSet<Ledger>(),
-		/** Epochs that the server forgot in part and that had no position of it to compare. */
+		/** Ledgers of epochs that a rolled-back server has lost in part, without having a position by which to notice. */
 		unaware: new WeakSet<Ledger>(),
-		/** Called at moments at which a revocation is delicate. */
+		/** Called at moments at which a revocation is easily missed. */
 		onDelicate: (_kind: Delicate) => {},
 		stats: {} as Record<string, number>,
 		count(what: string): void {
@@ -212,7 +212,7 @@ function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	const { model, random, timeline, mutant } = world;
 	let announcedSeq = 0;
 	let announcedTicket = 0;
-	/** Announces like NOTIFY: once for each commit that appended to the log. */
+	/** Announces as NOTIFY does: once for each commit that appended to the log. */
 	function announce(): void {
 		world.storeChanged = true;
 		const ticket = model.recalls.at(-1)?.ticket ?? 0;
@@ -236,7 +236,7 @@ function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	return createModelDatabase(world, server);
 }
 
-/** Removes a request from the pending ones when the model of the database stores its usage. */
+/** Stops counting a request as pending when the database's model stores its usage. */
 function watchUsage(world: Omit<World, "database">): void {
 	const { usage } = world.model;
 	const set = usage.set.bind(usage);

@@ -10,7 +10,7 @@ import { runSoak } from "./soak.ts";
 const [REQUESTS, ABORTS] = LONG ? [5_000, 1_000] : [600, 120];
 const KEYS = 4;
 
-/** The service as a process, with a load-testing upstream in this process. */
+/** Starts the service as a process, with an upstream for load tests in this process. */
 async function startSoakService() {
 	const folder = temporaryFolder();
 	const upstream = startFastUpstream();
@@ -40,7 +40,7 @@ async function startSoakService() {
 	};
 }
 
-/** Memory and open files are read from /proc, so these tests need Linux. */
+/** Only on Linux, because memory and open files are read from /proc. */
 const onLinux = test.skipIf(process.platform !== "linux");
 
 const service = untilEnd(await startSoakService());
@@ -53,7 +53,7 @@ onLinux(
 			aborts: ABORTS,
 			warmUpShare: 0.3,
 			connections: 32,
-			// A young heap first grows to its size; only the long run has a tight limit.
+			// A young heap first grows to its usual size, so only the long run has a tight limit.
 			growthBytesMax: 96 * 1024 * 1024,
 			seed: 5,
 		};

@@ -1,4 +1,4 @@
-/** Clients that disconnect at once, while waiting, after the first event or in the middle. */
+/** Simulates clients that disconnect at once, while waiting, after the first event, or in the middle of an answer. */
 
 import type { UpstreamCount } from "../bench/fast-upstream.ts";
 import type { Figures } from "../bench/figures.ts";
@@ -14,17 +14,17 @@ import { createRandom } from "../support/random.ts";
 interface Storm {
 	readonly port: number;
 	readonly connections: number;
-	/** Streamed requests; each stream would last longer than every client stays. */
+	/** Requests whose streams would last longer than any client stays. */
 	readonly requests: readonly Uint8Array[];
 	readonly aborts: number;
 }
 
 const WAIT_MS_MAX = 4;
 const BYTES_MAX = 3_000;
-/** Clients also leave a stream that is silent for this long. */
+/** Milliseconds of silence after which clients also leave. */
 const SILENT_MS = 5_000;
 
-/** Sends requests and aborts each; returns their number. */
+/** Sends requests and aborts each of them. Returns their number. */
 async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<number> {
 	let left = storm.aborts;
 	let sent = 0;
@@ -33,7 +33,7 @@ async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<n
 		while (left > 0) {
 			left -= 1;
 			const over = Promise.withResolvers<void>();
-			/** Bytes to read before the client leaves; 0 leaves without waiting for an answer. */
+			/** Bytes to read before the client leaves. With 0, it leaves without waiting for an answer. */
 			const bytes = dice(2) === 0 ? 0 : 1 + dice(BYTES_MAX);
 			const waitMs = dice(WAIT_MS_MAX);
 			let received = 0;
@@ -68,25 +68,25 @@ interface SoakParts {
 interface SoakPlan {
 	readonly requests: number;
 	readonly aborts: number;
-	/** Share of the requests and aborts that precede the first reading. */
+	/** Fraction of the requests and aborts that precede the first reading of memory. */
 	readonly warmUpShare: number;
 	readonly connections: number;
-	/** Largest growth of memory after the first reading. */
+	/** Largest growth of memory in bytes after the first reading. */
 	readonly growthBytesMax: number;
 	readonly seed: number;
 }
 
-/** One of this many connections streams. */
+/** One in this many connections streams. */
 const STREAM_EVERY = 8;
 const QUIET_DEADLINE_MS = 20_000;
-/** Idle time before a reading, in which garbage is collected. */
+/** Milliseconds without requests before a reading, in which garbage is collected. */
 const SETTLE_MS = 1_000;
-/** Idle connections to the upstream and database that may stay open. */
+/** Idle connections to upstream and database that may stay open. */
 const KEPT_FILES_MAX = 96;
 const LOAD_DEADLINE_MS = 3_600_000;
 const GROWTH_BYTES_MAX = 48 * 1024 * 1024;
 
-/** A million requests and 100,000 aborted ones (a tenth of each if `quick`), then checks of memory, files and books. */
+/** Sends a million requests and 100,000 aborted ones (a tenth if `quick`), then checks memory, files and books. */
 export async function soak(world: World, figures: Figures): Promise<void> {
 	const { gateway, database, secrets } = await world.isolated("soak");
 	const requests = world.mode.quick ? 100_000 : 1_000_000;
@@ -179,7 +179,7 @@ function megabytes(bytes: number): string {
 	return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }
 
-/** Waits until nothing runs and reads the figures; after the deadline it reads them anyway. */
+/** Waits until no request runs and reads the figures. After the deadline, reads them anyway. */
 async function readQuiet(parts: Omit<SoakParts, "secrets">) {
 	const giveUpAt = performance.now() + QUIET_DEADLINE_MS;
 	for (;;) {

@@ -135,7 +135,7 @@ test("admission checks a key's rights again after a draw", async () => {
 	}
 });
 
-test("admission checks the key in the turn in which its credit is reserved", async () => {
+test("admission checks the key in the same event-loop turn as it reserves the credit", async () => {
 	const { admission, key, request, state } = setUp();
 	admission.check(key);
 	key.state = "revoked";
@@ -143,7 +143,7 @@ test("admission checks the key in the turn in which its credit is reserved", asy
 	expect(state.reserved).toEqual([]);
 });
 
-test("admission names the present period's shortage, not the former period's", async () => {
+test("admission names the shortage of the present period, not of the former one", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
@@ -161,7 +161,7 @@ test("admission names the present period's shortage, not the former period's", a
 	expect(draws).toBe(2);
 });
 
-test("admission waits for a cap's change that only the database has applied", async () => {
+test("admission waits for a cap change that the database has applied and it has not", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
@@ -194,7 +194,7 @@ test("admission waits for a cap's change that only the database has applied", as
 	expect(draws).toBe(2);
 });
 
-test("admission reserves from the former day while the database's day has not begun", async () => {
+test("admission reserves from yesterday's budget until the database's day has begun", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	clock.advance(13 * 3_600_000);
@@ -218,7 +218,7 @@ test("admission reserves from the former day while the database's day has not be
 	expect(state.drawnOn.at(-1)).toEqual([today]);
 });
 
-test("admission lets at most a thousand requests wait for a cap's change", async () => {
+test("admission lets at most a thousand requests wait for a cap change", async () => {
 	const { admission, key, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
@@ -258,7 +258,7 @@ test("admission refuses requests at the account's concurrency limit, except batc
 	expect(await codeOf(() => admission.check(key))).toBe("rate_limit_exceeded");
 });
 
-test("admission makes room for the next request when one ends", async () => {
+test("admission admits the next request when a running one ends", async () => {
 	const { admission, request } = setUp({ concurrencyMax: 1 });
 	const first = (await admission.admit(request())) as Admitted;
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
@@ -275,7 +275,7 @@ test("admission requires some credit for a request that costs nothing", async ()
 	expect(await codeOf(() => admission.admit(request(10, 0)))).toBe("insufficient_quota");
 });
 
-test("admission draws again when others took the credit, a bounded number of times", async () => {
+test("admission repeats a draw a bounded number of times if others take the credit", async () => {
 	const { admission, request, state } = setUp();
 	state.free = 0;
 	let draws = 0;
@@ -287,7 +287,7 @@ test("admission draws again when others took the credit, a bounded number of tim
 	expect(draws).toBe(64);
 });
 
-test("admission draws on the project and the present period of both caps, in order", () => {
+test("admission draws on the project and on the period of each cap, in order", () => {
 	const { admission, request, state, key, project, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
@@ -306,7 +306,7 @@ test("admission draws on the project and the present period of both caps, in ord
 	]);
 });
 
-test("admission names the budget that lacks credit, and when its cap renews", async () => {
+test("admission names the budget that lacks credit and the next renewal of its cap", async () => {
 	const { admission, request, state, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
@@ -329,7 +329,7 @@ test("admission names the budget that lacks credit, and when its cap renews", as
 	expect(await refusal(`key_1:day:${day}`)).toEqual(["key_cap_exceeded", tomorrow]);
 });
 
-test("admission applies a project's models and its archival to its keys", async () => {
+test("admission applies a project's models and archival to the project's keys", async () => {
 	const { admission, request, project, key, state } = setUp({ models: new Set(["m"]) }, { models: ["m"] });
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 	Object.assign(project as ProjectEntry, { models: new Set(["another"]) });
@@ -342,7 +342,7 @@ test("admission applies a project's models and its archival to its keys", async 
 	expect(state.reserved).toHaveLength(1);
 });
 
-test("admission counts all keys of a project against its limits", async () => {
+test("admission counts all keys of a project against the project's limits", async () => {
 	for (const limit of [{ concurrencyMax: 2 }, { requestsPerMinute: 2 }]) {
 		const { admission, request, sister, key, project } = setUp({ requestsPerMinute: 100 }, limit);
 		const first = await admission.admit(request());
@@ -364,7 +364,7 @@ test("admission counts all keys of a project against its limits", async () => {
 });
 
 test.each(["key", "project", "account", "tag", "model"] as const)(
-	"admission takes a request's tokens from the limit of its %s, and gives back unused ones when it ends",
+	"admission counts tokens against the limit of its %s and gives unused ones back",
 	async (holder) => {
 		const { admission, request, key, project, state } = setUp({}, {});
 		const limit = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: 100 };
@@ -402,7 +402,7 @@ test.each(["key", "project", "account", "tag", "model"] as const)(
 );
 
 test.each(["project", "account", "model"] as const)(
-	"a request that the limit of its %s refuses counts in no other limit",
+	"admission counts a request that the limit of its %s refuses in no other limit",
 	async (refuses) => {
 		const { admission, request, key, project } = setUp({ tokensPerMinute: 100 }, { tokensPerMinute: 100 });
 		const asked = request(20, 0);
@@ -416,7 +416,7 @@ test.each(["project", "account", "model"] as const)(
 	},
 );
 
-test("an account has the limits of the first entry that it fits, and its own limit of tokens before them", async () => {
+test("an account gets the limits of its first matching entry, then its own token limit", async () => {
 	const { admission, key, state } = setUp();
 	const entry = (tag: string | null, tokens: number) =>
 		({ tag, requestsPerMinute: 7, concurrencyMax: null, tokensPerMinute: tokens }) as const;

@@ -68,7 +68,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("is the same for tokens alone by each function", () => {
+	test("is the same for tokens alone, by each price function", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
 				const quantities = { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 };
@@ -78,7 +78,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("never passes the bound of the same or larger quantities", () => {
+	test("never exceeds the bound of the same or larger quantities", () => {
 		fc.assert(
 			fc.property(card, used, fc.nat(1_000), fc.nat(1_000), (of, quantities, morePrompt, moreOutput) => {
 				const most = {
@@ -94,7 +94,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("requires cached tokens to be part of the prompt", () => {
+	test("is undefined if more tokens are cached than the prompt has", () => {
 		const one = {
 			id: "m@1",
 			version: 1,
@@ -110,7 +110,7 @@ describe("a price", () => {
 		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();
 	});
 
-	test("has lines with name, unit and rate", () => {
+	test("has bill lines with name, unit and rate", () => {
 		const of = {
 			...{ id: "m@1", version: 1, input: 2, cachedInput: 3, output: 5 },
 			...{ request: 7, image: 11, audioSecond: 13, search: 17 },

@@ -46,10 +46,10 @@ function byteTokens(messages: readonly Message[], rendered: readonly unknown[]):
 	return tokens + 3;
 }
 
-describe("text that a tokenizer makes longer", () => {
+describe("the bound of a text that normalization makes longer", () => {
 	const bound = (content: string, of = model) => promptTokensMax(measureChat([{ role: "user", content }], [], of), of);
 
-	test("has the bound of its normalized form", () => {
+	test("covers the normalized form", () => {
 		expect(bound("\u{FDFA}".repeat(100))).toBeGreaterThanOrEqual(3_300);
 		const characters = fc.array(
 			fc.integer({ min: 0x80, max: 0x10ffff }).filter((code) => code < 0xd800 || code > 0xdfff),
@@ -66,7 +66,7 @@ describe("text that a tokenizer makes longer", () => {
 		);
 	});
 
-	test("is not normalized if few of its characters are beyond ASCII", () => {
+	test("needs no normalization if the text is mostly ASCII", () => {
 		const bytesOf = (text: string) => Buffer.byteLength(text);
 		for (let code = 0; code < CODES_END; code += 1) {
 			if (code >= 0xd800 && code < 0xe000) continue;
@@ -91,12 +91,12 @@ describe("text that a tokenizer makes longer", () => {
 		}
 	});
 
-	test("is bounded by its bytes for a tokenizer without normalization", () => {
+	test("counts only the bytes for a tokenizer without normalization", () => {
 		const plain = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64, textNormalization: "none" });
 		expect(bound("\u{FDFA}".repeat(100), plain)).toBeLessThan(400);
 	});
 
-	test("is normalized up to the context length only", () => {
+	test("normalizes no more text than the context length", () => {
 		const small = modelOver([], { contextLength: 4_000 });
 		const normalized = spyOn(String.prototype, "normalize");
 		try {
@@ -117,7 +117,7 @@ describe("text that a tokenizer makes longer", () => {
 		}
 	});
 
-	test("does not change estimates", () => {
+	test("changes no estimate", () => {
 		const measure = measureChat([{ role: "user", content: "\u{FDFA}".repeat(100) }], [], model);
 		expect(promptTokensEstimate(measure, model)).toBeLessThan(100);
 	});
@@ -135,12 +135,12 @@ describe("the bound of a prompt", () => {
 		);
 	});
 
-	test("covers the template's marks around each of many short messages", () => {
+	test("covers the template's marks around many short messages", () => {
 		const messages = Array.from({ length: 200 }, () => ({ role: "user", content: "a" }));
 		expect(promptTokensMax(measureChat(messages, [], model), model)).toBeGreaterThanOrEqual(byteTokens(messages, []));
 	});
 
-	test("counts no field that is null", () => {
+	test("counts no field whose value is null", () => {
 		const measure = (more: object) => measureChat([{ role: "user", content: "text", ...more }], [], model);
 		expect(measure({ name: null, tool_calls: undefined })).toEqual(measure({}));
 	});
@@ -159,7 +159,7 @@ describe("the bound of a prompt", () => {
 		expect(named).toBeGreaterThan(1_800);
 	});
 
-	test("covers the largest tiling of each image, not its address", () => {
+	test("covers the most tiles of each image, whatever its address", () => {
 		const image = (url: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] });
 		const short = promptTokensMax(measureChat([image("data:,")], [], model), model);
 		const long = promptTokensMax(
@@ -176,8 +176,8 @@ describe("the bound of a prompt", () => {
 	});
 });
 
-describe("an estimate", () => {
-	test("of a prompt never passes its bound", () => {
+describe("an estimate of tokens", () => {
+	test("of a prompt never exceeds the prompt's bound", () => {
 		fc.assert(
 			fc.property(
 				fc.array(message, { minLength: 1, maxLength: 6 }),
@@ -192,7 +192,7 @@ describe("an estimate", () => {
 		);
 	});
 
-	test("of output is at least a token for any delivered byte", () => {
+	test("of an output is at least one token if any byte was delivered", () => {
 		expect(completionTokensEstimate(0)).toBe(0);
 		expect(completionTokensEstimate(1)).toBe(1);
 		expect(completionTokensEstimate(400)).toBe(100);

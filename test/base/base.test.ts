@@ -12,7 +12,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 describe("a deadline", () => {
 	const late = () => new Error("late");
 
-	test("rejects when its time passes; leaves no timer if the work ends in time", async () => {
+	test("rejects at its time, and leaves no timer if the work ended before", async () => {
 		const clock = createManualClock();
 		const slow = withDeadline(clock, new Promise<never>(() => {}), 100, late);
 		clock.advance(100);
@@ -22,7 +22,7 @@ describe("a deadline", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a sleep ends at its time, not earlier", async () => {
+	test("a sleep does not end before its time", async () => {
 		const clock = createManualClock();
 		let awake = false;
 		const slept = sleep(clock, 100).then(() => {
@@ -38,14 +38,14 @@ describe("a deadline", () => {
 });
 
 describe("an id", () => {
-	test("has its prefix, sorts by time, is unique", () => {
+	test("has its prefix, sorts by creation time and is unique", () => {
 		const ids = Array.from({ length: 10_000 }, () => newId("key"));
 		expect(new Set(ids).size).toBe(ids.length);
 		expect([...ids].sort()).toEqual(ids);
 		expect(ids.every((id) => /^key_[0-9a-f]{32}$/.test(id))).toBe(true);
 	});
 
-	test("yields its UUID from each of its forms, and undefined without one", () => {
+	test("yields its UUID from each public form, and undefined from other texts", () => {
 		const uuid = newUuid();
 		const hex = uuid.replaceAll("-", "");
 		for (const form of [uuid, hex, `req_${hex}`, `chatcmpl-${hex}`, uuid.toUpperCase()])
@@ -55,7 +55,7 @@ describe("an id", () => {
 });
 
 describe("a file lock", () => {
-	test("has one holder at a time; a second release changes nothing", () => {
+	test("has one holder at a time, and ignores a second release", () => {
 		const path = join(temporaryFolder(), "lock");
 		const first = tryFileLock(path);
 		expect(first).toBeDefined();
@@ -123,7 +123,7 @@ describe("the environment", () => {
 		]);
 	});
 
-	test("reports an invalid value, keeps the default", () => {
+	test("reports an invalid value and returns the default", () => {
 		const { reader, problems } = read({ PORT: "80a", BIG: "70000", MODE: "x", URL: "ftp://user:canary@x" });
 		expect([
 			reader.integer("PORT", 1, 0, 65_535),
@@ -136,7 +136,7 @@ describe("the environment", () => {
 	});
 });
 
-test("a fault's text has its public message only", () => {
+test("a fault's text contains only the public message", () => {
 	const fault = new Fault("overloaded", "Busy.", { private: "canary", cause: new Error("canary") });
 	expect(String(fault)).toBe("Fault: Busy.");
 	expect(fault.param).toBeNull();

@@ -3,8 +3,8 @@ import { createCleanup } from "../../src/base/cleanup.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
-describe("cleanup of parts", () => {
-	test("runs in reverse order, once per part; a failed part stops no other", async () => {
+describe("cleanup", () => {
+	test("runs each step once, in reverse order, even if a step fails", async () => {
 		const lines: string[] = [];
 		const log = createLog({ level: "debug", write: (line) => void lines.push(line) });
 		const cleanup = createCleanup({ clock: createManualClock(), log });
@@ -20,7 +20,7 @@ describe("cleanup of parts", () => {
 		expect(lines).toHaveLength(1);
 	});
 
-	test("waits for each part up to the part's deadline", async () => {
+	test("waits for each step up to the step's deadline", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];
@@ -43,7 +43,7 @@ describe("cleanup of parts", () => {
 		expect(done).toEqual(["slow in order", "first"]);
 	});
 
-	test("hanging cleanups share one timeout", async () => {
+	test("gives all hanging steps one shared deadline", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];

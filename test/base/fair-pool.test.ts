@@ -21,7 +21,7 @@ function fill({ take, of }: Pool, owner: string, amount = 1): number {
 	return of(owner);
 }
 
-describe("a pool", () => {
+describe("the pool", () => {
 	for (const [size, share, alone] of [
 		[16, 0.25, 4],
 		[64, 1 / 8, 8],
@@ -37,13 +37,13 @@ describe("a pool", () => {
 		});
 
 	for (const attackers of [1, 4, 16, 63])
-		test(`leaves places to the next owner despite ${attackers} at full effort`, () => {
+		test(`leaves units for one more owner while ${attackers} owners take all they can`, () => {
 			const places = pool(16_384, 0.75);
 			for (let nth = 0; nth < attackers; nth += 1) fill(places, `attacker ${nth}`);
 			expect(fill(places, "customer")).toBeGreaterThanOrEqual(16);
 		});
 
-	test("shares released units evenly among owners that continue", () => {
+	test("divides released units evenly among owners that continue to take", () => {
 		const places = pool(1_600, 0.75);
 		const owners = ["a", "b", "c", "d"];
 		for (const owner of owners) fill(places, owner);
@@ -57,14 +57,14 @@ describe("a pool", () => {
 		expect(others.at(-1) ?? 0).toBeLessThan(1.5 * least);
 	});
 
-	test("counts units that may not be refused", () => {
+	test("counts units of `add` even beyond its size", () => {
 		const places = pool(4, 0.5);
 		places.add("lines", 4);
 		expect(codeOf(() => places.take("a"))).toBe("overloaded");
 		expect(() => places.giveBack("a")).toThrow("gives back");
 	});
 
-	test("takes back from the slowest holder of the owner that holds most", () => {
+	test("ends the slowest holder of the owner that holds most", () => {
 		const places = pool(8, 0.5);
 		const ended: string[] = [];
 		const enter = (owner: string, pace: number) =>
@@ -89,7 +89,7 @@ describe("a pool", () => {
 		expect(ended).toHaveLength(3);
 	});
 
-	test("ends no holder in favour of an owner that has its share", () => {
+	test("ends no holder for an owner that already has its part", () => {
 		const places = createFairPool({ size: () => 4, share: () => 0.5, allYield: true });
 		const ended: string[] = [];
 		for (const owner of ["a", "a", "b", "b"])
@@ -99,7 +99,7 @@ describe("a pool", () => {
 	});
 });
 
-describe("a queue", () => {
+describe("the queue", () => {
 	const options = { places: 1, waitingMax: 4, waitMsMax: 1_000 };
 
 	test("serves owners in turn", async () => {
@@ -115,7 +115,7 @@ describe("a queue", () => {
 		expect(served).toEqual(["a 1", "b 1", "c 1", "a 2"]);
 	});
 
-	test("makes an owner above `ownMax` wait for its own places", async () => {
+	test("makes an owner at `ownMax` wait until the owner frees a slot", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, { ...options, places: 4, ownMax: 2 });
 		const [first] = await Promise.all([queue.enter("a"), queue.enter("a")]);
 		const third = queue.enter("a");
@@ -126,7 +126,7 @@ describe("a queue", () => {
 		expect(queue.waiting()).toBe(0);
 	});
 
-	test("drops the last waiter of the longest line for a shorter one", async () => {
+	test("drops the last waiter of the longest line for an owner with fewer waiters", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = Array.from({ length: 4 }, () => queue.enter("a"));
@@ -138,7 +138,7 @@ describe("a queue", () => {
 		expect(queue.waiting()).toBeLessThan(4);
 	});
 
-	test("refuses a caller at once while it is full with one waiter of each owner", async () => {
+	test("refuses at once while it is full with one waiter of each owner", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = ["b", "c", "d", "e"].map((owner) => queue.enter(owner));
@@ -148,7 +148,7 @@ describe("a queue", () => {
 		expect(queue.waiting()).toBe(0);
 	});
 
-	test("refuses after the longest wait", async () => {
+	test("refuses a waiter after the longest wait", async () => {
 		const clock = createManualClock();
 		const queue = createFairQueue({ clock }, options);
 		const leave = await queue.enter("a");

@@ -61,7 +61,7 @@ test("the check finds the field that JSON.parse reads and counts its names", () 
 	);
 });
 
-test("the check finds the last of repeated members; gives up on a name with escapes", () => {
+test("the check finds the last repeated member and returns none for escaped names", () => {
 	expect(fieldOf('{"a":[1],"b":{"a":5},"a" : [2] }', "a")?.text).toBe("[2]");
 	expect(fieldOf('{"a":[1],"\\u0061":[2]}', "a")).toBeUndefined();
 	expect(fieldOf('{"\\u0061":[2],"a":[-1.5e3]}', "a")).toBeUndefined();
@@ -75,7 +75,7 @@ test("the check counts a repeated name twice, unlike the parsed value", () => {
 	expect(fieldOf('{"m":[{"content":"a:b{\\"c\\":"}]}', "m")?.names).toBe(1);
 });
 
-test("a chunked check gives the same result; accepts up to a million escapes", async () => {
+test("the check gives the same result in steps and accepts a million escapes", async () => {
 	const before = `{"n":[${"1,".repeat(300_000)}1],"m":[{"x":"`;
 	const [most, tooMany] = [1_000_000, 1_000_001].map((count) => `${before}${"\\n".repeat(count)}"}]}`);
 	expect((await checkStructure(most as string, "m")).field()?.names).toBe(1);

@@ -48,7 +48,7 @@ async function firstWords(stream: ReadableStream<Uint8Array>): Promise<string> {
 	return new TextDecoder().decode(value);
 }
 
-test("unread lines take bounded memory; a later line counts the missing ones", async () => {
+test("unread lines use bounded memory, and a later line counts the dropped ones", async () => {
 	const child = startOnPipe(LINES);
 	for (const { stdout } of child.processes) expect(await firstWords(stdout)).toStartWith("written");
 	await waitFor(() => /^lost \d+$/m.test(child.read()), "the line that says how many are lost");
@@ -72,7 +72,7 @@ test("lines of several processes stay whole on a full pipe", async () => {
 	expect(await children.ended()).toEqual([0, 0, 0]);
 }, 60_000);
 
-test("after a full disk the next entry starts a new line", () => {
+test("the first line after a full disk starts on a new line", () => {
 	const taken: string[] = [];
 	const full = Object.assign(new Error("no space"), { code: "ENOSPC" });
 	const answers: (Error | undefined)[] = [undefined, full, full];
@@ -86,7 +86,7 @@ test("after a full disk the next entry starts a new line", () => {
 	expect(taken.join("")).toBe("first\nsec\nth\nfourth\nlost 2\nfifth\n");
 });
 
-test("a process continues after its log reader ended", async () => {
+test("a process continues after its log reader has ended", async () => {
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "line-output-child.ts"), "20000"], {
 		stdio: ["pipe", "pipe", "pipe"],
 	});

@@ -23,7 +23,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("keeps its own time, level, message, whatever the fields are called", () => {
+	test("keeps its own time, level and message, whatever the fields are called", () => {
 		const { lines, log } = setUp();
 		log.with({ level: "error" }).debug("said", { time: 1, level: "error", message: "other" });
 		expect(JSON.parse(lines[0] as string)).toEqual({
@@ -42,7 +42,7 @@ describe("a log", () => {
 		expect(lines).toHaveLength(2);
 	});
 
-	test("writes bound fields, an error with its private detail", () => {
+	test("writes bound fields and an error with its private text", () => {
 		const { lines, log } = setUp();
 		log
 			.with({ part: "x" })
@@ -55,7 +55,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("redacts secret fields by name at any depth, texts that look like a key", () => {
+	test("redacts secret fields at any depth, and texts that look like a key", () => {
 		const { lines, log } = setUp();
 		const canary = "canary-5ecret";
 		const fields = {
@@ -77,7 +77,7 @@ describe("a log", () => {
 		expect(lines[0]).not.toContain("A".repeat(20));
 	});
 
-	test("never throws: a field without a JSON form loses the fields only", () => {
+	test("never throws, and leaves out fields that JSON cannot represent", () => {
 		const { lines, log } = setUp();
 		const cycle: Record<string, unknown> = {};
 		cycle.self = cycle;
@@ -113,14 +113,14 @@ describe("a log for a terminal", () => {
 		]);
 	});
 
-	test("writes an error's message with its place on the same line", () => {
+	test("writes an error's message and position on the same line", () => {
 		const { lines, log } = atTerminal();
 		log.error("failed", { error: new Fault("overloaded", "public\ntext", { private: "hidden" }) });
 		expect(lines).toHaveLength(1);
 		expect(lines[0]).toMatch(/^\S+ error failed {2}error="public\\ntext \(hidden\)" at base\/log\.test\.ts:\d+$/);
 	});
 
-	test("passes no control character, no secret", () => {
+	test("writes neither control characters nor secrets", () => {
 		const { lines, log } = atTerminal();
 		const evil = "a\x1b[2Jb\x9bc\nd\u202ee\u2028f\x7f";
 		log.warn(evil, { [evil]: evil, list: [evil], key: `sk_service_${"A".repeat(46)}`, error: new Error(evil) });

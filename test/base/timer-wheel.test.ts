@@ -36,7 +36,7 @@ function handWheel() {
 	};
 }
 
-test("a deadline fires once, never early, at most one tick late", async () => {
+test("the wheel fires a deadline once, never early and at most one tick late", async () => {
 	const step = fc.record({
 		kind: fc.constantFrom("add", "cancel", "pass"),
 		amount: fc.integer({ min: 0, max: 5_000 }),
@@ -75,7 +75,7 @@ test("a deadline fires once, never early, at most one tick late", async () => {
 	);
 });
 
-test("a deadline cancelled by another one in the same tick does not fire", async () => {
+test("the wheel does not fire a deadline that another one in its tick cancelled", async () => {
 	const { wheel, pass } = handWheel();
 	const fired: string[] = [];
 	wheel.after(1_000, () => {
@@ -87,7 +87,7 @@ test("a deadline cancelled by another one in the same tick does not fire", async
 	expect(fired).toEqual(["first"]);
 });
 
-test("nothing runs in a tick after the last deadline was cancelled", async () => {
+test("the wheel runs nothing in a tick after its last deadline was cancelled", async () => {
 	const { wheel, runs, pass } = handWheel();
 	const cancels = [wheel.after(1_000, () => {}), wheel.after(1_000, () => {}), wheel.after(60_000, () => {})];
 	for (const cancel of cancels) {
@@ -98,7 +98,7 @@ test("nothing runs in a tick after the last deadline was cancelled", async () =>
 	expect(runs()).toBe(false);
 });
 
-test("after a stall pending input is read first; deadlines still fire", async () => {
+test("the wheel lets pending input be read after a stall, then fires deadlines", async () => {
 	const { wheel, pass, stall } = handWheel();
 	const fired: string[] = [];
 	const cancel = wheel.after(2_000, () => fired.push("came meanwhile"));

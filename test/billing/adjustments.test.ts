@@ -23,7 +23,7 @@ async function operatorWho(booked: string): Promise<string> {
 	return operatorId;
 }
 
-test("bookings by one operator beyond one amount wait for a second operator", async () => {
+test("adjustments of one operator above the threshold wait for a second operator", async () => {
 	for (const [booked, line, state] of [
 		["100000000000000", usd(10_000), "pending"],
 		["100000000000000", MAX_NANO_USD, "pending"],
@@ -39,14 +39,14 @@ test("bookings by one operator beyond one amount wait for a second operator", as
 	}
 });
 
-test("an adjustment has the times of its row", async () => {
+test("an adjustment is returned with the times of its row", async () => {
 	const asked = { accountId: await account(), amount: usd(1), reason: "test", operatorId: "usr_time", ip: null };
 	const made = await bookAdjustment(db.tx, { ...asked, idempotencyKey: crypto.randomUUID() }, null);
 	expect(Math.abs(made.firstAtMs - Date.now())).toBeLessThan(60_000);
 	expect(made.secondAtMs).toBeNull();
 });
 
-test("an amount beyond exact numbers is not booked rounded", async () => {
+test("an amount beyond exact numbers is refused instead of rounded", async () => {
 	const accountId = await account();
 	await db.sql`
 		insert into credit_adjustment (id, account_id, amount_nano_usd, reason, idempotency_key, state, first_by)

@@ -105,7 +105,7 @@ test("a page that Stripe opens after its payment was given up is closed", async 
 	expect([...stripe.expired]).toContain(stripe.pages.at(-1)?.id ?? "");
 });
 
-test("a payment's second page, opened after Stripe forgot the first, is closed", async () => {
+test("a second page that Stripe opens for a payment after a day is closed too", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -118,7 +118,7 @@ test("a payment's second page, opened after Stripe forgot the first, is closed",
 	expect(stripe.expired.has(second?.id ?? "")).toBe(true);
 });
 
-test("a disabled or removed card lets its running payment finish and starts none", async () => {
+test("a disabled or removed card lets its current payment finish and starts none", async () => {
 	for (const removed of [false, true]) {
 		const ann = await payer("processing");
 		const { customer } = ann.card;
@@ -145,7 +145,7 @@ test("a disabled or removed card lets its running payment finish and starts none
 	}
 });
 
-test("the newest card from Stripe's page is used; its removal removes the settings", async () => {
+test("the newest card from Stripe's page is charged; its removal ends the settings", async () => {
 	const ann = await payer();
 	const { accountId } = ann;
 	const open = async () => {
@@ -292,7 +292,7 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 	});
 }
 
-test("a customer missing at Stripe is created again, and the new card is charged", async () => {
+test("a customer deleted at Stripe is created again, and the new card is charged", async () => {
 	const ann = await payer();
 	const gone = ann.card.customer;
 	const asked: (string | null)[] = [];

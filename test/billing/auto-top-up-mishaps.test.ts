@@ -22,7 +22,7 @@ async function undecided() {
 
 const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
 for (const how of MISHAPS) {
-	test(`bad answers from Stripe (${how}) at each call cause one charge at most`, async () => {
+	test(`bad answers from Stripe (${how}) to any call cause at most one charge`, async () => {
 		for (const call of ["payment_intents", "confirm", "GET payment_intents"]) {
 			const ann = await payer();
 			await spend(ann, 90);
@@ -47,7 +47,7 @@ for (const how of MISHAPS) {
 	});
 }
 
-test("early, repeated, late or unordered events credit once, false ones never", async () => {
+test("early, repeated, late and unordered events credit once, forged ones never", async () => {
 	const { ann, intent } = await undecided();
 	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
 	const metadata = { ...intent.metadata };
@@ -74,7 +74,7 @@ test("early, repeated, late or unordered events credit once, false ones never", 
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("a charge of another amount raises an alarm, credits nothing, stops the card", async () => {
+test("a charge of another amount raises an alarm, credits nothing and stops the card", async () => {
 	for (const [amount_received, currency] of [
 		[9_999, "usd"],
 		[1_000_000, "usd"],
@@ -98,7 +98,7 @@ test("a charge of another amount raises an alarm, credits nothing, stops the car
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("a declined, expired or removed card is tried once until it is saved again", async () => {
+test("a declined, expired or removed card is charged only after it is saved again", async () => {
 	for (const [nature, reason] of [
 		["declined", "declined"],
 		["funds", "funds"],
@@ -124,7 +124,7 @@ test("a declined, expired or removed card is tried once until it is saved again"
 	}
 });
 
-test("a refund or dispute stops further charges of its card", async () => {
+test("a refund or dispute stops later charges of its card", async () => {
 	for (const what of ["refund", "dispute"] as const) {
 		const ann = await payer();
 		await spend(ann, 90);
@@ -176,7 +176,7 @@ test("a refund event before or with its payment's event stops the card too", asy
 		}
 });
 
-test("a payment not requested within an hour is dropped; its account is rechecked", async () => {
+test("a payment not sent to Stripe within an hour is dropped and checked again", async () => {
 	for (const isMade of [false, true]) {
 		const ann = await payer();
 		await spend(ann, 90);
@@ -196,7 +196,7 @@ test("a payment not requested within an hour is dropped; its account is rechecke
 	}
 });
 
-test("an undecided payment raises an alarm, sends one mail and is charged when decided", async () => {
+test("an undecided payment raises an alarm and one mail, and can still be charged", async () => {
 	for (const outcome of ["succeeded", "canceled", ...(LONG ? (["requires_payment_method"] as const) : [])] as const) {
 		const { ann, attempt, intent } = await undecided();
 		const open = () =>
@@ -255,7 +255,7 @@ test("a locked row of one account delays no other account's top-up", async () =>
 	expect((await attempts(held)).length).toBe(1);
 }, 60_000);
 
-test("a charge or cancellation that changed nothing is retried later, not at once", async () => {
+test("a call that changed nothing at Stripe is repeated later, not at once", async () => {
 	for (const [nature, call] of [
 		["good", "confirm"],
 		["declined", "cancel"],

@@ -31,7 +31,7 @@ test("credit below the threshold is bought once and credited when paid", async (
 /** True: the console dies after a step. False equals a death after the step before; only the long run tests that. */
 const DONE = LONG ? [false, true] : [true];
 
-test("a console that dies at any step leaves one charge, credited once", async () => {
+test("a console that dies at any step leaves one charge, which is credited once", async () => {
 	let deaths = 0;
 	for (const done of DONE) {
 		for (let at = 1; ; at++) {
@@ -53,7 +53,7 @@ test("a console that dies at any step leaves one charge, credited once", async (
 	expect(deaths).toBeGreaterThanOrEqual(10 * DONE.length);
 });
 
-test("a console that dies during a failed payment leaves it uncharged, mailed once", async () => {
+test("a console that dies during a failed payment charges nothing and mails once", async () => {
 	for (const done of DONE) {
 		for (let at = 1; ; at++) {
 			const ann = await payer("declined");
@@ -92,7 +92,7 @@ test("concurrent consoles start one attempt and charge it once", async () => {
 	}
 });
 
-test("a console that slept for days repeats no charge", async () => {
+test("a console that was suspended for days repeats no charge", async () => {
 	const ann = await payer();
 	await spend(ann, 90);
 	await pass(2);
@@ -146,7 +146,7 @@ test("a suspended account buys nothing until it is active again", async () => {
 	expect(charges(ann)).toBe(1);
 });
 
-test("clearing credits charges without an event and alarms on unpaid credit", async () => {
+test("the comparison credits charges without an event and reports unpaid credit", async () => {
 	const ann = await payer("processing");
 	await spend(ann, 90);
 	await pass(1);
@@ -175,7 +175,7 @@ test("clearing credits charges without an event and alarms on unpaid credit", as
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("amounts beyond a payment or a card's maximum are refused", async () => {
+test("an amount beyond the service's or the card's maximum is refused", async () => {
 	for (const [amounts, param] of [
 		[{ amount: 99.99 }, "amountUsd"],
 		[{ amount: 100.001 }, "amountUsd"],

@@ -114,11 +114,11 @@ async function play(random: Random): Promise<void> {
 		expect(await db.sql`select promotion_used(${accountId}, ${spent})::int as used`).toEqual([{ used }] as never);
 }
 
-test("random grants, charges and ends leave what a plain model leaves", async () => {
+test("promotional credit matches a simple model after random grants and charges", async () => {
 	for (let seed = 0; seed < (LONG ? 200 : 12); seed++) await play(createRandom(seed));
 }, 120_000);
 
-test("promotional credit of more than USD 100 opens no access", async () => {
+test("promotional credit of more than USD 100 unlocks no service", async () => {
 	const accountId = await account();
 	await give(accountId, usd(500), null);
 	expect((await findAccount(db.statements, accountId))?.toppedUp).toBe(false);
@@ -126,7 +126,7 @@ test("promotional credit of more than USD 100 opens no access", async () => {
 	expect((await findAccount(db.statements, accountId))?.toppedUp).toBe(true);
 });
 
-test("the end takes free credit, recalls held credit and takes it when it returns", async () => {
+test("a grant's end takes free credit at once and held credit when it returns", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, { hold: 40 });
@@ -152,7 +152,7 @@ test("the end takes free credit, recalls held credit and takes it when it return
 	] as never);
 });
 
-test("the end recalls no credit of an account that no instance holds", async () => {
+test("a grant's end recalls no credit that no instance holds", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, {});
@@ -162,7 +162,7 @@ test("the end recalls no credit of an account that no instance holds", async () 
 	expect(await db.sql`select 1 from control_log where subject = ${accountId}`).toEqual([] as never);
 });
 
-test("an ordinary adjustment removes paid credit only", async () => {
+test("an ordinary adjustment removes only paid credit", async () => {
 	const accountId = await account();
 	await payIn(db.statements, accountId);
 	await give(accountId, 100, null);
@@ -175,7 +175,7 @@ test("an ordinary adjustment removes paid credit only", async () => {
 	expect(await remove(row?.credit - 100)).toMatchObject({ state: "booked" });
 });
 
-test("two consoles take ended credit back once", async () => {
+test("two consoles take expired credit back once", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await Promise.all(Array.from({ length: 8 }, () => endPromotions(db.statements)));
@@ -184,7 +184,7 @@ test("two consoles take ended credit back once", async () => {
 	] as never);
 });
 
-test("promotional credit at or above the threshold waits for a second operator", async () => {
+test("promotional credit from the threshold on waits for a second operator", async () => {
 	const accountId = await account();
 	const { state } = await give(accountId, 60, null, 60);
 	expect([state, await db.sql`select 1 from promotion where account_id = ${accountId}`]).toEqual([
@@ -193,7 +193,7 @@ test("promotional credit at or above the threshold waits for a second operator",
 	]);
 });
 
-test("an idempotency key gives one grant, of one kind", async () => {
+test("an idempotency key gives one grant of one kind", async () => {
 	const accountId = await account();
 	const asked = {
 		accountId,
@@ -209,7 +209,7 @@ test("an idempotency key gives one grant, of one kind", async () => {
 		await expect(bookAdjustment(db.tx, { ...asked, promotion }, null)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("an amount of zero, a past or an impossible day is refused with its field", () => {
+test("an amount of zero or an invalid last day is refused with its field", () => {
 	const params = { amount: "usd", lastDay: "lastDay" };
 	const now = Date.parse("2027-01-31T23:59:59Z");
 	for (const [amount, lastDay, param] of [

@@ -39,7 +39,7 @@ test("owed credit is taken from the next top-up without a recall", async () => {
 	expect([await booked("pi_spent"), await balance(ann)]).toEqual([10_000, 0]);
 });
 
-test("credit held by an instance is recalled at each check", async () => {
+test("each check recalls owed credit that an instance holds", async () => {
 	const ann = await refunded("pi_lent", 0);
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_a', 1, 1, 'live', 30000, now() + interval '1 hour')`;
 	const grant = { op: crypto.randomUUID(), budget: ann.accountId, want: usd(100), min: usd(100), again: false };
@@ -57,7 +57,7 @@ test("a hundred accounts that owe spent credit delay no other account", async ()
 	expect(await booked("pi_9_covered")).toBe(10_000);
 });
 
-test("a hundred accounts on a silent instance delay no other, each is tried in turn", async () => {
+test("a hundred accounts on a silent instance delay no other and are tried in turn", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_gone', 1, 1, 'live', 30000, now())`;
 	const lend = async ({ accountId }: { accountId: string }) => {
 		const grant = { op: crypto.randomUUID(), budget: accountId, want: usd(100), min: usd(100), again: false };
@@ -88,7 +88,7 @@ test("a locked account row delays no other account", async () => {
 	expect(await booked("pi_0_held")).toBe(10_000);
 }, 60_000);
 
-test("a check reads the same rows whatever the number of old payments and disputes", async () => {
+test("a check reads as many rows with many old payments and disputes as with none", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {
 		await tx.execute(PLANS_AS_USUAL);

@@ -34,7 +34,7 @@ const isOf = ({ accountId, card }: Payer, request: string) =>
 	request.includes(accountId) ||
 	stripe.cards.intents.some(({ id, customer }) => customer === card.customer && request.includes(id));
 
-test("one account's hanging payment delays no other account and is charged once", async () => {
+test("a hanging payment delays no other account and is charged once", async () => {
 	const slow: { one: Payer; call: RegExp; how: Slowness }[] = [];
 	const calls = [/^POST \S+\/payment_intents /, /\/confirm /, /\/cancel /];
 	// The short run lets each kind of call fail in one way; the worst is a charge that is answered too late.
@@ -66,7 +66,7 @@ test("one account's hanging payment delays no other account and is charged once"
 	}
 });
 
-test("a console runs at most 20 payments at Stripe; others start as those end", async () => {
+test("a console runs at most 20 payments at Stripe and starts others as they end", async () => {
 	const payers = await Promise.all(Array.from({ length: PAYERS }, () => payer()));
 	for (const one of payers) await spend(one, 60);
 	const asked = new Set<string>();
@@ -149,7 +149,7 @@ test("a hanging page of a saved card delays no other page", async () => {
 	for (const { read } of slow) expect(await read()).toBe(true);
 });
 
-test("top-ups, cards and the daily comparison time out if Stripe does not answer", async () => {
+test("each call to Stripe times out if Stripe does not answer", async () => {
 	const console = automatic.hasty(CALL_MS, 10);
 	const ann = await payer("authentication");
 	await spend(ann, 90);

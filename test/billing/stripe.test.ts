@@ -26,7 +26,7 @@ async function outcomes(topUpId: string): Promise<string[]> {
 	return rows.map((row) => row.outcome);
 }
 
-test("the console refuses a cent above Stripe's maximum without a record", async () => {
+test("the console refuses a cent above Stripe's maximum and records nothing", async () => {
 	const { page } = await atThePage("999999.99");
 	expect(page.amount).toBe(99_999_999);
 	const customer = await newCustomer();
@@ -40,7 +40,7 @@ test("the console refuses a cent above Stripe's maximum without a record", async
 	expect((await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000000" })).status).toBe(200);
 });
 
-test("a card payment becomes credit only when Stripe reports it as paid", async () => {
+test("a card payment gives credit only once Stripe reports it as paid", async () => {
 	const { customer, page, paymentId } = await atThePage("250.5");
 	expect(page.amount).toBe(25_050);
 	expect(page.idempotencyKey).toBe(page.topUpId);
@@ -53,7 +53,7 @@ test("a card payment becomes credit only when Stripe reports it as paid", async 
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("an amount below the minimum or with broken cents opens no page", async () => {
+test("an amount below the minimum or with fractions of a cent opens no page", async () => {
 	const customer = await newCustomer();
 	const before = stripe.pages.length;
 	for (const usd of ["99.99", "100.001", "-100", "1e3"])
@@ -81,7 +81,7 @@ test("a forged, altered, old or unsigned event changes nothing", async () => {
 	expect(events?.count).toBe(0);
 });
 
-test("both signing secrets are valid during a replacement", async () => {
+test("both signing secrets are accepted during a rotation", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await deliver(await signedEvent(OLD_SECRET, "checkout.session.completed", session(page, paymentId)))).toBe(
 		200,
@@ -103,7 +103,7 @@ test("a payment is credited once over repeated, concurrent and different events"
 	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
 });
 
-test("a partial payment, other currency or unknown page is recorded and refused", async () => {
+test("a payment of another amount, currency or page is recorded and not credited", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.completed", session(page, paymentId, { amount_total: 9_999 }))).toBe(200);
 	expect(await send("checkout.session.completed", session(page, paymentId, { currency: "eur" }))).toBe(200);
@@ -119,7 +119,7 @@ test("a partial payment, other currency or unknown page is recorded and refused"
 	]);
 });
 
-test("one payment pays one top-up, and one top-up takes one payment", async () => {
+test("a payment pays one top-up, and a top-up takes one payment", async () => {
 	const first = await paid();
 	const second = await atThePage();
 	expect(await send("checkout.session.completed", session(second.page, first.paymentId))).toBe(200);
@@ -130,7 +130,7 @@ test("one payment pays one top-up, and one top-up takes one payment", async () =
 	expect(await outcomes(first.page.topUpId)).toEqual(["applied", "refused: the top-up was paid by another payment"]);
 });
 
-test("an expired page rejects the top-up; a later payment is still credited", async () => {
+test("an expired page rejects its top-up, and a later payment is still credited", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.expired", session(page, paymentId, { payment_status: "unpaid" }))).toBe(200);
 	expect(await stateOf(page.topUpId)).toBe("rejected");
@@ -140,7 +140,7 @@ test("an expired page rejects the top-up; a later payment is still credited", as
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("refunds take the refunded sum once, in any order of events", async () => {
+test("refund events take the refunded sum once, in any order", async () => {
 	const { customer, page, paymentId } = await paid("200");
 	expect(await send("charge.refunded", chargeOf(paymentId, 5_000))).toBe(200);
 	expect(await balance(customer)).toBe(150e9);
@@ -155,7 +155,7 @@ test("refunds take the refunded sum once, in any order of events", async () => {
 	expect(await stateOf(page.topUpId)).toBe("refunded");
 });
 
-test("a refund of held credit is collected on its return and never overdraws", async () => {
+test("a refund of held credit is collected when it returns and overdraws nothing", async () => {
 	const { customer, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
@@ -171,7 +171,7 @@ test("a refund of held credit is collected on its return and never overdraws", a
 	expect(Number(payment?.booked_refund_cents)).toBe(9_999);
 }, 30_000);
 
-test("a dispute takes its amount, spent or not, and suspends until it is won", async () => {
+test("a dispute takes its amount even if spent, and suspends until it is won", async () => {
 	const { customer, page, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
@@ -212,7 +212,7 @@ test("a dispute or refund with an invalid amount changes nothing", async () => {
 	expect(await service.db.sql`select id from stripe_dispute where payment_id = ${paymentId}`).toEqual([] as never);
 });
 
-test("a lost dispute keeps money and suspension, whatever events follow", async () => {
+test("a lost dispute keeps the money and the suspension, whatever events follow", async () => {
 	const { customer, paymentId } = await paid();
 	expect(await send("charge.dispute.closed", disputeOf(paymentId, "lost"))).toBe(200);
 	expect(await send("charge.dispute.created", disputeOf(paymentId, "needs_response"))).toBe(200);
@@ -265,7 +265,7 @@ const ORDERS: readonly (readonly number[])[] = [
 	[3, 0, 2, 1],
 ];
 
-test("a payment's events in any order give the same books", async () => {
+test("the events of a payment give the same books in any order", async () => {
 	const kinds = ["paid", "refund", "disputed", "won"] as const;
 	const shared = await newCustomer();
 	for (const order of LONG ? permutations([...kinds]) : ORDERS.map((places) => places.map((at) => kinds[at]))) {
@@ -290,7 +290,7 @@ function permutations<T>(items: T[]): T[][] {
 	);
 }
 
-test("concurrent events of one payment give the same books", async () => {
+test("concurrent events of a payment give the same books", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const all = await Promise.all([
 		send("charge.refunded", chargeOf(paymentId, 1_000)),
@@ -304,7 +304,7 @@ test("concurrent events of one payment give the same books", async () => {
 	await waitFor(async () => (await balance(customer)) === 30e9, "what was left to each other to be booked", 15_000);
 }, 30_000);
 
-test("a cancelled top-up closes its page first; a possibly paid one stays", async () => {
+test("a cancelled top-up closes its page first, and stays if the page may be paid", async () => {
 	const { customer, page } = await atThePage();
 	const cancelled = await customer.send("POST", `/api/console/credit/top-ups/${page.topUpId}/cancel`);
 	expect(cancelled.body.topUp.state).toBe("rejected");
@@ -316,7 +316,7 @@ test("a cancelled top-up closes its page first; a possibly paid one stays", asyn
 	expect(await stateOf(other.page.topUpId)).toBe("pending");
 });
 
-test("operators can neither confirm nor reject a card payment", async () => {
+test("an operator can neither confirm nor reject a card payment", async () => {
 	const boss = await operator(service);
 	const { page } = await atThePage();
 	const bodies = { confirm: { transactionReference: "BANK-2027-01" }, reject: { reason: "no payment was found" } };
@@ -339,7 +339,7 @@ test("an outage of Stripe is reported without its text and leaves nothing pendin
 	expect(list.body.items.map((item: { state: string }) => item.state)).toEqual(["rejected"]);
 });
 
-test("an event is applied once when Stripe repeats it after a database failure", async () => {
+test("an event repeated after a database failure is applied once", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
 	await service.db.sql`alter table stripe_payment add constraint test_away check (false) not valid`;
@@ -353,7 +353,7 @@ test("an event is applied once when Stripe repeats it after a database failure",
 	expect(await balance(customer)).toBe(100e9);
 });
 
-test("at most twenty top-ups are pending under concurrent requests", async () => {
+test("concurrent requests leave at most twenty pending top-ups", async () => {
 	const customer = await newCustomer();
 	const ask = () => customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });
 	const asked = await Promise.all(Array.from({ length: 26 }, ask));

@@ -24,8 +24,8 @@ const codeOf = (work: Promise<unknown>) =>
 const topUp = (accountId: string, dollars: number, reference: string) =>
 	createTopUp(database.statements, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
 
-describe("top-ups", () => {
-	test("give credit and the right to use the service only once confirmed", async () => {
+describe("a top-up", () => {
+	test("gives credit and the right to use the service only once confirmed", async () => {
 		const accountId = await newAccount();
 		const { id, state } = await topUp(accountId, 150, "ref-1");
 		expect(state).toBe("pending");
@@ -55,7 +55,7 @@ describe("top-ups", () => {
 		expect(entries.at(-1)?.seq).toBe(seq as number);
 	});
 
-	test("are booked once under concurrent confirmations", async () => {
+	test("is booked once under concurrent confirmations", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-race");
 		const results = await Promise.all(
@@ -69,7 +69,7 @@ describe("top-ups", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(100));
 	});
 
-	test("of a concurrent confirmation and rejection one counts, and the credit agrees", async () => {
+	test("ends as either confirmed or rejected if both are requested at once", async () => {
 		for (let round = 0; round < 10; round++) {
 			const accountId = await newAccount();
 			const { id } = await topUp(accountId, 100, `ref-either-${round}`);
@@ -84,14 +84,14 @@ describe("top-ups", () => {
 		}
 	});
 
-	test("concurrent confirmations of several top-ups of an account all count", async () => {
+	test("is credited even if other top-ups of its account are confirmed concurrently", async () => {
 		const accountId = await newAccount();
 		const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => topUp(accountId, 100 + i, `ref-many-${i}`)));
 		await Promise.all(ids.map(({ id }) => confirmTopUp(database.statements, id, "cli")));
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(1045));
 	});
 
-	test("refuses amounts out of range, a used reference and a missing account", async () => {
+	test("is refused for an invalid amount, a used reference or an unknown account", async () => {
 		const accountId = await newAccount();
 		const tooLittle = {
 			accountId,
@@ -109,7 +109,7 @@ describe("top-ups", () => {
 		expect(await codeOf(rejectTopUp(database.statements, "top_none", "cli"))).toBe("not_found");
 	});
 
-	test("an amount that makes credit uncountable is refused; the top-up stays pending", async () => {
+	test("is refused if it makes credit uncountable, and stays pending", async () => {
 		const accountId = await newAccount();
 		for (let i = 0; i < 9; i++)
 			await confirmTopUp(database.statements, (await topUp(accountId, 1_000_000, `ref-big-${i}`)).id, "cli");
@@ -119,7 +119,7 @@ describe("top-ups", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(9_000_000));
 	});
 
-	test("can be rejected again after a rejection, never confirmed", async () => {
+	test("can be rejected again after a rejection, but never confirmed", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-rejected");
 		expect((await rejectTopUp(database.statements, id, "cli")).state).toBe("rejected");
@@ -128,7 +128,7 @@ describe("top-ups", () => {
 		expect((await findAccount(database.statements, accountId))?.toppedUp).toBe(false);
 	});
 
-	test("are listed by state and account in pages", async () => {
+	test("is listed by state and account in pages", async () => {
 		const accountId = await newAccount();
 		const ids: string[] = [];
 		for (let i = 0; i < 3; i++) ids.push((await topUp(accountId, 100, `ref-list-${i}`)).id);
@@ -145,7 +145,7 @@ describe("top-ups", () => {
 	});
 });
 
-describe("balance", () => {
+describe("an account's balance", () => {
 	/**
 	 * Creates an account with USD 100 and a key. An instance holds USD 10 of each: it has spent 3 and reserved 2 for a
 	 * running request.
@@ -167,7 +167,7 @@ describe("balance", () => {
 		return { accountId, keyId };
 	}
 
-	test("on a live instance counts only running requests as held", async () => {
+	test("counts only running requests of a live instance as held", async () => {
 		const { accountId, keyId } = await withLease("live", 30);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
@@ -184,7 +184,7 @@ describe("balance", () => {
 		});
 	});
 
-	test("on a dead or expired instance counts the lease's rest as held, once", async () => {
+	test("counts the rest of a dead or expired instance's lease as held, once", async () => {
 		for (const [state, seconds] of [
 			["dead", 30],
 			["live", -1],
@@ -200,7 +200,7 @@ describe("balance", () => {
 		}
 	});
 
-	test("on an instance that returned all credit counts nothing as held", async () => {
+	test("counts nothing as held if an instance returned all credit", async () => {
 		const { accountId } = await withLease("left", -1);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
@@ -210,7 +210,7 @@ describe("balance", () => {
 		});
 	});
 
-	test("of an unknown account is not found", async () => {
+	test("is not found for an unknown account", async () => {
 		expect(await codeOf(accountBalance(database.statements, "acc_none"))).toBe("not_found");
 		expect(await codeOf(keyBalance(database.statements, "key_none"))).toBe("not_found");
 	});

@@ -110,7 +110,7 @@ for (const mode of MODES) {
 	describe(`JOURNAL=${mode}`, () => {
 		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
-		test("answers whole and streamed requests", async () => {
+		test("answers complete and streamed requests", async () => {
 			for (let warm = 0; warm < (AT_LENGTH ? 5 : 1); warm++) await ask(STREAM);
 			const first: number[] = [];
 			const whole: number[] = [];
@@ -131,7 +131,7 @@ for (const mode of MODES) {
 			if (mode === "remote") expect(known).toBe(SAMPLES);
 		}, 60_000);
 
-		test("delays the first byte as promised, never the upstream", async () => {
+		test("delays the first byte as promised, and never the upstream", async () => {
 			await waitFor(async () => (await ask(WHOLE)).complete, "the instance to admit");
 			const before = (await upstream.report()).length;
 			member.proxy.freeze();
@@ -154,7 +154,7 @@ for (const mode of MODES) {
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
 
-		test("kill -9 during streams charges what was delivered, except 64 tokens at most", async () => {
+		test("charges what was delivered after kill -9, except 64 tokens at most", async () => {
 			const finished = await Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)));
 			const arrivals = (await upstream.report()).length;
 			const { running, heard } = begin(ask, CUT);
@@ -189,7 +189,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("a lost disk loses what the mode says", async () => {
+test("loses with its disk only what the mode allows", async () => {
 	// All modes at the same time, because each waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(

@@ -35,7 +35,7 @@ const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
 
 describe("an outage of Postgres", () => {
-	test("shorter than a lease leaves warm keys working; an unknown key gets 503", async () => {
+	test("shorter than a lease lets known keys work and answers 503 to unknown ones", async () => {
 		const { account, key, before } = await warmKey();
 		const stranger = await fleet.key(account);
 		const unmade = { id: "none", secret: stranger.secret.replace(/.$/, (last) => (last === "0" ? "1" : "0")) };
@@ -75,7 +75,7 @@ describe("an outage of Postgres", () => {
 		await waitFor(async () => (await ask(stranger)).status === 200, "the other key to be known");
 	}, 60_000);
 
-	test("longer than a lease stops admission, gives the reason, loses nothing", async () => {
+	test("longer than a lease stops admission with a reason and loses nothing", async () => {
 		const { account, key, before } = await warmKey();
 		const goneAtMs = nowMs();
 		await postgres.stop();
@@ -109,7 +109,7 @@ describe("an outage of Postgres", () => {
 		await waitFor(async () => (await rowsOf(account)).charged >= paid, "all usage to be in Postgres");
 	}, 60_000);
 
-	test.if(LONG)("of one instance (half-open connections) stops this instance only", async () => {
+	test.if(LONG)("of one instance's connections stops only this instance", async () => {
 		const { key } = await warmKey(KNOWN_MS);
 		const other = fleet.members[1] as FleetMember;
 		expect((await ask(key, 0, other)).status).toBe(200);

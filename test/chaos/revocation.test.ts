@@ -87,7 +87,7 @@ async function admittedAt(uuid: string): Promise<number> {
 }
 
 describe("revocation on several instances under load", () => {
-	test(`admits nothing after ${REVOKES} revocations, without waiting for a heartbeat`, async () => {
+	test(`admits nothing after each of ${REVOKES} revocations, before the next heartbeat`, async () => {
 		const account = await fleet.account();
 		const latencies: number[] = [];
 		const soonest = fleet.members.map(() => Number.POSITIVE_INFINITY);
@@ -138,7 +138,7 @@ describe("revocation on several instances under load", () => {
 
 	// Only in the long run: `cluster/taking-rights.test.ts` covers the wait itself.
 	test.if(LONG)(
-		"holds for the command line's `key revoke`",
+		"is effective when the command `key revoke` returns",
 		async () => {
 			const key = await fleet.key(await fleet.account());
 			const asking = keepAsking(key);
@@ -153,7 +153,7 @@ describe("revocation on several instances under load", () => {
 		30_000,
 	);
 
-	test("a paused instance delays a revocation by at most its lease", async () => {
+	test("takes at most the lease of a paused instance", async () => {
 		const key = await fleet.key(await fleet.account());
 		const asking = keepAsking(key, 25);
 		await asking.served();

@@ -60,7 +60,7 @@ async function spendDown(key: { id: string; secret: string }, seed: number): Pro
 }
 
 describe("credit spread over three instances", () => {
-	test("an account is spent down to the last affordable request", async () => {
+	test("serves an account until less than a request's reservation is left", async () => {
 		const need = await needOf();
 		expect(need).toBeGreaterThan(CHARGE);
 		const figures: string[] = [];
@@ -84,7 +84,7 @@ describe("credit spread over three instances", () => {
 		console.log(`requests served of those affordable: ${figures.join(", ")}`);
 	}, 60_000);
 
-	test("a key's cap is spent down to the last affordable request", async () => {
+	test("serves a key until less than a request's reservation is left of its cap", async () => {
 		const need = await needOf();
 		const cap = need + CAP_REQUESTS * CHARGE;
 		const key = await fleet.key(await fleet.account(), { capNanoUsd: nanoUsd(cap) });
@@ -97,7 +97,7 @@ describe("credit spread over three instances", () => {
 		);
 	}, 30_000);
 
-	test("covers requests from idle slices elsewhere, without overspending", async () => {
+	test("serves requests from other instances' idle slices and never overspends", async () => {
 		const need = await needOf();
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);
@@ -135,7 +135,7 @@ describe("credit spread over three instances", () => {
 		return key;
 	}
 
-	test("idle credit of a stopping instance returns before a refusal", async () => {
+	test("returns idle credit of a stopping instance before a refusal", async () => {
 		const leaver = fleet.members[1] as FleetMember;
 		const key = await allAt(leaver);
 		const release = leaver.proxy.hold("to server", / ledger$/);
@@ -148,7 +148,7 @@ describe("credit spread over three instances", () => {
 		expect((await askOf(key, 0)).status).toBe(200);
 	}, 30_000);
 
-	test("idle credit of an instance on a changed database server returns too", async () => {
+	test("returns idle credit of an instance whose database server changed", async () => {
 		const mover = fleet.members[2] as FleetMember;
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);

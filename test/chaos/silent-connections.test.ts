@@ -10,7 +10,7 @@ import { LEASE_TTL_MS } from "./fleet.ts";
 const { url } = await withDatabase();
 const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers({ databaseUrl: url, instances: 1 });
 
-test("silent connections are replaced before the lease ends", async () => {
+test("an instance replaces silent connections before its lease ends", async () => {
 	const { account, key, before } = await warmKey();
 	const leaseUntilMs = async () =>
 		Number(
@@ -36,7 +36,7 @@ test("silent connections are replaced before the lease ends", async () => {
 	expect(failed).toEqual([]);
 }, 60_000);
 
-test("silent connections do not block a stop, which settles everything", async () => {
+test("an instance stops and settles everything despite silent connections", async () => {
 	await warmKey(KNOWN_MS);
 	member.proxy.freezeExisting();
 	const frozenAtMs = nowMs();

@@ -9,7 +9,7 @@ function build() {
 	return { gate, now };
 }
 
-test("the gate is closed until it is extended, with a reason", () => {
+test("the gate is closed and states a reason until it is extended", () => {
 	const { gate } = build();
 	expect(gate.isOpen()).toBe(false);
 	expect(gate.reason()).toBe("starting");
@@ -36,7 +36,7 @@ test("the gate closes by the wall clock if the monotonic clock stood still", () 
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("the gate counts its time from the mark", () => {
+test("the gate counts a lease from the mark", () => {
 	const { gate, now } = build();
 	const mark = gate.mark();
 	now.monotonic += 100;
@@ -75,7 +75,7 @@ test("the gate counts its openings", () => {
 	expect(counts).toEqual([0, 1, 1, 2, 3]);
 });
 
-test("the gate reports the time left by the faster clock", () => {
+test("the gate reports the time left by the clock that is ahead", () => {
 	const { gate, now } = build();
 	expect(gate.leftMs()).toBe(0);
 	gate.extend(gate.mark(), 100);

@@ -33,7 +33,7 @@ function cuttable() {
 	return { store, state };
 }
 
-test("an instance applies entries in order, once, and acknowledges them afterwards", async () => {
+test("an instance applies entries in order, once, and then acknowledges them", async () => {
 	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "order", {
 		heartbeatMs: 10_000,
 	});
@@ -68,7 +68,7 @@ test("an instance sends no heartbeat before it is live", async () => {
 	heartbeat.stop();
 });
 
-test("an instance replaces its row at each heartbeat and counts the beats", async () => {
+test("an instance replaces its row at each heartbeat and increases the beat", async () => {
 	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
 	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'beats'`)[0]?.beat);
@@ -103,7 +103,7 @@ test("an instance ends its epoch when the database server changes", async () => 
 	);
 });
 
-test("an instance reports a database server that lacks its epoch, not a fence", async () => {
+test("an instance reports a server that lacks its epoch as a move, not as a fence", async () => {
 	const { store, state } = cuttable();
 	const { heartbeat, gate, ended } = await joinTestInstance(store, "unknown", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
@@ -114,7 +114,7 @@ test("an instance reports a database server that lacks its epoch, not a fence", 
 	expect(await ended).toBe("another server");
 });
 
-test("an outage closes the gate, and its end opens the gate again", async () => {
+test("an instance closes its gate in an outage and opens it afterwards", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const lease = { ttlMs: 2_000, marginMs: 800, heartbeatMs: 50, clock };
@@ -135,7 +135,7 @@ test("an outage closes the gate, and its end opens the gate again", async () => 
 	heartbeat.stop();
 });
 
-test("a failed heartbeat is repeated soon, once, and not after the epoch's end", async () => {
+test("an instance repeats a failed heartbeat soon, once, until the epoch ends", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const { heartbeat, gate } = await joinTestInstance(store, "repeats", { heartbeatMs: 1_000, ttlMs: 5_000, clock });
@@ -189,7 +189,7 @@ test("an instance closes its gate and ends when it is fenced off", async () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("one row reports that the process of an ended epoch still runs", async () => {
+test("an instance keeps one row that shows that its ended epoch's process runs", async () => {
 	const clock = createManualClock();
 	const store = createPgHeartbeatStore(db.liveness);
 	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
@@ -214,7 +214,7 @@ test("one row reports that the process of an ended epoch still runs", async () =
 	}
 });
 
-test("a stopping instance reports its stop, so that no revocation waits for it", async () => {
+test("an instance reports its stop, so that no revocation waits for it", async () => {
 	const { heartbeat, gate } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "leaving");
 	await heartbeat.goLive();
 	heartbeat.stop();
@@ -225,7 +225,7 @@ test("a stopping instance reports its stop, so that no revocation waits for it",
 	);
 });
 
-test("the gate closes a margin before the lease ends", async () => {
+test("an instance closes its gate a margin before the lease ends", async () => {
 	const clock = createManualClock();
 	const real = createPgHeartbeatStore(db.liveness);
 	/** Delays a reply by 700 ms of the instance's clock. */
@@ -251,7 +251,7 @@ test("the gate closes a margin before the lease ends", async () => {
 	heartbeat.stop();
 });
 
-test("an instance applies entries appended during a statement before the gate opens", async () => {
+test("an instance applies entries appended during a heartbeat before it opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
 	/** Appends an entry just before the heartbeat's statement arrives. */
@@ -275,7 +275,7 @@ test("an instance applies entries appended during a statement before the gate op
 	heartbeat.stop();
 });
 
-test("an instance acknowledges no entry before it is applied in memory", async () => {
+test("an instance acknowledges an entry only after applying it in memory", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const early: number[] = [];
 	const store: HeartbeatStore = {
@@ -295,7 +295,7 @@ test("an instance acknowledges no entry before it is applied in memory", async (
 	heartbeat.stop();
 });
 
-test("two simultaneous starts get two epochs", async () => {
+test("two simultaneous starts get different epochs", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const commit = await openTransaction(db.sql, (tx) => tx`select instance_join('twin', 1000)`);
 	const second = store.join("twin", 1_000);
@@ -304,7 +304,7 @@ test("two simultaneous starts get two epochs", async () => {
 	expect(await second).toBe(2);
 });
 
-test("an instance ends when entries were removed that it had not applied", async () => {
+test("an instance ends its epoch if entries were deleted that it has not applied", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const append = (subject: string) => appendControl(db.statements, "key", subject, {});
 	await append("before");

@@ -12,7 +12,7 @@ const oneOfEach = new Set(
 	LONG ? acts : [...Map.groupBy(acts, ({ act }) => act).values()].flatMap((ways, at) => ways[at % ways.length] ?? []),
 );
 
-test("a rotation returns its secret though Postgres fails during its wait", async () => {
+test("a rotation returns its secret even if Postgres fails during its wait", async () => {
 	const old = await ownedKey();
 	const rotate = (token: string) =>
 		owner.send("POST", `/api/console/keys/${old.id}/rotate?${at}`, { graceMs: 0, token });
@@ -32,7 +32,7 @@ test("a rotation returns its secret though Postgres fails during its wait", asyn
 	expect((await rotate(crypto.randomUUID())).status).toBe(409);
 });
 
-test("no act is reported in force if a standby took over without its entry", async () => {
+test("a change is not reported as effective if a failover lost its entry", async () => {
 	const staged = await stageAll(oneOfEach);
 	const [question] = await sql`
 		select n.nspname as schema, pg_get_functiondef(p.oid) as definition

@@ -41,7 +41,7 @@ const rejection = (work: PromiseLike<unknown>) =>
 		(error: unknown) => error,
 	);
 
-test("rows before an error do not reach the next statement", async () => {
+test("the connection gives no rows before an error to the next statement", async () => {
 	const statements = statementsAt(server.url);
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
 	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
@@ -62,7 +62,7 @@ test("rows before an error do not reach the next statement", async () => {
 	expect(await pid()).toBe(before as number);
 });
 
-test("an open transaction left by a text of statements fails the next statement", async () => {
+test("the connection fails a statement in a transaction that a text left open", async () => {
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS, connectionsMax: 1 };
 	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
 	atEnd(() => work.end());
@@ -72,7 +72,7 @@ test("an open transaction left by a text of statements fails the next statement"
 	expect(await run("select 1")).toBeUndefined();
 });
 
-test("a statement between a socket's error and its close fails at once", async () => {
+test("the connection fails a statement between its socket's error and close at once", async () => {
 	const proxy = withTcpProxy(at);
 	const statements = statementsAt(addressAt(proxy.port));
 	await statements`select 1`;
@@ -94,7 +94,7 @@ test("a statement between a socket's error and its close fails at once", async (
 	expect(performance.now() - startedMs).toBeLessThan(DEADLINE_MS / 2);
 });
 
-test("a client ends with its connection", async () => {
+test("a client ends together with its connection", async () => {
 	const closed = Promise.withResolvers<void>();
 	const opened = connectTo(server.url)({ onclose: () => closed.resolve() });
 	atEnd(() => opened.end({ timeout: 0 }));
@@ -117,7 +117,7 @@ test.each(["its deadline", "the client's end"])("the server cancels a running st
 	await waitFor(async () => !(await isRunning()), "the statement to end", 5_000);
 });
 
-test("a discarded connection is closed though its server does not answer", async () => {
+test("the connection closes when it is discarded, even if its server does not answer", async () => {
 	const taken: Socket[] = [];
 	let isSilent = false;
 	const relay = createServer({ allowHalfOpen: true }, (from) => {

@@ -96,7 +96,7 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 	}
 }
 
-test.if(LONG)("the server is ready after an archive recovery only when it accepts writes", async () => {
+test.if(LONG)("the server is ready after an archive recovery only once it accepts writes", async () => {
 	const folder = usedFolder();
 	const cluster = clusterOf(folder);
 	const { uid, gid } = statSync(cluster);
@@ -111,7 +111,7 @@ test.if(LONG)("the server is ready after an archive recovery only when it accept
 	await restored.stop();
 });
 
-test.if(IS_ROOT)("under root the server runs as another user, who alone can read the data", async () => {
+test.if(IS_ROOT)("the embedded server runs as an unprivileged user if the service runs as root", async () => {
 	const server = await start(seed);
 	try {
 		const postmaster = findPostmaster(clusterOf(seed));
@@ -125,7 +125,7 @@ test.if(IS_ROOT)("under root the server runs as another user, who alone can read
 });
 
 test.if(LONG && IS_ROOT)(
-	"the embedded server takes over a data folder that root restored",
+	"the embedded server starts from a data folder that root restored",
 	async () => {
 		const folder = newFolder(0o700);
 		copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
@@ -147,7 +147,7 @@ function environmentOf(pid: number): string | undefined {
 	}
 }
 
-test("the embedded server survives its parent, without its environment, and is adopted", async () => {
+test("the embedded server outlives its parent, without its environment, and is adopted", async () => {
 	const folder = usedFolder();
 	const { process: parent, url } = await hold(folder, ["env", "KEY_PEPPER=canary-secret"]);
 	const before = findPostmaster(clusterOf(folder));
@@ -167,7 +167,7 @@ test("the embedded server survives its parent, without its environment, and is a
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("the embedded server runs again at the same address after it was killed", async () => {
+test("the embedded server restarts at the same address after it was killed", async () => {
 	const folder = usedFolder();
 	const [own, other] = await Promise.all([start(folder), hold(folder)]);
 	await query(own.url, "create table t (a int); insert into t values (7)");
@@ -186,7 +186,7 @@ test("the embedded server runs again at the same address after it was killed", a
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("the embedded server does not trust a pid file that names another process", async () => {
+test("the embedded server ignores a pid file that names another process", async () => {
 	const folder = usedFolder();
 	const first = await start(folder);
 	await query(first.url, "create table t (a int); insert into t values (7)");
@@ -209,7 +209,7 @@ test("the embedded server does not trust a pid file that names another process",
 	await stranger.stop();
 }, 60_000);
 
-test("several starts share one server, which runs until the last stop", async () => {
+test("the embedded server is shared by several starts and ends with the last stop", async () => {
 	const folder = newFolder(0o700);
 	const half = join(folder, "postgres", "initdb-1");
 	mkdirSync(half, { recursive: true });
@@ -225,7 +225,7 @@ test("several starts share one server, which runs until the last stop", async ()
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("the embedded server starts again after a stop that was under way", async () => {
+test("the embedded server starts again after a stop in progress", async () => {
 	const folder = usedFolder();
 	const first = await start(folder);
 	const stopped = first.stop();
@@ -235,7 +235,7 @@ test("the embedded server starts again after a stop that was under way", async (
 	await second.stop();
 }, 60_000);
 
-test("the embedded server reports a stop that could not get the lock", async () => {
+test("the embedded server reports a stop that did not get the lock", async () => {
 	const dataDir = usedFolder();
 	const said: string[] = [];
 	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });

@@ -50,7 +50,7 @@ async function joins(id: string) {
 	return { epoch, store: createPgLedgerStore({ statements: former.ledger }, id, epoch) };
 }
 
-test("the former functions stay when this version boots", async () => {
+test("the previous version's functions stay when this version starts", async () => {
 	const functionsOf = (set: string) => sql`
 		select p.oid, p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${set} order by 1`;
 	const before = await functionsOf(FORMER_SET);
@@ -61,7 +61,7 @@ test("the former functions stay when this version boots", async () => {
 	expect(row).toEqual({ name: "lease_grant", first: FORMER_SET });
 });
 
-test("the former functions and this version's draw on one budget and settle exactly", async () => {
+test("the functions of two versions draw on one budget and settle exactly", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	const { store } = await joins("former-1");
 	const want = 1_000_000_000;
@@ -106,7 +106,7 @@ test("each version applies a revocation of the other version", async () => {
 	expect(await pending()).toBe("");
 });
 
-test("the former functions return idle credit to a request of this version", async () => {
+test("the previous version's functions return idle credit to this version", async () => {
 	const credit = 1_000_000_000;
 	const { accountId, secret } = await service.customer({ exactCredit: credit });
 	const { store } = await joins("former-3");

@@ -27,7 +27,7 @@ test("a role's deadlines do not apply to a command's first query", async () => {
 	expect(await looked.look).toBe("done");
 });
 
-test("tables are in the first schema of the path, next to another service's", async () => {
+test("a start makes tables in the first schema of the path, next to another service's", async () => {
 	await open(database.url)`create schema second`;
 	await set("search_path = second");
 	const { url } = await migrate(deps, database.url);
@@ -38,7 +38,7 @@ test("tables are in the first schema of the path, next to another service's", as
 	expect(await open(url)`select from second.account`).toHaveLength(0);
 });
 
-test("new tables are made in the existing tables' schema, though another is first", async () => {
+test("a start makes new tables in the schema of the existing ones", async () => {
 	const client = open(database.url);
 	await client`create schema later`;
 	await set(`search_path = later, public`);
@@ -52,7 +52,7 @@ test("new tables are made in the existing tables' schema, though another is firs
 	expect(await open(url)`select from schema_migration`).toHaveLength(migrations.length + 1);
 });
 
-test("an earlier schema of the path hides none of our tables", async () => {
+test("a start finds its tables although an earlier schema has the same names", async () => {
 	const client = open(database.url);
 	await client`create schema app`;
 	await set("search_path = app, public");

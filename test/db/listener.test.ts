@@ -53,7 +53,7 @@ const renewed = (clock: ManualClock, listens: () => number) =>
 		return listens() === 2;
 	}, "the subscription to be renewed");
 
-test("the listener subscribes again after its connection was cut, and reports it", async () => {
+test("the listener subscribes again after its connection broke, and reports it", async () => {
 	const channel = await hearing("cut_channel");
 	expect(channel.listens()).toBe(1);
 	await channel.hears("one");

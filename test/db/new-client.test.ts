@@ -54,12 +54,12 @@ async function answersAt(url: string): Promise<void> {
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 }
 
-test("the client connects to a name and to an IPv4 address", async () => {
+test("the client connects to a host name and to an IPv4 address", async () => {
 	await answersAt(database.url);
 	await answersAt(addressAt(`localhost:${server.port}`));
 });
 
-test("the client tries several hosts in turn, first the one that answered", async () => {
+test("the client tries several hosts in turn, first the one that answered last", async () => {
 	const env = { DATABASE_URL: addressAt(`127.0.0.1:1,${server.host}`), DATA_DIR: folder };
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 	const proxies = [server, server].map(({ hostname, port }) => withTcpProxy({ hostname, port: Number(port) }));
@@ -84,7 +84,7 @@ test("the client tries several hosts in turn, first the one that answered", asyn
 	expect(await asked()).toEqual([2, 3]);
 });
 
-test("a standby does not hide a host that refuses connections", async () => {
+test("the client reports a host that refuses connections rather than a standby", async () => {
 	const standby = await createEmptyDatabase();
 	atEnd(() => standby.drop());
 	const { pathname, port } = new URL(standby.url);
@@ -121,7 +121,7 @@ test("the client connects to a socket folder in the query or as the host", async
 	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("correct the socket folder and the port")]);
 });
 
-test("the client accepts spaces around the address, and user and password in the query", async () => {
+test("the client accepts spaces around the address and the user in the query", async () => {
 	const spaces = [
 		` ${database.url}`,
 		`${database.url} `,
@@ -171,7 +171,7 @@ test("the client shows no part of a password with special characters", async () 
 	}
 }, 60_000);
 
-test("the client names a wrong host, database, port or sslmode", async () => {
+test("the client names a wrong host, database, port or sslmode in its error", async () => {
 	const wrong = {
 		"postgres://u:hunter2@%zz/db": "a % in its host",
 		"postgres://u:hunter2@h/%zz": "a % in its host or its database",
@@ -210,7 +210,7 @@ test("the client refuses an invalid address without showing its password", async
 	}
 });
 
-test("the client makes no connection after an end during its pause", async () => {
+test("the client makes no connection if it is ended during its pause", async () => {
 	const at = await alsoAt({ host: "127.0.0.1", port: 0 });
 	const url = addressAt(`127.0.0.1:${at}`);
 	let made = 0;
@@ -235,7 +235,7 @@ test("the client makes no connection after an end during its pause", async () =>
 	await next.end({ timeout: 1 });
 });
 
-test("the client sends no query of its own, and is the only importer of the driver", async () => {
+test("the client sends no query of its own, and only it imports the driver", async () => {
 	expect(await withClient(database.url, async ({ options }) => options.fetch_types)).toBe(false);
 	const makers: string[] = [];
 	const source = join(import.meta.dir, "../../src");

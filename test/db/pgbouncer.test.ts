@@ -24,7 +24,7 @@ describe.skipIf(!HAS_PGBOUNCER)("PgBouncer", async () => {
 	const models = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
 	const service = await withService({ database, env: { DATABASE_URL: url }, models });
 
-	test("in session mode serves a gateway, its console and commands", async () => {
+	test("serves a gateway, its console and commands in session mode", async () => {
 		const { secret } = await service.customer();
 		expect((await service.post("/v1/chat/completions", secret, ask())).status).toBe(200);
 		expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
@@ -36,7 +36,7 @@ describe.skipIf(!HAS_PGBOUNCER)("PgBouncer", async () => {
 		expect(service.logged.filter((line) => line.error !== undefined || line.level === "error")).toEqual([]);
 	});
 
-	test("before a standby is passed over for the next host", async () => {
+	test("is skipped for the next host if it leads to a standby", async () => {
 		const standby = await createEmptyDatabase();
 		atEnd(() => standby.drop());
 		const name = new URL(standby.url).pathname.slice(1);
@@ -50,7 +50,7 @@ describe.skipIf(!HAS_PGBOUNCER)("PgBouncer", async () => {
 		expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 	});
 
-	test("in transaction mode is refused with one reason by start, doctor and commands", async () => {
+	test("is refused in transaction mode by start, doctor and commands for one reason", async () => {
 		const reason = "A pooler hands sessions of the database around between transactions";
 		await expect(migrate({ log: silentLog }, shared.url)).rejects.toThrow(reason);
 		await expect(migratedUrl(shared.url)).rejects.toThrow(reason);

@@ -38,7 +38,7 @@ async function tables(): Promise<number> {
 }
 
 describe("a pooler in transaction mode", () => {
-	test("is refused before any change, without a remaining lock", async () => {
+	test("is refused before any change and keeps no lock", async () => {
 		const url = pooled({ byTransaction: true });
 		await expect(migrate(deps, url)).rejects.toThrow("A pooler hands sessions of the database around");
 		expect(await tables()).toBe(0);
@@ -49,7 +49,7 @@ describe("a pooler in transaction mode", () => {
 		).toHaveLength(0);
 	});
 
-	test("is refused by commands too, and no session loses its path", async () => {
+	test("is refused by commands too, and changes no session's search path", async () => {
 		await migrate(deps, database.url);
 		const url = pooled({ byTransaction: true });
 		await expect(migratedUrl(url)).rejects.toThrow("A pooler hands sessions of the database around");
@@ -60,7 +60,7 @@ describe("a pooler in transaction mode", () => {
 	});
 });
 
-test("a pooler in session mode may drop or refuse start-up parameters", async () => {
+test("in session mode may drop or refuse start-up parameters", async () => {
 	const overlooks = ["search_path", "statement_timeout", "lock_timeout", "tollgate.control_at_commit", "DateStyle"];
 	for (const options of [{ overlooks }, { refuses: "search_path" }]) {
 		await client.unsafe("alter database current set datestyle = 'German'".replace("current", nameOf(database.url)));

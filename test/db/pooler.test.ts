@@ -22,7 +22,7 @@ describe("a pooler", () => {
 		};
 	}
 
-	test("is detected in transaction mode, whatever its sessions", async () => {
+	test("is detected in transaction mode, whichever sessions it assigns", async () => {
 		for (const size of [1, 2, 3, 8]) {
 			for (const order of ["last", "first"] as const) {
 				const { session, end } = pooled(size, order);

@@ -32,7 +32,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 		chmodSync(join(base, "closed"), 0o700);
 	});
 
-	test("are copied once, to where only root can change them", async () => {
+	test("are copied once to a folder that only root can change", async () => {
 		const home = join(base, "home");
 		const [first, second] = await Promise.all([find(home), find(home)]);
 		expect(first).toEqual(second);
@@ -45,7 +45,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 		expect(statSync((await find(home)).folder).ino).toBe(ino);
 	});
 
-	test("are not used from a folder that is another user's or a link", async () => {
+	test("are not used from a folder that is a link or belongs to another user", async () => {
 		const theirs = join(base, "theirs");
 		mkdirSync(theirs);
 		chownSync(theirs, NOBODY, NOBODY);

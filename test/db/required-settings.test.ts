@@ -7,7 +7,7 @@ const deps = { log: silentLog };
 const database = withOwnedDatabase();
 const { open, set } = database;
 
-describe("a database with other settings", () => {
+describe("a database with unsuitable settings", () => {
 	const OTHERWISE = [
 		"datestyle = 'SQL, DMY'",
 		"datestyle = 'German'",
@@ -19,7 +19,7 @@ describe("a database with other settings", () => {
 		"idle_session_timeout = '1s'",
 		"transaction_timeout = '1s'",
 	];
-	test("returns all types as they are and keeps idle connections", async () => {
+	test("returns all types correctly and keeps idle connections", async () => {
 		await set(...OTHERWISE);
 		const { url: made } = await migrate(deps, `${database.url}?client_encoding=LATIN1`);
 		const url = (await migratedUrl(database.url)) as string;

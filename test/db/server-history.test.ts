@@ -53,7 +53,7 @@ test.each([
 	expect(history.setbacks()).toBe(1);
 });
 
-test("an answer that a later one overtook does not count as a step back", () => {
+test("the history accepts answers that arrive out of order", () => {
 	const history = createServerHistory({ log });
 	observe(history, "7/00000001 5");
 	const [early, late] = [history.look(), history.look()];
@@ -64,7 +64,7 @@ test("an answer that a later one overtook does not count as a step back", () => 
 	expect(history.setbacks()).toBe(1);
 });
 
-test("a second database server that answers at the same time is noticed", () => {
+test("the history notices a second server that answers at the same time", () => {
 	const history = createServerHistory({ log });
 	const [one, other] = [history.look(), history.look()];
 	one("7/00000001 5");
@@ -72,7 +72,7 @@ test("a second database server that answers at the same time is noticed", () => 
 	expect([history.label(), other("7/00000001 9")]).toEqual(["7/00000002", false]);
 });
 
-test("an answer requested before a move is not used", () => {
+test("the history ignores an answer to a query from before a move", () => {
 	const history = createServerHistory({ log });
 	observe(history, "7/00000001 5");
 	const old = history.look();
@@ -81,7 +81,7 @@ test("an answer requested before a move is not used", () => {
 	expect(history.label()).toBe("7/00000002");
 });
 
-test("a lower timeline is refused, also by the next process on the DATA_DIR", () => {
+test("the history refuses a lower timeline, also in the next process on the DATA_DIR", () => {
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-history-"));
 	atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
 	observe(createServerHistory({ log }, dataDir), "7/0000000B 5");
@@ -93,7 +93,7 @@ test("a lower timeline is refused, also by the next process on the DATA_DIR", ()
 	observe(createServerHistory({ log }, dataDir), "7/0000000A 9");
 });
 
-test("a standby is refused", () => {
+test("the history refuses a standby", () => {
 	expect(() => observe(createServerHistory({ log }), "7/- 0")).toThrow("standby");
 });
 

@@ -11,7 +11,7 @@ const ROUND_TRIP_MS = 400;
 const START_MS_MAX = 60_000;
 
 test.skipIf(!LONG)(
-	"a database 400 ms away lets a service start within a minute and load a key",
+	"a service with a database 400 ms away starts within a minute and loads a key",
 	async () => {
 		const database = await createTestDatabase();
 		const address = new URL(database.url);

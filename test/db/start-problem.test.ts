@@ -4,7 +4,7 @@ import { startProblem } from "../../src/db/postgres-start.ts";
 import { FROM_SOURCE } from "../cli/run-cli.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
-test("a failed start names the remedy for what the machine lacks", async () => {
+test("a failed start names the remedy for a known problem", async () => {
 	const child = Bun.spawn(["sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", ...FROM_SOURCE, "migrate"], {
 		cwd: temporaryFolder(),
 		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", DATA_DIR: join(temporaryFolder(), "data") },

@@ -29,7 +29,7 @@ function statementsOf(url: string, statementDeadlineMs: number) {
 	return createStatements({ clock: systemClock, log: silentLog }, options);
 }
 
-test("statements time out on a silent connection, and the next ones work", async () => {
+test("statements time out on a silent connection, and the next ones succeed", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
 	proxy.freezeExisting();
 	const startedAt = performance.now();
@@ -49,7 +49,7 @@ async function endOnServer(statement: string): Promise<void> {
 	await waitFor(async () => (await ended()).length === 1, "the statement to be ended");
 }
 
-test("statements work after the server ended a connection during a statement", async () => {
+test("statements succeed after the server ended their connection", async () => {
 	for (let round = 0; round < 3; round++) {
 		const running = Promise.resolve(lone`select pg_sleep(30)`).catch((error) => error);
 		await endOnServer("select pg_sleep(30)");
@@ -75,7 +75,7 @@ function startEnding(end: (one: { end(bytes?: Uint8Array): void }) => void, at: 
 	return { url: `postgres://nobody@127.0.0.1:${ending.port}/none`, accepted: () => accepted };
 }
 
-test("statements reconnect with a pause if the server refuses or closes connections", async () => {
+test("statements reconnect after a pause if the server refuses or closes connections", async () => {
 	const ending = [
 		startEnding((one) => one.end(STARTING_UP), "its first message"),
 		startEnding((one) => one.end(), "once"),

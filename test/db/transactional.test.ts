@@ -39,7 +39,7 @@ async function rejection(work: PromiseLike<unknown>): Promise<unknown> {
 	throw new Error("it was not rejected");
 }
 
-test("a statement on a silent connection times out, and the next one works", async () => {
+test("a statement on a silent connection times out, and the next one succeeds", async () => {
 	await db.tx.insert(note).values({ id: 1, words: "one", at: AT });
 	const rows = await db.tx.select().from(note);
 	expect(rows).toEqual([{ id: 1, words: "one", at: AT }]);
@@ -62,7 +62,7 @@ test("a transaction whose connection goes silent is rolled back", async () => {
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("a transaction that is cut off fails and leaves nothing", async () => {
+test("a transaction whose session is terminated fails and leaves nothing", async () => {
 	// A new row each time: the server still executes the previous transaction, which locks its row.
 	let id = 100;
 	const cuts = (swallow: boolean, where: "in a statement" | "between two") =>
@@ -92,7 +92,7 @@ test("a transaction that is cut off fails and leaves nothing", async () => {
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("a transaction that fails is rolled back and rejects with its own error", async () => {
+test("a failed transaction is rolled back and rejects with its own error", async () => {
 	const own = new Error("changed my mind");
 	const error = await rejection(
 		db.tx.transaction(async (tx) => {
@@ -104,7 +104,7 @@ test("a transaction that fails is rolled back and rejects with its own error", a
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("statements work after the server ended their connection", async () => {
+test("statements succeed after the server ended their connection", async () => {
 	const { tx, end } = createTransactional(
 		{ clock: systemClock, log: silentLog },
 		{ url: server.url, applicationName: "ended", statementDeadlineMs: 30_000, transactionDeadlineMs: 30_000 },
@@ -123,7 +123,7 @@ test("statements work after the server ended their connection", async () => {
 	await end();
 });
 
-test("a transaction next to a statement that timed out commits", async () => {
+test("a transaction commits although a statement next to it times out", async () => {
 	const late = Promise.withResolvers<void>();
 	const slow = db.tx.transaction(async (tx) => {
 		await tx.insert(note).values({ id: 4, words: "four", at: AT });
@@ -138,7 +138,7 @@ test("a transaction next to a statement that timed out commits", async () => {
 	expect(await db.tx.select({ id: note.id }).from(note).where(sql`id >= 4`)).toHaveLength(2);
 });
 
-test("an error of the database keeps the connection", async () => {
+test("an error of the database keeps the connection open", async () => {
 	await db.tx.execute(sql`select 1`);
 	const before = proxy.accepted();
 	const error = await rejection(db.tx.execute(sql`select 1 / 0`));
@@ -148,7 +148,7 @@ test("an error of the database keeps the connection", async () => {
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("isDatabaseDown recognises errors that are not about the statement", () => {
+test("isDatabaseDown recognizes errors that the statement did not cause", () => {
 	const coded = (code: string) => Object.assign(new Error("x"), { code });
 	const away = [
 		"57P03",

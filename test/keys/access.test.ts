@@ -26,7 +26,7 @@ describe("access", () => {
 		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
 	});
 
-	test("names the first reason: key, then account, then money", () => {
+	test("names the first cause in the order key, account, money", () => {
 		const worst = { state: "suspended", toppedUp: false, signedIn: false } as const;
 		expect(codeOf(() => checkAccess(plainKey({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
 			"api_key_revoked",
@@ -37,7 +37,7 @@ describe("access", () => {
 		expect(codeOf(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
 	});
 
-	test("a read-only key stays read-only", () => {
+	test("keeps a read-only key read-only", () => {
 		const reader = plainKey({ readsOnly: true });
 		expect(codeOf(() => checkAccess(reader, NOW))).toBe("read_only_key");
 		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
@@ -50,30 +50,30 @@ describe("access", () => {
 		expect(codeOf(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
 	});
 
-	test("an evicted key admits nothing", () => {
+	test("refuses an evicted key", () => {
 		const stale = plainKey();
 		stale.current = false;
 		expect(codeOf(() => checkAccess(stale, NOW))).toBe("service_unavailable");
 	});
 });
 
-describe("bearer", () => {
+describe("a bearer token", () => {
 	const secret = newSecret("service");
 	const read = (headers: Record<string, string>) => bearerSecret(new Headers(headers), "service");
 
-	test("reads Authorization, x-api-key, or both if equal", () => {
+	test("is read from Authorization or x-api-key, or both if they are equal", () => {
 		expect(read({ authorization: `Bearer ${secret}` })).toBe(secret);
 		expect(read({ authorization: `bearer   ${secret} ` })).toBe(secret);
 		expect(read({ "x-api-key": secret })).toBe(secret);
 		expect(read({ authorization: `Bearer ${secret}`, "x-api-key": secret })).toBe(secret);
 	});
 
-	test("no key at all is missing_api_key", () => {
+	test("gives missing_api_key if there is none", () => {
 		expect(codeOf(() => read({}))).toBe("missing_api_key");
 		expect(codeOf(() => read({ authorization: "Bearer " }))).toBe("missing_api_key");
 	});
 
-	test("anything else is invalid_api_key", () => {
+	test("gives invalid_api_key if it is malformed", () => {
 		for (const authorization of [
 			"Bearer x",
 			`Basic ${secret}`,
@@ -86,7 +86,7 @@ describe("bearer", () => {
 		expect(codeOf(() => read({ "x-api-key": "" }))).toBe("invalid_api_key");
 	});
 
-	test("refuses two different keys", () => {
+	test("is refused if the two headers differ", () => {
 		expect(codeOf(() => read({ authorization: `Bearer ${secret}`, "x-api-key": newSecret("service") }))).toBe(
 			"invalid_api_key",
 		);
@@ -94,7 +94,7 @@ describe("bearer", () => {
 });
 
 describe("failed attempts", () => {
-	test("failures beyond the limit get 429 until the minute ends", () => {
+	test("get 429 beyond the limit until the minute ends", () => {
 		const clock = createManualClock();
 		const attempts = createFailedAttempts({ clock }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 3; i++) attempts.count("192.0.2.1");
@@ -111,7 +111,7 @@ describe("failed attempts", () => {
 		expect(codeOf(() => attempts.count("192.0.2.1"))).toBe("none");
 	});
 
-	test("an IPv6 /64 counts as one address, an IPv4-mapped one as its IPv4", () => {
+	test("count an IPv6 /64 as one address, and an IPv4-mapped one as its IPv4", () => {
 		expect(addressNetwork("2001:db8:0:1::5")).toBe("2001:db8:0:1");
 		expect(addressNetwork("2001:0DB8:0000:0001:ffff:1:2:3")).toBe("2001:db8:0:1");
 		expect(addressNetwork("::1")).toBe("0:0:0:0");
@@ -121,7 +121,7 @@ describe("failed attempts", () => {
 		expect(addressSite("::ffff:192.0.2.7")).toBe(addressSite("192.0.2.8"));
 	});
 
-	test("remembers at most 20,000 addresses", () => {
+	test("are remembered for at most 20,000 addresses", () => {
 		const attempts = createFailedAttempts({ clock: createManualClock() }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 25_000; i++) attempts.count(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
 		expect(attempts.size()).toBe(20_000);

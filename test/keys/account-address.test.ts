@@ -5,7 +5,7 @@ import { withDatabase } from "../support/database.ts";
 
 const db = await withDatabase();
 
-test("an account needs a mail address, from which its name follows", async () => {
+test("an account needs an e-mail address, from which its name is derived", async () => {
 	for (const [email, isOne] of [
 		["a@b", true],
 		["o'neil+x@example.com", true],

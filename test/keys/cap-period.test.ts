@@ -12,7 +12,7 @@ const PERIODS = ["day", "week", "month"] as const;
 const HOUR_MS = 3_600_000;
 const at = (iso: string) => Date.parse(iso);
 
-test("days of clock changes have 23 or 25 hours", () => {
+test("a day in which clocks change has 23 or 25 hours", () => {
 	const hours = (zone: string, iso: string) => {
 		const { fromMs, untilMs } = periodAt("day", zone, at(iso));
 		return (untilMs - fromMs) / HOUR_MS;

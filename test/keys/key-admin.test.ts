@@ -46,7 +46,7 @@ async function entriesOf(subject: string) {
 }
 
 describe("accounts", () => {
-	test("a new account has no credit; its address is unique", async () => {
+	test("have no credit at first, and unique e-mail addresses", async () => {
 		const { id } = await createAccount(statements, { email: " Ada@Example.com ", name: "Ada", vouched: true });
 		const account = await findAccount(statements, "ADA@example.com");
 		expect(account).toMatchObject({ id, email: "ada@example.com", name: "Ada", state: "active", toppedUp: false });
@@ -58,7 +58,7 @@ describe("accounts", () => {
 		expect(await findAccount(statements, "nobody")).toBeNull();
 	});
 
-	test("suspension, its end, first sign-in reach instances in order", async () => {
+	test("reach instances in order when suspended, active again or first signed in", async () => {
 		const { id } = await createAccount(statements, { email: "states@example.com", vouched: false });
 		const suspended = await suspendAccount(statements, id);
 		const active = await unsuspendAccount(statements, id);
@@ -78,7 +78,7 @@ describe("accounts", () => {
 });
 
 describe("keys", () => {
-	test("a new key loads by its secret, which is not stored", async () => {
+	test("load by their secret, which is not stored", async () => {
 		const accountId = await newAccount();
 		const settings = {
 			name: "prod",
@@ -120,7 +120,7 @@ describe("keys", () => {
 		});
 	});
 
-	test("a key without settings has no limits", async () => {
+	test("have no limits without settings", async () => {
 		const accountId = await newAccount();
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
 		const { key } = await keyLoader(statements)(digest(secret));
@@ -128,7 +128,7 @@ describe("keys", () => {
 		expect(key).toEqual({ ...plain, id });
 	});
 
-	test("settings out of range are refused", async () => {
+	test("refuse settings that are out of range", async () => {
 		const accountId = await newAccount();
 		const refused = [
 			{ name: "" },
@@ -144,14 +144,14 @@ describe("keys", () => {
 		expect((await listKeys(statements, accountId)).items).toEqual([]);
 	});
 
-	test("an unknown digest loads as no key", async () => {
+	test("are not found by an unknown digest", async () => {
 		const loaded = await keyLoader(statements)("nothing" as KeyDigest);
 		expect(loaded).toMatchObject({ key: null, account: null });
 		const [clock] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 		expect(loaded.seq).toBe(Number(clock?.seq));
 	});
 
-	test("a revocation may be repeated, by its owner only", async () => {
+	test("are revoked by their owner only, any number of times", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k" });
 		expect(await codeOf(revokeKey(statements, { id, accountId: await newAccount() }))).toBe("not_found");
@@ -166,7 +166,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: "key_none" }, 0))).toBe("not_found");
 	});
 
-	test("an update changes the named settings only", async () => {
+	test("change only in the settings that an update names", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k", requestsPerMinute: 5, models: ["m"] });
 		await updateKey(statements, { id }, { capNanoUsd: usd("5") });
@@ -195,7 +195,7 @@ describe("keys", () => {
 		expect(await codeOf(updateKey(statements, { id, accountId: "acc_other" }, { name: "x" }))).toBe("not_found");
 	});
 
-	test("a rotated key ends after its grace period", async () => {
+	test("end after the grace period of a rotation", async () => {
 		const accountId = await newAccount();
 		const settings = {
 			name: "prod",
@@ -218,7 +218,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0))).toBe("conflict");
 	});
 
-	test("no grace revokes the old key at once; a long one never extends it", async () => {
+	test("end at once without grace, and a long grace never extends them", async () => {
 		const accountId = await newAccount();
 		const first = await createKey(maker, accountId, { name: "k" });
 		await rotateKey(maker, { id: first.id }, 0);
@@ -229,7 +229,7 @@ describe("keys", () => {
 		expect((await getKey(statements, { id: second.id })).expiresAtMs).toBe(soon);
 	});
 
-	test("a repeated rotation returns the same key for an hour", async () => {
+	test("get the same replacement for an hour when a rotation is repeated", async () => {
 		const accountId = await newAccount();
 		const old = await createKey(maker, accountId, { name: "k" });
 		const token = crypto.randomUUID();
@@ -251,7 +251,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, token))).toBe("conflict");
 	});
 
-	test("one of many concurrent rotations succeeds", async () => {
+	test("are rotated once by concurrent calls", async () => {
 		const { id } = await createKey(maker, await newAccount(), { name: "k" });
 		const codes = await Promise.all(Array.from({ length: 8 }, () => codeOf(rotateKey(maker, { id }, 1000))));
 		expect(codes.filter((code) => code === "none").length).toBe(1);
@@ -259,7 +259,7 @@ describe("keys", () => {
 });
 
 describe("keyring on Postgres", () => {
-	test("ends with the state of Postgres whatever changed during loads", async () => {
+	test("ends in the state of Postgres, whatever changed during loads", async () => {
 		const accountId = await newAccount();
 		const keys = await Promise.all(
 			Array.from({ length: 12 }, (_, i) => createKey(maker, accountId, { name: `k${i}` })),

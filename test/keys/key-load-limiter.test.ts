@@ -43,7 +43,7 @@ const counted = (results: readonly string[]) =>
 	Object.fromEntries([...new Set(results)].sort().map((code) => [code, results.filter((one) => one === code).length]));
 
 describe("unknown keys", () => {
-	test("cost at most the address's limit of queries, then one a second", async () => {
+	test("cost at most as many queries as the address's limit, then one a second", async () => {
 		const { clock, find, loads } = setUp();
 		const heard: string[] = [];
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
@@ -60,14 +60,14 @@ describe("unknown keys", () => {
 		await Promise.all(all);
 	});
 
-	test("count as failures also when they share a query", async () => {
+	test("count as failures even when they share a query", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: LIMIT + 40 }, () => find("bad")));
 		expect(counted(results)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 40 });
 		expect(loads).toEqual(["bad"]);
 	});
 
-	test("wait in order for the query before them", async () => {
+	test("wait in order for the previous query", async () => {
 		const clock = createManualClock();
 		const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => 1 });
 		const asked = new Map<string, PromiseWithResolvers<KeyEntry | null>>();
@@ -94,7 +94,7 @@ describe("unknown keys", () => {
 		expect(await Promise.all([first, second, third])).toEqual([entry, entry, entry]);
 	});
 
-	test("of many networks cost at most the total limit, and keep no good key out", async () => {
+	test("of many networks cost at most the total limit and delay no valid key", async () => {
 		const { clock, find, loads } = setUp(600);
 		for (const [at, digest] of many(2_000, "bad").entries()) void find(digest, `10.0.${at % 20}.${at % 99}`);
 		await waitFor(() => loads.length === 32, "a burst of queries");
@@ -115,7 +115,7 @@ describe("unknown keys", () => {
 	});
 });
 
-describe("existing keys", () => {
+describe("known keys", () => {
 	test("are queried once for any number of requests", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: 5_000 }, () => find("good")));

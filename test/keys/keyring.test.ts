@@ -58,8 +58,8 @@ async function loadOne(ring: Keyring, digest: string): Promise<KeyEntry> {
 
 const settle = () => Bun.sleep(0);
 
-describe("keyring", () => {
-	test("loads a key once for all callers", async () => {
+describe("the keyring", () => {
+	test("loads a key once for concurrent callers", async () => {
 		const { ring, asked } = scripted();
 		expect(ring.peek(digestOf("d"))).toBeUndefined();
 		const waiting = [ring.load(digestOf("d")), ring.load(digestOf("d")), ring.load(digestOf("d"))];
@@ -104,7 +104,7 @@ describe("keyring", () => {
 		]);
 	});
 
-	test("ignores entries older than a row", async () => {
+	test("ignores control entries that are older than a row", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		asked[0]?.answer(loaded(9, "key_1", { state: "revoked", name: "new" }, { state: "suspended" }));
@@ -116,7 +116,7 @@ describe("keyring", () => {
 		expect(entry?.account.state).toBe("active");
 	});
 
-	test("a change reaches a request that holds the key", async () => {
+	test("changes a key in place, so that running requests see it", async () => {
 		const ring = answering(new Map([["d", loaded(1, "key_1")]]));
 		const held = await loadOne(ring, "d");
 		ring.apply(keyChange(2, "key_1", { state: "revoked", capNanoUsd: 3, models: ["a"] }));
@@ -125,7 +125,7 @@ describe("keyring", () => {
 		expect(held.account.state).toBe("suspended");
 	});
 
-	test("all keys of an account share its state", async () => {
+	test("shares an account's state among all its keys", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(9, "key_1", {}, { state: "suspended" }));
@@ -137,7 +137,7 @@ describe("keyring", () => {
 		expect(entry2?.account.state).toBe("suspended");
 	});
 
-	test("remembers an unknown digest until a key is created", async () => {
+	test("remembers an unknown digest until any key is created", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d"));
 		asked[0]?.answer({ seq: 3, key: null, account: null });
@@ -150,7 +150,7 @@ describe("keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("does not remember a key as unknown that is being created", async () => {
+	test("does not remember a key as unknown that is created during the load", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply(keyChange(4, "key_1", {}));
@@ -160,7 +160,7 @@ describe("keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("entries about credit do not outdate a row", async () => {
+	test("does not read a row again after an entry about credit", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply({ seq: 50, atMicros: 0, kind: "budget", subject: "acc_1", payload: {} });
@@ -168,7 +168,7 @@ describe("keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("fails with 503 when rows stay outdated", async () => {
+	test("answers 503 if a row stays outdated", async () => {
 		let reads = 0;
 		const load = async () => {
 			reads += 1;
@@ -181,7 +181,7 @@ describe("keyring", () => {
 		expect(ring.size().loading).toBe(0);
 	});
 
-	test("a database failure is a 503 with retry-after", async () => {
+	test("answers 503 with retry-after if the database fails", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d"));
 		asked[0]?.fail(new Error("connection refused"));
@@ -194,7 +194,7 @@ describe("keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("`clear` forgets all keys and repeats running loads", async () => {
+	test("drops all keys and repeats running loads on `clear`", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(1, "key_1"));
@@ -210,7 +210,7 @@ describe("keyring", () => {
 		expect((await waiting)?.state).toBe("revoked");
 	});
 
-	test("`clear` accepts rows of a server that lacks the last entries", async () => {
+	test("accepts rows of a server that lacks the last entries after `clear`", async () => {
 		const { ring, asked } = scripted();
 		ring.apply(keyChange(9, "key_1", { name: "of the server before" }));
 		ring.clear(6);
@@ -225,7 +225,7 @@ describe("keyring", () => {
 		expect((await other)?.state).toBe("revoked");
 	});
 
-	test("evicts unused keys beyond the limit", async () => {
+	test("evicts unused keys beyond its limit", async () => {
 		const rows = new Map(
 			Array.from({ length: 20 }, (_, i) => [`d${i}`, loaded(1, `key_${i}`, { accountId: `acc_${i}` })]),
 		);
@@ -243,7 +243,7 @@ describe("keyring", () => {
 		expect(entries.filter((entry) => !entry.current).length).toBe(16);
 	});
 
-	test("bounds the unknown digests", async () => {
+	test("bounds the number of unknown digests", async () => {
 		const ring = answering(new Map(), { unknownMax: 10 });
 		for (let i = 0; i < 50; i++) await ring.load(digestOf(`d${i}`));
 		expect(ring.size().unknown).toBe(10);
@@ -251,7 +251,7 @@ describe("keyring", () => {
 		expect(ring.peek(digestOf("d0"))).toBeUndefined();
 	});
 
-	test("bounds concurrent loads", async () => {
+	test("bounds the number of concurrent loads", async () => {
 		const { ring, asked } = scripted({ loadsMax: 2 });
 		const waiting = [ring.load(digestOf("d1")), ring.load(digestOf("d2"))];
 		expect(await ring.load(digestOf("d3")).catch((error) => error.code)).toBe("service_unavailable");
@@ -260,7 +260,7 @@ describe("keyring", () => {
 		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
 	});
 
-	test("a change of a project reaches all its keys", async () => {
+	test("applies a change of a project to all its keys", async () => {
 		const rows = new Map<string, LoadedKey>();
 		for (const id of ["one", "two"])
 			rows.set(id, { ...loaded(1, id, { projectId: "proj_1" }), project: projectOf({ concurrencyMax: 5 }) });
@@ -279,7 +279,7 @@ describe("keyring", () => {
 		expect(one.project?.models).toEqual(new Set(["a"]));
 	});
 
-	test("a key moved to another project is read again", async () => {
+	test("reads a key again that moved to another project", async () => {
 		const rows = new Map<string, LoadedKey>();
 		const ring = answering(rows);
 		const moves: [string | null, string | null][] = [
@@ -305,7 +305,7 @@ describe("keyring", () => {
 		}
 	});
 
-	test("no key is older than the applied entries, in any order", async () => {
+	test("returns no key older than the applied entries, in any order", async () => {
 		const step = fc.constantFrom("load", "change", "apply", "answer", "evict");
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(

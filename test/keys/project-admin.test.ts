@@ -35,7 +35,7 @@ const lastEntry = async (subject: string, kind: string) =>
 const budgetOf = async (id: string) =>
 	(await sql`select kind, account_id, limit_nano_usd::float as cap from budget where id = ${id}`)[0];
 
-test("an account has at most 1,000 projects, also concurrently", async () => {
+test("an account has at most 1,000 projects, even with concurrent calls", async () => {
 	const account = await newAccount();
 	await sql`insert into project (id, account_id, name)
 		select 'proj_' || ${account} || n, ${account}, 'p' from generate_series(1, 999) n`;
@@ -74,7 +74,7 @@ describe("a project", () => {
 		expect(await getKey(statements, { id: key })).toMatchObject({ projectId: id, projectName: "search" });
 	});
 
-	test("created twice under one id exists once", async () => {
+	test("exists once if it is created twice with one id", async () => {
 		const account = await newAccount();
 		const id = newId("proj");
 		for (const name of ["one", "two"]) await createProject(statements, account, { name, capNanoUsd: usd(7) }, id);
@@ -91,7 +91,7 @@ describe("a project", () => {
 		expect(await codeOf(createProject(statements, "acc_none", { name: "x" }))).toBe("not_found");
 	});
 
-	test("changes only the given fields, with one entry", async () => {
+	test("changes only the given fields and appends one entry", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, settings);
 		const changes = {
@@ -123,7 +123,7 @@ describe("a project", () => {
 		expect((await lastEntry(id, "budget"))?.payload).toEqual({ lowered: true });
 	});
 
-	test("is changed only in the state that was read", async () => {
+	test("is changed only if its entity tag matches", async () => {
 		const { id } = await createProject(statements, await newAccount(), { name: "p" });
 		const { etag } = await getProject(statements, { id });
 		await updateProject(statements, { id }, { name: "q" }, [etag]);
@@ -131,7 +131,7 @@ describe("a project", () => {
 		expect((await getProject(statements, { id })).name).toBe("q");
 	});
 
-	test("refuses keys once archived; archiving may be repeated", async () => {
+	test("refuses requests of its keys once archived, which may be repeated", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p" });
 		const { id: key } = await createKey(maker, account, { name: "k" });
@@ -146,7 +146,7 @@ describe("a project", () => {
 		expect(await codeOf(updateKey(statements, { id: key }, { projectId: id }))).toBe("conflict");
 	});
 
-	test("refuses a key during its archiving", async () => {
+	test("refuses a new key during its archiving", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p" });
 		let made: Promise<unknown> = Promise.resolve();
@@ -160,7 +160,7 @@ describe("a project", () => {
 	});
 });
 
-test("moving a key appends a control entry with the key's new project", async () => {
+test("gets a moved key with a control entry that names the project", async () => {
 	const account = await newAccount();
 	const [one, two] = await Promise.all(["one", "two"].map((name) => createProject(statements, account, { name })));
 	const { id: key } = await createKey(maker, account, { name: "k", projectId: one?.id as string });

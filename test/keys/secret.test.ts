@@ -4,7 +4,7 @@ import { createDigest, type KeyDigest, newSecret, parseSecret, shownParts } from
 
 const BASE62 = [..."0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"];
 
-describe("secret", () => {
+describe("a secret", () => {
 	test("has the documented form and checksum", () => {
 		const secret = newSecret("service");
 		expect(secret).toMatch(/^sk_service_[0-9A-Za-z]{46}$/);
@@ -51,7 +51,7 @@ describe("secret", () => {
 		}
 	});
 
-	test("refuses other services' keys and other texts", () => {
+	test("refuses keys of other services and other texts", () => {
 		const secret = newSecret("service");
 		for (const text of [
 			"",
@@ -80,7 +80,7 @@ describe("secret", () => {
 	});
 });
 
-describe("digest", () => {
+describe("a digest", () => {
 	test("is HMAC-SHA-256 of the secret under the pepper", () => {
 		const secret = newSecret("service");
 		const expected = new Bun.CryptoHasher("sha256", "pepper").update(secret).digest("hex") as KeyDigest;
@@ -90,7 +90,7 @@ describe("digest", () => {
 		expect(createDigest("other")(secret)).not.toBe(expected);
 	});
 
-	test("has its own type", () => {
+	test("has a distinct type", () => {
 		const lookUp = (digest: KeyDigest) => digest.length;
 		const digest = createDigest("pepper");
 		const secret = newSecret("service");

@@ -62,7 +62,7 @@ const problems = async () =>
 		problem === null ? [] : [`${path.slice(folder.length + 1)}: ${problem}`],
 	);
 
-test("the archive has each sealed day once, as two files that agree with their seal", async () => {
+test("the archive has each sealed day once, as two files that match their seal", async () => {
 	expect(await archive()).toEqual(DAYS);
 	const files = await checkPath(folder);
 	expect(files.map(({ day, kind, rows, problem }) => [day, kind, rows, problem])).toEqual([
@@ -129,7 +129,7 @@ async function forge(
 }
 const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
-test("the archive finds any changed value of a file that was written again", async () => {
+test("the archive detects any changed value in a rewritten file", async () => {
 	await archive();
 	await forge("usage-2026-01-02.parquet", () => {});
 	await forge("entries-2026-01-02.parquet", () => {});
@@ -156,7 +156,7 @@ test("the archive finds any changed value of a file that was written again", asy
 	expect(await problems()).toEqual([]);
 });
 
-test("the chain of seals shows a day with a forged seal and a missing day", async () => {
+test("the archive detects a day with a forged seal and a missing day", async () => {
 	await archive();
 	for (const name of ["usage-2026-01-01.parquet", "entries-2026-01-01.parquet"])
 		await forge(
@@ -179,7 +179,7 @@ test("the chain of seals shows a day with a forged seal and a missing day", asyn
 	);
 });
 
-test("the archive reports a file that is no archive as a problem", async () => {
+test("the archive reports a file of another format as a problem", async () => {
 	await archive();
 	const path = join(folder, "usage-2026-01-02.parquet");
 	const whole = readFileSync(path);
@@ -210,7 +210,7 @@ test("the archive reports a file that is no archive as a problem", async () => {
 	);
 });
 
-test("the archive refuses a day whose rows changed since its seal, and leaves no file", async () => {
+test("the archive refuses a day that differs from its seal and leaves no file", async () => {
 	await rolledBack(db.sql, async (transaction, statements) => {
 		await transaction`update usage_event set model = 'm' where settled_at < '2026-01-02'`;
 		await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
@@ -221,7 +221,7 @@ test("the archive refuses a day whose rows changed since its seal, and leaves no
 	expect(readdirSync(folder)).toEqual([]);
 });
 
-test("the archive builds the same row text from the database and from a file's values", async () => {
+test("the archive builds the same row text from the database and from a file", async () => {
 	const rows = await db.sql`select books_usage_row(e) as row from usage_event e where e.rate_card_id <> ''`;
 	expect(rows).toHaveLength(3 * REQUESTS_A_DAY);
 	for (const { row } of rows) expect(rowOfValues("usage", valuesOfRow("usage", row))).toBe(row);
@@ -239,7 +239,7 @@ const noted = async () =>
 	).map(({ day }) => day);
 
 for (const [where, open] of Object.entries(ownPlaces)) {
-	test(`the archive marks a day as archived once both files were read back from ${where}`, async () => {
+	test(`the archive marks a day as archived once both files were read from ${where}`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		expect(await archiveDays(db.statements, place, { own: false })).toEqual(DAYS);
@@ -252,7 +252,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		expect(files[0]?.path).toBe(`${place.name.replace(/\/$/, "")}/entries-2026-01-01.parquet`);
 	});
 
-	test(`the archive does not mark a day whose files in ${where} are torn or misplaced`, async () => {
+	test(`the archive does not mark a day whose files in ${where} are damaged or swapped`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		const other = join(folder, "other");
@@ -308,7 +308,7 @@ test("the archive repeats a failed upload in the next run", async () => {
 });
 
 for (const [where, open] of Object.entries(ownPlaces))
-	test(`two consoles can archive the same days to ${where} at once`, async () => {
+	test(`the archive accepts the same days from two consoles at once in ${where}`, async () => {
 		const place = open();
 		// Delays both consoles' listing of the archive, so that neither sees the other's files before both write.
 		let asked = 0;
@@ -330,7 +330,7 @@ for (const [where, open] of Object.entries(ownPlaces))
 		expect(files.map(({ problem }) => problem)).toEqual(Array(6).fill(null));
 	});
 
-test("the archive removes the work folder of a killed process, not of a living one", async () => {
+test("the archive deletes the work folder of a killed process, not of a running one", async () => {
 	const script = `
 		import { openWorkFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/base/work-folder.ts"))};
 		const { path } = openWorkFolder("tollgate-archive-");
@@ -358,7 +358,7 @@ test("the archive removes the work folder of a killed process, not of a living o
 	}
 });
 
-test("the archive writes only the entries of a day whose requests are removed", async () => {
+test("the archive writes only ledger entries for a day whose requests were deleted", async () => {
 	const place = ownPlaces["a folder"]();
 	await db.sql`update removal set usage_before = '2026-01-02'`;
 	await archiveDays(db.statements, place, { own: false });

@@ -50,7 +50,7 @@ async function budgetOf(id: string) {
 	);
 }
 
-test("concurrent first grants of a period make one budget within the cap", async () => {
+test("concurrent first grants of a period create one budget and keep the cap", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const ids = ["first-1", "first-2", "first-3", "first-4"];
 	for (const id of ids) await goLive(db, id);
@@ -66,7 +66,7 @@ test("concurrent first grants of a period make one budget within the cap", async
 	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
 });
 
-test("a period's first grant is refused as busy at once while its cap changes", async () => {
+test("a period's first grant is refused at once as busy while its cap changes", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const other = await cappedKey(1_000, "day");
 	await goLive(db, "patient");
@@ -79,7 +79,7 @@ test("a period's first grant is refused as busy at once while its cap changes", 
 	expect((await storeOf("patient").grant([wish(today, 10)]))[0]).toMatchObject({ amount: 10, available: 990 });
 });
 
-test("a past, future or wrong period of a cap grants nothing", async () => {
+test("a past, future or other period of a cap grants nothing", async () => {
 	const { key, periodAt, today } = await cappedKey(1_000, "day");
 	await goLive(db, "untimely");
 	const grant = async (budget: string) => (await storeOf("untimely").grant([wish(budget, 10)]))[0];
@@ -99,7 +99,7 @@ test("a past, future or wrong period of a cap grants nothing", async () => {
 	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a former period keeps its limit for late instances after the cap's change", async () => {
+test("a past period keeps its limit for late instances after the cap's change", async () => {
 	const { key, today, periodAt } = await cappedKey(100, "day");
 	const unused = await cappedKey(100, "day");
 	await goLive(db, "not-heard");
@@ -155,7 +155,7 @@ test("only a week's first day starts a weekly period, also near midnight", async
 	expect(first).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a lost grant is repeated after its period; an early refusal is final", async () => {
+test("a grant is repeated after its period ended, and a refusal is final", async () => {
 	const { periodAt, today, setDay } = await cappedKey(1_000, "day");
 	await goLive(db, "lost");
 	const lost = wish(today, 100);
@@ -170,7 +170,7 @@ test("a lost grant is repeated after its period; an early refusal is final", asy
 	expect((await storeOf("lost").grant([wish(early.budget, 100)]))[0]).toMatchObject({ amount: 100 });
 });
 
-test("requests are settled on their own period, in time, late and after a crash", async () => {
+test("a request is settled on its own period: in time, late and after a crash", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "over");
 	const store = storeOf("over", epoch);
@@ -200,7 +200,7 @@ test("requests are settled on their own period, in time, late and after a crash"
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
 
-test("a changed cap applies to the present period, then replaces the lifetime cap", async () => {
+test("a changed cap applies to the current period, then replaces the lifetime cap", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "change");
 	const store = storeOf("change", epoch);

@@ -35,7 +35,7 @@ const BESIDE = [
 	["one/1", "one/20261126", "one/20261126"],
 ] as const;
 
-test("a copy is left alone while its instance runs, whatever its name or lock", async () => {
+test("a copy is not replayed while its instance runs, whatever its name or lock", async () => {
 	await world.serveThere(30_000);
 	const elsewhere = ALTERED.map(([name, alter]) => {
 		const folder = world.newFolder(name);
@@ -61,7 +61,7 @@ test("a copy is left alone while its instance runs, whatever its name or lock", 
 	await world.endThere();
 }, 60_000);
 
-test("a copy is left alone while its instance stops and settles running requests", async () => {
+test("a copy is not replayed while its instance stops and settles requests", async () => {
 	const instanceLease = await world.startOn(world.original, "one");
 	const ledger = () => instanceLease.ledger() as Ledger;
 	await ledger().draw({ account: "acc", key: "key" }, nanoUsd(1_000));
@@ -79,7 +79,7 @@ test("a copy is left alone while its instance stops and settles running requests
 	expect(await world.charges()).toEqual([[700, "exact"]]);
 });
 
-test("a running process's journal is left alone on a mount without locks", async () => {
+test("a running process's journal is not replayed on a mount without locks", async () => {
 	await world.serveThere(30_000);
 	const flock = spyOn(libc(), "flock").mockReturnValue(0);
 	try {
@@ -92,7 +92,7 @@ test("a running process's journal is left alone on a mount without locks", async
 	}
 }, 30_000);
 
-test("a journal from before a restore takes no credit from the epoch with its number", async () => {
+test("a journal from before a restore takes no credit from a new epoch's number", async () => {
 	await world.serveThere(30_000);
 	await world.child.end();
 	const before = world.db;

@@ -18,7 +18,7 @@ const RENAMED = [
 	["f", "f/1", "f/01"],
 ] as const;
 
-test("a renamed journal is replayed as its writer's", async () => {
+test("a renamed journal is replayed under its writer's id", async () => {
 	// Runs all these instances in this process. Each has a settled and a running request.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();
@@ -42,7 +42,7 @@ test("a renamed journal is replayed as its writer's", async () => {
 	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
 });
 
-test("a journal without an owner is logged and delays no other", async () => {
+test("a journal without an owner is logged and delays no other journal", async () => {
 	await world.serveThere(2_000);
 	await world.child.end();
 	const journals = join(world.original, "journal");
@@ -56,7 +56,7 @@ test("a journal without an owner is logged and delays no other", async () => {
 	]);
 });
 
-test("workers of one folder replay their own journals after a reboot", async () => {
+test("workers with one folder each replay their own journals after a reboot", async () => {
 	await world.serveThere(2_000, "two");
 	await world.child.ask("open streaming-two 1000", "opened streaming-two");
 	await world.child.ask("progress streaming-two 300 420", "progressed streaming-two");

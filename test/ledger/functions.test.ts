@@ -43,7 +43,7 @@ test("concurrent flushes, grants and returns of many instances do not deadlock",
 	expect(Number(row?.settled)).toBe(120 * 6 * 10);
 });
 
-test("a close concurrent with grants, returns and flushes keeps the books sound", async () => {
+test("a close during grants, returns and flushes keeps the books correct", async () => {
 	await makeAccount(db, "c", 10_000, { "c-key": 5_000 });
 	for (let round = 0; round < 8; round++) {
 		const id = `c-${round}`;
@@ -71,7 +71,7 @@ test("a close concurrent with grants, returns and flushes keeps the books sound"
 	expect(Number(budget?.drawn)).toBe(160);
 });
 
-test("a refusal is unproved while an earlier epoch's credit will return", async () => {
+test("a refusal proves nothing while credit of an earlier epoch will return", async () => {
 	await makeAccount(db, "e", 100, {});
 	await goLive(db, "e-gone");
 	await goLive(db, "e-asks");
@@ -129,7 +129,7 @@ const promptly = (statement: string): Promise<unknown> =>
 			(error) => error.code,
 		);
 
-test("a booking waits for an uncommitted one with the same reference", async () => {
+test("a booking waits for an uncommitted booking with the same reference", async () => {
 	await makeAccount(db, "b3", 0, {});
 	await makeAccount(db, "b4", 0, {});
 	const { waited, outcome } = await beside(
@@ -145,7 +145,7 @@ test("a booking waits for an uncommitted one with the same reference", async () 
 	expect(rows.map(({ credit }) => credit)).toEqual([50, 0]);
 });
 
-test("grants, returns and flushes wait for an uncommitted closing", async () => {
+test("grants, returns and flushes wait for an uncommitted close", async () => {
 	const event = settledEvent("n", "n-key", 20);
 	const statements: Record<string, (store: LedgerStore) => Promise<unknown>> = {
 		grant: (store: LedgerStore) => store.grant([wish("n", 50)]),
@@ -167,7 +167,7 @@ test("grants, returns and flushes wait for an uncommitted closing", async () => 
 	expect(Number(budget?.drawn)).toBe(0);
 });
 
-test("a delayed flush does not show a settled request as running", async () => {
+test("a delayed flush does not record a settled request as running", async () => {
 	await makeAccount(db, "w", 1_000, { "w-key": null });
 	await goLive(db, "w");
 	const store = storeOf("w");
@@ -182,7 +182,7 @@ test("a delayed flush does not show a settled request as running", async () => {
 	expect((await db.sql`select 1 from usage_event where account_id = 'w'`).length).toBe(1);
 });
 
-test("two late settlements share the available credit", async () => {
+test("two concurrent late settlements share the available credit", async () => {
 	await makeAccount(db, "t", 100, { "t-key": null });
 	await goLive(db, "t");
 	await storeOf("t").close();
@@ -232,7 +232,7 @@ test("a late settlement waits for no locked row", async () => {
 	expect((await db.sql`select charged_nano_usd from usage_event where account_id = 'u'`).length).toBe(1);
 });
 
-test("a recall is announced at its commit", async () => {
+test("a recall is announced when it commits", async () => {
 	await goLive(db, "r");
 	let heard = 0;
 	await db.listen(
@@ -244,7 +244,7 @@ test("a recall is announced at its commit", async () => {
 	await waitFor(() => heard > 0, "the announcement");
 });
 
-test("the books are sound after all statements of this file", async () => {
+test("the books are correct after all statements of this file", async () => {
 	const { checks } = await reconcile(db.statements);
 	const broken = checks.filter(({ ok, name }) => !ok && !name.includes("top-up") && !name.includes("has its lease"));
 	expect(broken).toEqual([]);

@@ -143,7 +143,7 @@ async function flushBesideHolders(
 	await hurried.end();
 }
 
-test("random, repeated, aborted and cancelled statements count once without waiting", async () => {
+test("random repeated, aborted and cancelled statements count once and never wait", async () => {
 	const random = createRandom(SEED);
 	for (const account of ACCOUNTS) {
 		await makeAccount(db, account, 2_500, { [`${account}-key`]: null });

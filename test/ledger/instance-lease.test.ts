@@ -12,7 +12,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, openLeases, journals, available } = world;
 
-test("an instance reports a journal that accepts no records", async () => {
+test("an instance reports that its journal accepts no records", async () => {
 	const options = {
 		instanceId: "one",
 		dataDir: world.dataDir,
@@ -81,7 +81,7 @@ test.each(REMOVALS)("an instance starts a new epoch when its journal %s", async 
 	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
 });
 
-test("an instance retries until it has a place for a new journal", async () => {
+test("an instance retries until it has room for a new journal", async () => {
 	const instanceLease = await startHere("one", 30_000, lookingOften);
 	const journal = join(world.dataDir, "journal");
 	rmSync(journal, { recursive: true });
@@ -100,7 +100,7 @@ test("an instance retries until it has a place for a new journal", async () => {
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a start without room or a folder for the journal fails with the remedy", async () => {
+test("a start without room or a folder for the journal fails with a remedy", async () => {
 	writeFileSync(join(world.dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
@@ -130,7 +130,7 @@ test("an instance stops admitting before its lease ends: a fifth, at most 2 s", 
 	}
 });
 
-test("an orderly stop settles, returns all credit and removes the journal", async () => {
+test("an orderly stop settles, returns all credit and deletes the journal", async () => {
 	const child = await startChild("tidy");
 	await child.ask("open a 100", "opened a");
 	await child.ask("settle a 70", "settled a");
@@ -143,7 +143,7 @@ test("an orderly stop settles, returns all credit and removes the journal", asyn
 	expect(await broken()).toEqual([]);
 });
 
-test("a fenced instance settles running requests and joins a new epoch", async () => {
+test("a fenced instance settles running requests and joins with a new epoch", async () => {
 	const instanceLease = await startHere("fenced", 2_000);
 	const hold = await reserveHere(instanceLease, 500);
 	await world.db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
@@ -177,7 +177,7 @@ test("every instance returns free credit when an account's credit is lowered", a
 	expect(await broken()).toEqual([]);
 });
 
-test("a stop leaves running requests to the next start after the drain time", async () => {
+test("a stop leaves requests that outlast the drain time to the next start", async () => {
 	const instanceLease = await startHere("hasty");
 	const hold = await reserveHere(instanceLease, 500);
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
@@ -192,7 +192,7 @@ test("a stop leaves running requests to the next start after the drain time", as
 	expect(await broken()).toEqual([]);
 });
 
-test("a stop reports the settlements that a fenced epoch leaves to a replay", async () => {
+test("a stop reports settlements that a fenced epoch leaves to a replay", async () => {
 	const { db, dataDir } = world;
 	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
 	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;

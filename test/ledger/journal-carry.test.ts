@@ -38,7 +38,7 @@ const REQUESTS = 60;
 /** Most segments on disk: those with running requests, the current one, and one that is being removed. */
 const SEGMENTS_MAX = 6;
 
-test("a long request keeps a few segments, and its progress survives a crash", async () => {
+test("a long request keeps few segments, and its progress survives a crash", async () => {
 	const path = temporaryFolder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -60,7 +60,7 @@ test("a long request keeps a few segments, and its progress survives a crash", a
 	]);
 });
 
-test("many long requests are carried forward in turn, however fast segments fill", async () => {
+test("many long requests are copied to new segments, however fast these fill", async () => {
 	const many = 500;
 	const folder = temporaryFolder();
 	const disk = openJournalDisk(folder, { create: true });

@@ -71,7 +71,7 @@ function writeThree(path: string): { name: string; bytes: Uint8Array; ends: numb
 	return { name, bytes: readFileSync(join(path, name)), ends };
 }
 
-test("a replay ends at the last whole record before a torn tail", () => {
+test("a replay ends at the last complete record of a truncated file", () => {
 	const path = folder();
 	const { name, bytes, ends } = writeThree(path);
 	expect(bytes.length).toBe(ends.at(-1) as number);
@@ -99,7 +99,7 @@ test("a replay ends at the last whole record before a torn tail", () => {
 	}
 });
 
-test("a replay ends at any flipped bit and keeps everything before it", () => {
+test("a replay ends at any flipped bit and keeps all records before it", () => {
 	const path = folder();
 	const { name, bytes, ends } = writeThree(path);
 	for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -114,7 +114,7 @@ test("a replay ends at any flipped bit and keeps everything before it", () => {
 	expect(replayed(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
-test("a segment that was made longer is read up to its largest size", () => {
+test("a segment longer than the limit is read up to the limit", () => {
 	const path = folder();
 	const { name, bytes } = writeThree(path);
 	const whole = replayed(openJournalDisk(path, { create: false }), 0);
@@ -132,7 +132,7 @@ test("a record longer than the buffer is refused", () => {
 	expect(() => encodeRecord(target, RecordKind.admit, "é".repeat(400))).toThrow("fits the buffer");
 });
 
-test("segments are removed from the oldest on, once Postgres has their requests", () => {
+test("segments are deleted oldest first, once Postgres has their requests", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -158,7 +158,7 @@ test("segments are removed from the oldest on, once Postgres has their requests"
 	expect(disk.list()).toEqual([]);
 });
 
-test("a segment or folder that cannot be removed is logged", () => {
+test("a segment or folder that cannot be deleted is logged", () => {
 	const parent = folder();
 	const path = join(parent, "1");
 	const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
@@ -211,7 +211,7 @@ test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is cl
 	expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
 });
 
-test("a settlement in a later segment outlives that segment's own requests", () => {
+test("a settlement in a later segment is kept as long as its admission", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -286,7 +286,7 @@ test("a full disk refuses new requests, settles running ones and recovers", () =
 	expect(journal.admit(admit("4"))).toBe(1);
 });
 
-test("the journal keeps eight acknowledged segments for a while; none on a full disk", () => {
+test("the journal keeps eight settled segments for a while, and none on a full disk", () => {
 	const { disk, state, files } = scriptedDisk();
 	const clock = createManualClock();
 	const { journal } = openTestJournal(disk, clock, { segmentBytesMax: 300, keepMs: 1_000 });
@@ -310,7 +310,7 @@ test("the journal keeps eight acknowledged segments for a while; none on a full 
 	expect(files.size).toBe(1);
 });
 
-test("the journal reads all settlements that Postgres has, kept segments included", () => {
+test("the journal reads all settlements that Postgres has, even of kept segments", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, createManualClock(), { segmentBytesMax: 500, keepMs: 1_000 });
 	const ids = Array.from({ length: 6 }, (_, number) => `r${number}`);
@@ -388,7 +388,7 @@ test("durable() covers every segment written since the last sync", async () => {
 	expect(syncs.map(({ name }) => name)).toEqual(["00000001.log", "00000002.log", "00000003.log", "00000004.log"]);
 });
 
-test("a segment that is removed during a sync is closed after it", async () => {
+test("a segment that is deleted during a sync is closed after it", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("1"));
@@ -402,7 +402,7 @@ test("a segment that is removed during a sync is closed after it", async () => {
 	expect(failures).toEqual([]);
 });
 
-test("a segment is removed only once its carried records are durable", async () => {
+test("a segment is deleted only once its copied records are synced", async () => {
 	const { disk, syncs, files } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("long"));
@@ -419,7 +419,7 @@ test("a segment is removed only once its carried records are durable", async () 
 	journal.close();
 });
 
-test("a third sync that is requested as the first one ends waits for the second", async () => {
+test("a sync requested at the end of the first waits for the second", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const carried = [journal.admit(admit("a")), journal.admit(admit("b"))];
@@ -449,7 +449,7 @@ test("a third sync that is requested as the first one ends waits for the second"
 	journal.close();
 });
 
-test("a replay has the progress from before a request was carried forward", () => {
+test("a replay uses the progress from before a request was copied", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
 	journal.admit(admit("carried"));
@@ -491,7 +491,7 @@ test("a closed journal closes its files once, after its last sync", async () => 
 	}
 });
 
-test("a failed sync is reported and never retried", async () => {
+test("a failed sync is reported and never repeated", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
 	journal.admit(admit("1"));

@@ -27,7 +27,7 @@ function withHome(keepMs: number) {
 	return { clock, home, kept, written, journals };
 }
 
-test("a kept journal is not listed as left, and is found with its epoch's end", () => {
+test("a kept journal is found with its epoch's end and not listed for replay", () => {
 	const { home, kept, written, journals } = withHome(60_000);
 	const claim = written(3);
 	kept.keep(claim, { id: "one", epoch: 3 }, "77");
@@ -53,7 +53,7 @@ test.each([
 	expect([kept.list(), journals()]).toEqual([[], []]);
 });
 
-test("the job removes kept journals after their time, and all to make room", () => {
+test("the job deletes kept journals after their time, and all on a full disk", () => {
 	const { clock, kept, written } = withHome(60_000);
 	const offMs = Date.now() - clock.wallMs();
 	clock.advance(offMs);

@@ -32,7 +32,7 @@ async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
 
-test("the job removes old operations, leases and epochs without changing balances", async () => {
+test("the job deletes old operations, leases and epochs and changes no balance", async () => {
 	const books = await agedBooks();
 	const before = await money(books);
 	expect(before[0]).toMatchObject({ spent: 5 * 46 });
@@ -76,7 +76,7 @@ test("the job keeps unsealed rows and rows of epochs that have not ended", async
 	expect(await money(books)).toEqual(before);
 });
 
-test("the job records and seals a late settlement of a removed epoch once", async () => {
+test("the job records and seals a late settlement of a deleted epoch once", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	await removeLeases(books.deps, KEPT_DAYS);
@@ -100,7 +100,7 @@ test("the job records and seals a late settlement of a removed epoch once", asyn
 	expect(await money(books)).toEqual(after);
 });
 
-test("the job runs concurrently with late settlements without losing or doubling any", async () => {
+test("the job loses and doubles no late settlement that arrives during it", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const at = settled.at(-1)?.event.at ?? 0;
@@ -130,7 +130,7 @@ test("the job runs concurrently with late settlements without losing or doubling
 	).toHaveLength(0);
 });
 
-test("an epoch's number is never assigned again after its removal", async () => {
+test("an epoch's number is never assigned again after its deletion", async () => {
 	const books = await agedBooks();
 	await books.sql`update instance_beat set ended_at = now() - interval '20 days'`;
 	await books.sql`update lease set sealed = sealed`;
@@ -140,7 +140,7 @@ test("an epoch's number is never assigned again after its removal", async () => 
 	expect(row).toEqual({ epoch: 6 });
 });
 
-test("the job keeps the rows behind a balance constant over restarts", async () => {
+test("the job keeps the number of rows behind a balance constant over restarts", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const restarts = (from: number, to: number) => sql`

@@ -101,14 +101,14 @@ async function pass(clock: ManualClock, seconds: number): Promise<void> {
 	}
 }
 
-test("the ledger claims no account credit for a request that its key's cap refuses", async () => {
+test("the ledger draws no account credit for a request that its key's cap refuses", async () => {
 	const { ledger, slices, state } = await build("process");
 	state.refused = "capped";
 	expect(await ledger.draw({ account: "rich", key: "capped" }, usd(10))).toMatchObject({ budget: "capped" });
 	expect(slices.get("rich")).toBeUndefined();
 });
 
-test("the ledger reserves from both budgets or neither, after the journal's record", async () => {
+test("the ledger reserves from both budgets or none, after the journal's record", async () => {
 	const { ledger, sum, slices, written, state } = await build("process");
 	const key = slices.get("k");
 	if (key) key.free = usd(99);
@@ -198,7 +198,7 @@ test.each([
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });
 
-test("the ledger journals each growth of a request's bound before it counts", async () => {
+test("the ledger journals each increase of a bound before the bound counts", async () => {
 	const { ledger, written } = await build("process");
 	const hold = held(ledger, request(100));
 	for (const [delivered, bound] of [
@@ -213,7 +213,7 @@ test("the ledger journals each growth of a request's bound before it counts", as
 	expect(hold.bound).toBe(usd(20));
 });
 
-test("an answer waits for nothing, the disk or Postgres by the journal's mode", async () => {
+test("an answer waits for nothing, the disk or Postgres, by the journal's mode", async () => {
 	const process_ = await build("process");
 	const free = held(process_.ledger, request(10));
 	expect(process_.ledger.durable(free)).toBe(undefined);
@@ -261,7 +261,7 @@ test("the ledger refuses new requests with 503 while the queue is full", async (
 	}
 });
 
-test("an unjournalled settlement frees its hold's rest only once Postgres has it", async () => {
+test("a settlement missing in the journal frees its rest once Postgres has it", async () => {
 	const { ledger, state, sum, clock } = await build("process");
 	const hold = held(ledger, request(10));
 	state.settleFails = true;
@@ -272,7 +272,7 @@ test("an unjournalled settlement frees its hold's rest only once Postgres has it
 	expect(sum("a")).toEqual({ free: usd(996), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("the ledger closes its leases after the last settlement when it retires", async () => {
+test("the ledger retires by closing its leases after the last settlement", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	const retired = ledger.retire(10_000);
@@ -287,7 +287,7 @@ test("the ledger closes its leases after the last settlement when it retires", a
 	expect(written.slice(-2)).toEqual(["leases closed", "destroy"]);
 });
 
-test("the ledger keeps its journal and closes no lease when it runs out of time", async () => {
+test("the ledger keeps its journal and its leases at the deadline of a stop", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	state.away = true;
@@ -301,7 +301,7 @@ test("the ledger keeps its journal and closes no lease when it runs out of time"
 	expect(written.at(-1)).toBe("close");
 });
 
-test("the ledger settles a request that waits for credit at the end of the drain time", async () => {
+test("the ledger settles a request that waits for credit at the drain deadline", async () => {
 	const { ledger, written, clock, state } = await build("process", 10);
 	const hold = held(ledger, request(10));
 	state.grantsHang = true;
@@ -355,7 +355,7 @@ test("the ledger rejects waits for Postgres in mode remote when the journal clos
 	expect(ledger.settle(running, outcome(9))).toMatchObject({ basis: "recovered" });
 });
 
-test("a reservation tops up each of its slices", async () => {
+test("a reservation draws credit in advance for each of its slices", async () => {
 	const { ledger } = await build("process");
 	const budgets = ["project"];
 	await ledger.draw({ account: "acc", key: "key", budgets }, usd(600));

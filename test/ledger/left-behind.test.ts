@@ -21,7 +21,7 @@ async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	return { free: await openTransaction(world.db.sql, (tx) => tx`select 1 from lease for update`) };
 }
 
-test("a stop just after a start replays the crashed journal first", async () => {
+test("a stop just after a start first replays the crashed process's journal", async () => {
 	const { free } = await leftBehind();
 	const next = await startHere("one");
 	const stopped = next.stop(20_000);
@@ -49,7 +49,7 @@ test("a stop without time for a replay leaves the journal to the next start", as
 	expect(journals("one")).toEqual([]);
 });
 
-test("a living process replays the journal of one that ended next to it", async () => {
+test("a running process replays the journal of a process that ended next to it", async () => {
 	const child = await startChild("beside");
 	const clock = createManualClock();
 	const instanceLease = await startHere("living", 30_000, clock);
@@ -124,7 +124,7 @@ test("another instance on the same machine replays a dead instance's journal", a
 	expect(await other.stop(5_000)).toBe(true);
 });
 
-test("repeated looks at an unreadable journal keep no memory", async () => {
+test("repeated looks at an unreadable journal leak no memory", async () => {
 	const odd = join(world.dataDir, "journal", "other", "no number");
 	mkdirSync(odd, { recursive: true });
 	writeFileSync(join(odd, "00000001.log"), "whose it is, nothing says");

@@ -32,17 +32,17 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 	return bytes.subarray(end + 1);
 }
 
-test("a record that fits only in part is cut off", async () => {
+test("the journal cuts off a record that fits only in part", async () => {
 	expect((await filledUp("written")).length).toBe(0);
 });
 
-test("nothing is stored of a record whose next piece does not fit", async () => {
+test("the journal stores nothing of a record whose next piece does not fit", async () => {
 	const rest = await filledUp("mapped");
 	expect(rest.length).toBe(38 * PIECE_BYTES - 154 * 63 * 1024 - 1);
 	expect(rest.every((byte) => byte === 0)).toBe(true);
 });
 
-test("the journal continues with writes when the file cannot be mapped further", () => {
+test("the journal continues with `write` when the file cannot be mapped", () => {
 	const path = join(root, newUuid());
 	const file = openJournalDisk(path, { create: true }).create("00000001.log");
 	linkSync(join(path, "00000001.log"), join(path, "kept"));
@@ -53,7 +53,7 @@ test("the journal continues with writes when the file cannot be mapped further",
 	expect(readFileSync(join(path, "kept")).equals(Buffer.concat(blocks))).toBe(true);
 });
 
-test("the journal maps only file systems that keep a page in place", () => {
+test("the journal maps files only on file systems that keep a page in place", () => {
 	const [ext4, xfs, btrfs, nfs] = [0xef53, 0x58465342, 0x9123683e, 0x6969];
 	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(supportsMapping)).toEqual([true, true, false, false, false]);
 });

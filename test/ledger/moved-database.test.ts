@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, journals, available } = world;
 
-test("an epoch number that a restored database repeats leaves the journal intact", async () => {
+test("a restored database that repeats an epoch's number leaves its journal intact", async () => {
 	const child = await startChild("one");
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
@@ -48,7 +48,7 @@ test("a restored database repeats no epoch number of an earlier process", async 
 	}
 });
 
-test("a new epoch on another database server sends the last settlements again", async () => {
+test("a new epoch sends the last settlements again to another database server", async () => {
 	const instanceLease = await startHere("moved", 5_000);
 	const settle = await reserveHere(instanceLease, 500);
 	const { id } = settle.admitted;
@@ -99,7 +99,7 @@ test("a second move while an epoch ends loses no settlement", async () => {
 	expect(await broken()).toEqual([]);
 });
 
-test("a kept journal is settled on an older server; its lost settlements are counted", async () => {
+test("a kept journal is settled on an older server and its lost settlements counted", async () => {
 	const start = () => startHere("kept", 30_000, systemClock, silentLog, 60_000);
 	const first = await start();
 	const settle = await reserveHere(first, 500);
@@ -118,7 +118,7 @@ test("a kept journal is settled on an older server; its lost settlements are cou
 	expect(await broken()).toEqual([]);
 });
 
-test("an epoch number that another database server repeats is skipped", async () => {
+test("an instance skips an epoch number that another database server repeats", async () => {
 	const instanceLease = await startHere("again", 5_000);
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
@@ -179,7 +179,7 @@ test("a fenced epoch sends its settlements again to a server that lacks it", asy
 	expect(await broken()).toEqual([]);
 });
 
-test("a standby without the last grants gets settlements and running requests", async () => {
+test("a standby that lacks the last grants gets settlements and running requests", async () => {
 	const instanceLease = await startHere("behind", 5_000);
 	const [before, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
 	before.ledger.settle(before, outcome(40));

@@ -52,7 +52,7 @@ for (const period of ["lifetime", "day"] as const)
 		});
 	});
 
-test("a project's period is busy during its change and grants no other period", async () => {
+test("a project's period is busy while its cap changes, and no other one grants", async () => {
 	const { limited, project } = await cappedProject("day");
 	await goLive(db, "patient");
 	await db.sql.begin(async (transaction) => {
@@ -92,7 +92,7 @@ test("a key's usage is settled on its project, in time and late", async () => {
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
 });
 
-test("a project's changed cap applies at once, its lifetime cap until all know", async () => {
+test("a project's changed cap applies at once; its lifetime cap ends once all know", async () => {
 	const { project } = await cappedProject("lifetime");
 	const epoch = await goLive(db, "lifts");
 	const store = storeOf("lifts", epoch);

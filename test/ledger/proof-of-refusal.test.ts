@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
-test("a recall finds credit that moves from one instance to another during it", async () => {
+test("a recall finds credit that moves between instances during it", async () => {
 	const clock = createManualClock();
 	const model = createModelStore(() => clock.wallMs());
 	model.budgets.set("b", { id: "b", kind: "account", account: "b", limit: 100, drawn: 0, writtenOff: 0 });
@@ -82,7 +82,7 @@ test("a recall finds credit that moves from one instance to another during it", 
 	expect(await drawn).toBe("drawn");
 });
 
-test("credit is recalled again if others were granted enough between two checks", async () => {
+test("a recall is repeated if other instances drew credit between two checks", async () => {
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
@@ -102,7 +102,7 @@ test("credit is recalled again if others were granted enough between two checks"
 	}
 });
 
-test("credit is recalled again if free credit here was taken after the recall", async () => {
+test("a recall is repeated if free credit here was used after it", async () => {
 	const { slices, state, clock } = scripted(5);
 	let slice: Slice | undefined;
 	state.onGrant = ({ ticket }) => {

@@ -37,7 +37,7 @@ test("a recall whose notification was lost is found within two seconds", async (
 	answers.stop();
 });
 
-test("newer recalls wait for a slow answer of their budget only", async () => {
+test("a newer recall waits only for a slow answer of its own budget", async () => {
 	const { clock, state, answers } = build();
 	const { promise, resolve } = Promise.withResolvers<void>();
 	state.held = promise;

@@ -16,7 +16,7 @@ await store.giveBack([giving("acc", 300)]);
 
 const broken = async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
-test("sound books pass every check", async () => {
+test("correct books pass every check", async () => {
 	expect(await broken()).toEqual([]);
 });
 
@@ -66,7 +66,7 @@ const corruptions: [string, string][] = [
 ];
 
 for (const [name, statement] of corruptions) {
-	test(`finds: ${statement}`, async () => {
+	test(`the check finds: ${statement}`, async () => {
 		// Corrupts the books in a transaction that is rolled back, so that each corruption starts from correct books.
 		const found: string[] = [];
 		await rolledBack(db.sql, async (transaction, statements) => {

@@ -104,7 +104,7 @@ test("the check runs on one of many instances, and all use its result", async ()
 	for (const one of [first, late, ...others]) one.stop();
 });
 
-test("many callers share one run that began after their requests", async () => {
+test("the check is shared by all callers that arrived before it began", async () => {
 	const { books, rows, instance, pass, holdChecks } = world();
 	const one = instance();
 	await pass(1);
@@ -121,7 +121,7 @@ test("many callers share one run that began after their requests", async () => {
 	one.stop();
 });
 
-test("the check reports a result that cannot be recorded, and runs again", async () => {
+test("the check reports a result that cannot be stored, and runs again", async () => {
 	const { books, instance, pass, history } = world();
 	const add = history.add;
 	history.add = () => Promise.reject(new Error("the database is away"));
@@ -136,7 +136,7 @@ test("the check reports a result that cannot be recorded, and runs again", async
 	one.stop();
 });
 
-test("the check does not report a run that a stop cut off", async () => {
+test("the check reports no run that a stop interrupted", async () => {
 	for (const isStopped of [false, true]) {
 		const { instance, pass, holdChecks, history, said } = world();
 		const goOn = holdChecks();
@@ -153,7 +153,7 @@ test("the check does not report a run that a stop cut off", async () => {
 	}
 });
 
-test("the check reads the newest run that is young enough", async () => {
+test("the check uses the newest result that is young enough", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -169,7 +169,7 @@ test("the check reads the newest run that is young enough", async () => {
 	}
 });
 
-test("the check ignores a run dated in the future", async () => {
+test("the check ignores a result dated in the future", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);

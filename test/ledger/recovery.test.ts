@@ -173,7 +173,7 @@ test("journals that wait for a locked row delay no other journal", async () => {
 	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
-test("journals beyond the limit of waiting replays are replayed once a row is unlocked", async () => {
+test("more journals than may wait are replayed once a row is unlocked", async () => {
 	let isHeld = true;
 	const { recover, names, home, closedInPart } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
@@ -213,7 +213,7 @@ function longReplay(flush: () => Partial<FlushResult>) {
 	return { sent, late, over: replayJournal(deps, claim.disk) };
 }
 
-test("a replay reads no further while 10,000 settlements wait for a locked row", async () => {
+test("a replay stops reading while 10,000 settlements wait for a locked row", async () => {
 	let flushes = 0;
 	const sentWhenFreed: number[] = [];
 	const { sent, over } = longReplay(() => {
@@ -225,7 +225,7 @@ test("a replay reads no further while 10,000 settlements wait for a locked row",
 	expect([sentWhenFreed, sent.size]).toEqual([[10_500], 12_000]);
 });
 
-test("a replay settles as late what exceeds a lease beyond 10,000 settlements", async () => {
+test("a replay settles charges above a lease as late beyond 10,000 settlements", async () => {
 	const { late, over } = longReplay(() => {
 		if (late.beforeClose !== undefined) return { late: true };
 		throw new LeaseExceeded("more than the lease holds");
@@ -234,7 +234,7 @@ test("a replay settles as late what exceeds a lease beyond 10,000 settlements", 
 	expect(late).toEqual({ all: 12_000, beforeClose: 10_500 });
 });
 
-test("files that are no journal delay no journal", async () => {
+test("a file that is no journal delays no journal", async () => {
 	const { recover, done, home, names } = left(() => ({}));
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
@@ -261,7 +261,7 @@ test("files that are no journal delay no journal", async () => {
 	expect(done.toSorted()).toEqual(["closed", "closed", "settled abc"]);
 });
 
-test("journals that wait for their instances' end delay no other journal", async () => {
+test("a journal that waits for its instance's end delays no other journal", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
 	// Journals that must wait and sort before the one that can be replayed, more than are replayed concurrently.
 	const copies = ["a", "b", "c", "d", "e"];
@@ -292,7 +292,7 @@ test.each([
 	expect([done, isThere()]).toEqual([[...said], true]);
 });
 
-test("standingOf reports a running copy only after a renewal without a journal here", async () => {
+test("an owner runs elsewhere once it renews without a journal on this machine", async () => {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
 	const renews = (epoch: number) => new InstanceRuns("one", epoch, true);
@@ -316,13 +316,13 @@ test("standingOf reports a running copy only after a renewal without a journal h
 	claim?.release();
 });
 
-test("an ended epoch's settlements are settled one by one, as late", async () => {
+test("settlements of an ended epoch are settled one by one, as late", async () => {
 	const { recover, done } = left(() => ({ late: true }));
 	expect(await recover()).toBe(0);
 	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
 });
 
-test("a failed connection repeats no late settlement", async () => {
+test("a broken connection repeats no late settlement", async () => {
 	let asked = 0;
 	const { recover, done } = left(
 		() => ({ late: true }),
@@ -337,7 +337,7 @@ test("a failed connection repeats no late settlement", async () => {
 	expect(asked).toBe(5);
 });
 
-test("settleLate tries one settlement per account with a locked row", async () => {
+test("a late settlement is tried once per account with a locked row", async () => {
 	const tried: string[] = [];
 	const store = {
 		async settleLate(eventJson: string) {
@@ -365,7 +365,7 @@ test("a settlement above its lease is late once other leases are closed", async 
 	expect(done).toEqual(["settled a", "settled c", "closed all but b,key-b,proj_b", "late b", "closed"]);
 });
 
-test("a settlement that is refused repeatedly is set aside and its journal stays", async () => {
+test("a settlement refused repeatedly is set aside, and its journal stays", async () => {
 	let refuses = true;
 	const said: string[] = [];
 	let flushes = 0;
@@ -426,7 +426,7 @@ test("a journal that could not be replayed stays and is tried again", async () =
 	expect(world.isThere()).toBe(false);
 });
 
-test("a folder that cannot be read is reported, the other journals are listed", () => {
+test("a folder that cannot be read is reported, and other journals are listed", () => {
 	const home = mkdtempSync(join(root, "home-"));
 	for (const epoch of ["1", "2"]) mkdirSync(join(home, "one", epoch), { recursive: true });
 	// Creates symbolic links that point to themselves.

@@ -17,7 +17,7 @@ test("a request is refused once every instance with a slice has answered the rec
 	expect(await drawn).toBe("refused");
 });
 
-test("a request gets 503 if its refusal cannot be proved in time", async () => {
+test("a request gets 503 if its refusal is not proved in time", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -30,7 +30,7 @@ test("a request gets 503 if its refusal cannot be proved in time", async () => {
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("the answers to a recall refuse no request that came after the recall", async () => {
+test("a recall's answers refuse no request that arrived after the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	let answered = 1;
 	// Simulates an instance that counts as unanswered until it has answered this recall's ticket.
@@ -79,7 +79,7 @@ test("an unanswered recall is sent again", async () => {
 	expect(state.recalled.length).toBe(3);
 });
 
-test("after a repeated grant is refused, a new grant uses credit returned since", async () => {
+test("a grant repeated after a lost refusal uses credit returned since", async () => {
 	const { slices, state, clock } = scripted(5);
 	let replies = 0;
 	state.beforeReply = async () => {
@@ -106,7 +106,7 @@ test("a locked row delays only its own account", async () => {
 	expect(await held).toBe("drawn");
 });
 
-test("a return for a locked row delays no other and is not spent", async () => {
+test("a return for a locked row delays no other return and is not spent", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["a"], usd(10));
 	await slices.draw(["b"], usd(10));
@@ -126,7 +126,7 @@ test("a return for a locked row delays no other and is not spent", async () => {
 	expect(state.available).toBe(1_000);
 });
 
-test("a recall is answered after all credit on its way, in both directions", async () => {
+test("a recall is answered after all credit in transit has arrived", async () => {
 	for (const underWay of ["back", "here"]) {
 		const { slices, state, calls, clock } = scripted(1_000);
 		await slices.draw(["b"], usd(10));
@@ -183,7 +183,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 	expect(await drawn).toBe("refused");
 });
 
-test("a lowered limit takes back credit promised to a waiting request", async () => {
+test("a lowered limit withdraws credit promised to a waiting request", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
 	state.onGrant = ({ budget }) => {
@@ -205,7 +205,7 @@ test("a lowered limit takes back credit promised to a waiting request", async ()
 	expect([slices.get("key")?.promised, slices.get("account")?.promised]).toEqual([usd(0), usd(0)]);
 });
 
-test("a contested budget is granted no more than requests need", async () => {
+test("a contested budget grants no more than requests need", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	state.contested = true;
 	await slices.draw(["b"], usd(10));
@@ -216,7 +216,7 @@ test("a contested budget is granted no more than requests need", async () => {
 	expect(asked).toMatchObject({ want: usd(10), min: usd(10) });
 });
 
-test("totals sum slices of accounts at each tick", async () => {
+test("the totals sum the slices of accounts at each tick", async () => {
 	const { slices, clock } = scripted(Number.MAX_SAFE_INTEGER);
 	for (let n = 0; n < 12_000; n++) {
 		await slices.draw([n % 2 ? `acc_${n}` : `key${n}`], usd(1));
@@ -229,7 +229,7 @@ test("totals sum slices of accounts at each tick", async () => {
 	expect(slices.totals().free).toBe(free);
 });
 
-test("a request that came while a recall was sent gets its own recall", async () => {
+test("a request that arrives while a recall is sent gets another recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket === null ? 1 : 0;
@@ -250,7 +250,7 @@ test("a request that came while a recall was sent gets its own recall", async ()
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a grant's reply does not refuse a request that came during the grant", async () => {
+test("a grant's refusal does not apply to a request that arrived during it", async () => {
 	const { slices, state } = scripted(5);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -263,7 +263,7 @@ test("a grant's reply does not refuse a request that came during the grant", asy
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a request whose need shrank during a grant gets another grant", async () => {
+test("a request whose need decreased during a grant gets another grant", async () => {
 	const { slices, state } = scripted(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -276,7 +276,7 @@ test("a request whose need shrank during a grant gets another grant", async () =
 	expect(await drawn).toBe("drawn");
 });
 
-test("a grant restarts the recall", async () => {
+test("a grant restarts the proof of a shortage", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	const large = outcome(slices.draw(["b"], usd(50)));
@@ -292,7 +292,7 @@ test("a grant restarts the recall", async () => {
 	expect(await large).toBe("refused");
 });
 
-test("a grant wakes only as many waiters as it covers", async () => {
+test("a grant resumes only as many waiters as it covers", async () => {
 	const { slices, clock } = scripted(15);
 	const reserve = async (): Promise<string> => {
 		const told = await outcome(slices.draw(["b"], usd(10)));
@@ -308,7 +308,7 @@ test("a grant wakes only as many waiters as it covers", async () => {
 	expect(await Promise.all(reserved)).toEqual(["drawn", "refused"]);
 });
 
-test("an instance returns freed credit of a contested budget and draws nothing ahead", async () => {
+test("a contested budget's freed credit is returned and none is drawn in advance", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -356,7 +356,7 @@ test("`handBack` returns credit that arrives for a new slice", async () => {
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
 
-test("an instance that may hold more than it knows answers no recall", async () => {
+test("an instance that may hold more than it counts answers no recall", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	let fault: Error | undefined = new DatabaseTimeout("no answer");
 	state.beforeReply = async () => {

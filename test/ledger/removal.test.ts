@@ -9,7 +9,7 @@ import { goLive, settledEvent, wish } from "./fixture.ts";
 
 const OLD = 3 * REQUESTS_A_DAY;
 
-test("the job removes old requests and keeps their sums through checks and rebuilds", async () => {
+test("the job deletes old requests and keeps their sums through checks and rebuilds", async () => {
 	const books = await agedBooks();
 	const { sql, settled, statements } = books;
 	const before = { hours: await books.hours(), spent: await books.spent() };
@@ -40,7 +40,7 @@ test("the job removes old requests and keeps their sums through checks and rebui
 	expect(await books.broken()).toEqual(["every closed day matches its seal"]);
 });
 
-test("the job refuses and counts a removed request that a journal brings back", async () => {
+test("the job refuses and counts a deleted request that a journal sends again", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	// Starts an epoch that stays live and whose journal still has old settlements.
@@ -71,7 +71,7 @@ test("the job refuses and counts a removed request that a journal brings back", 
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
-test("an epoch with a slow clock that began after the removal charges its requests", async () => {
+test("the job charges requests of an epoch with a slow clock that began after it", async () => {
 	const { sql, db } = cutBooks;
 	const epoch = await goLive(db, "i");
 	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
@@ -94,7 +94,7 @@ test("an epoch with a slow clock that began after the removal charges its reques
 	expect(await cutBooks.broken()).toEqual([]);
 });
 
-test("the job does not take a late settlement for the beginning of its epoch", async () => {
+test("the job does not take a late settlement for the start of its epoch", async () => {
 	const { sql, settled } = cutBooks;
 	const [old] = settled;
 	if (old === undefined) throw new Error("there is one");
@@ -112,7 +112,7 @@ test("the job does not take a late settlement for the beginning of its epoch", a
 	expect(await cutBooks.ids()).not.toContain(old.event.id);
 });
 
-test("the job waits for instances that may not know the limit, and for the sums", async () => {
+test("the job waits for the hourly sums and for instances that lack the new limit", async () => {
 	const books = await agedBooks();
 	const { sql, deps, settled } = books;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -129,7 +129,7 @@ test("the job waits for instances that may not know the limit, and for the sums"
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
 });
 
-test("the job keeps a request of a fast clock until its own time", async () => {
+test("the job keeps a request of a fast clock until the request's own time", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const ahead = settled[1]?.event;
@@ -141,7 +141,7 @@ test("the job keeps a request of a fast clock until its own time", async () => {
 	expect(await books.spent()).toEqual(before);
 });
 
-test("the job leaves the same rows wherever it stops", async () => {
+test("the job leaves the same rows wherever it is interrupted", async () => {
 	const books = await agedBooks();
 	const { sql, statements } = books;
 	const before = await books.hours();
@@ -197,7 +197,7 @@ test("the job stops at a day that is unsealed, changed or not archived", async (
 	expect(leapt).toEqual({ kept: true });
 });
 
-test("the job leaves out requests attested as lost that are old enough to be removed", async () => {
+test("the job keeps requests attested as lost, however old", async () => {
 	const { sql } = uncutBooks;
 	const [{ epoch } = {}] = await sql`select instance_join('lost', 60000) as epoch`;
 	await sql`

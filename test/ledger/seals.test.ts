@@ -97,7 +97,7 @@ test("the job seals past days in order, with their sums", () =>
 		expect(await seal()).toBe(0);
 	}));
 
-test("sealing in steps of any size makes the same seal", async () => {
+test("the job makes the same seal in steps of any size", async () => {
 	const seals: unknown[] = [];
 	await onBooks(async ({ seal, run }) => {
 		await seal();
@@ -116,7 +116,7 @@ test("sealing in steps of any size makes the same seal", async () => {
 	expect(seals[1]).toEqual(seals[0]);
 });
 
-test("verification finds a changed sealed row, and its repair in the next round", () =>
+test("verification reports a changed sealed row until its repair", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -160,7 +160,7 @@ for (const [what, statement] of Object.entries(changes)) {
 		}));
 }
 
-test("verification starts a round an hour after the start of the last one", () =>
+test("verification starts a pass an hour after the start of the previous one", () =>
 	onBooks(async ({ statements, seal, run, broken }) => {
 		const read = () => verifyDays({ statements, clock: systemClock }, 1_000);
 		await seal();
@@ -272,7 +272,7 @@ test("the job closes a day after an hour, once its transactions have ended", asy
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 
-test("sealing runs on one of two consoles", async () => {
+test("the job runs on one of two consoles", async () => {
 	await db.sql`select books_begin()`;
 	await db.sql.begin(async (transaction) => {
 		await transaction`select 1 from seal_cursor for update`;

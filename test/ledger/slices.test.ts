@@ -45,7 +45,7 @@ test("a grant whose reply was lost is repeated with the same op", async () => {
 	expect((slices.get("b")?.free ?? 0) + state.available).toBe(1_000);
 });
 
-test("a reply that misses a grant counts as no answer", async () => {
+test("a reply that lacks a grant counts as no answer", async () => {
 	const clock = createManualClock();
 	const generous = generousStore();
 	let calls = 0;
@@ -74,7 +74,7 @@ test("a return leaves memory before it is sent", async () => {
 	});
 });
 
-test("an unanswered return is sent again with the same op", async () => {
+test("a return without an answer is sent again with the same op", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -93,7 +93,7 @@ test("an unanswered return is sent again with the same op", async () => {
 	expect(slices.get("b")?.returning).toBe(usd(0));
 });
 
-test("an answer to a recall waits for an arriving grant", async () => {
+test("a recall is answered only after an arriving grant", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -155,7 +155,7 @@ test("a request waits for returns in transit before its refusal", async () => {
 	expect(await drawn).toBe(null);
 });
 
-test("credit is drawn ahead, not while Postgres has none, and at once after a change", async () => {
+test("credit is drawn in advance, but not while Postgres has none", async () => {
 	const { slices, state, calls } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	const slice = slices.get("b");
@@ -174,7 +174,7 @@ test("credit is drawn ahead, not while Postgres has none, and at once after a ch
 	expect([await grantsAfter(700), slice.free]).toEqual([4, usd(2_100)]);
 });
 
-test("a refusal does not apply to a smaller, later request", async () => {
+test("a refusal does not apply to a later request of less", async () => {
 	const { slices, state } = scripted(20);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -187,7 +187,7 @@ test("a refusal does not apply to a smaller, later request", async () => {
 	expect(await small).toBe(null);
 });
 
-test("waiters are served in order as far as the credit goes", async () => {
+test("waiters are served in order as far as the credit suffices", async () => {
 	const { slices } = scripted(30);
 	const served: number[] = [];
 	const outcomes = await Promise.all(
@@ -221,14 +221,14 @@ test("waiters of a fenced instance get 503", async () => {
 	expect((failure as Fault).code).toBe("service_unavailable");
 });
 
-test("a request for no credit creates a slice without a statement", async () => {
+test("a request for no credit creates a slice and sends no statement", async () => {
 	const { slices, calls } = scripted(0);
 	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
 	expect(slices.get("b")?.free).toBe(usd(0));
 	expect(calls).toEqual([]);
 });
 
-test("a refused return is retried at growing intervals", async () => {
+test("a refused return is repeated at growing intervals", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	await settleMicrotasks();
@@ -253,7 +253,7 @@ test("a refused return is retried at growing intervals", async () => {
 	expect(slices.get("b")?.returning ?? 0).toBe(0);
 });
 
-test("an idle slice is returned and then forgotten", async () => {
+test("an idle slice is returned and then dropped", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(59_000);
@@ -265,7 +265,7 @@ test("an idle slice is returned and then forgotten", async () => {
 	expect(slices.get("b")).toBe(undefined);
 });
 
-test("a slice with unacknowledged charges is not forgotten", async () => {
+test("a slice with unacknowledged charges is not dropped", async () => {
 	const { slices, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);

@@ -93,7 +93,7 @@ for (const [name, store] of suites) {
 			expect((await rows("leases"))?.filter((row) => row.startsWith("acc g"))).toEqual(["acc g 1 996 200 30 open 0"]);
 		});
 
-		test("a batch with charges above its lease or reservation is refused whole", async () => {
+		test("a batch with charges above its lease or reservation is refused as a whole", async () => {
 			const before = canonical(await store.dump());
 			const fine = settledEvent("acc", "free", 1, { id: uuid(40) });
 			const tooMuch = settledEvent("acc", "free", 5_000, { id: uuid(41) });
@@ -104,7 +104,7 @@ for (const [name, store] of suites) {
 			expect(canonical(await store.dump())).toEqual(before);
 		});
 
-		test("closing frees the rest once; later settlements are late", async () => {
+		test("a close frees the rest of leases once and makes later settlements late", async () => {
 			const ledger = store.ledger("g", 1);
 			await ledger.close();
 			const closed = canonical(await store.dump());
@@ -121,7 +121,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
 		});
 
-		test("a late settlement spends its own closing leases, never a living epoch's", async () => {
+		test("a late settlement spends its own closing leases, not a live epoch's", async () => {
 			await store.budget("full", "account", "full", 0);
 			await store.budget("full-key", "key", "full", 70);
 			await store.book("full", "adjustment", 100, "full", false);
@@ -153,7 +153,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toContain("full-key 70 60 0");
 		});
 
-		test("a partial close keeps leases with settlements to come", async () => {
+		test("a partial close keeps leases with settlements still to come", async () => {
 			await store.book("acc", "adjustment", 1_000, "kept", false);
 			await store.budget("kept", "account", "kept", 100);
 			await live(store, "keeps");
@@ -179,7 +179,7 @@ for (const [name, store] of suites) {
 			expect(await ledger.close()).toEqual({ closed: 2, done: true });
 		});
 
-		test("a request attested as lost is charged when it settles later", async () => {
+		test("a request attested as lost is charged if it settles later", async () => {
 			await store.book("acc", "adjustment", 100, "again", false);
 			await live(store, "lost");
 			const ledger = store.ledger("lost", 1);
@@ -205,7 +205,7 @@ for (const [name, store] of suites) {
 			expect(await store.book("acc", "top_up", 400, "t", false)).toBeNumber();
 		});
 
-		test("a lease is open exactly while something is left", async () => {
+		test("a lease is open exactly while credit is left in it", async () => {
 			await store.book("acc", "adjustment", 1_000, "idle", false);
 			await live(store, "idle");
 			const ledger = store.ledger("idle", 1);
@@ -271,7 +271,7 @@ for (const [name, store] of suites) {
 			expect((await ledger.recalls()).length).toBe(0);
 		});
 
-		test("a statement leaves out locked rows and names them", async () => {
+		test("a statement skips locked rows and names them", async () => {
 			await store.budget("row", "account", "row", 0);
 			await store.budget("row-key", "key", "row", null);
 			await store.book("row", "adjustment", 500, "row", false);
@@ -301,7 +301,7 @@ for (const [name, store] of suites) {
 			expect(await store.attest("w", 1, 10)).toBe("1 true");
 		});
 
-		test("a fenced instance never renews", async () => {
+		test("a fenced instance never renews its lease", async () => {
 			const { heartbeats, fence } = store;
 			const epoch = await live(store, "slow");
 			const seq = await store.append("x");
@@ -426,5 +426,5 @@ async function compare(seed: number, steps: number): Promise<void> {
 }
 
 for (const seed of LONG ? [1, 2, 3, 4, 5, 6] : [1, 2]) {
-	test(`random statements leave the model and Postgres alike (seed ${seed})`, () => compare(seed, 300));
+	test(`random statements have the same effect in the model and Postgres (seed ${seed})`, () => compare(seed, 300));
 }

@@ -24,7 +24,7 @@ const bucket = {
 };
 const place = openArchive({ bucket, prefix: "days/" });
 
-test("a bucket's endless or foreign list is an error", async () => {
+test("an endless or foreign listing of a bucket is an error", async () => {
 	keys = () => ["days/a", "days/b"];
 	await expect(place.names()).rejects.toThrow("not asked for");
 	expect(pages).toBe(2);

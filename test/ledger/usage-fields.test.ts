@@ -10,7 +10,7 @@ const db = await withDatabase();
 
 const ARRAYS: Readonly<Record<string, string>> = { "text[]": "text", timestamptz: "double precision" };
 
-test("lease_settle takes an array for each field, in the table's order", async () => {
+test("lease_settle takes one array per field, in the table's order", async () => {
 	const rows = await db.sql<{ said: string }[]>`select pg_get_function_arguments('lease_settle'::regproc) as said`;
 	const types = onlyRow(rows)
 		.said.split(", ")
@@ -19,7 +19,7 @@ test("lease_settle takes an array for each field, in the table's order", async (
 	expect(types).toEqual(["text", "integer", ...fields, "json"]);
 });
 
-test("each field has its column with its type", async () => {
+test("each field has a column of its type", async () => {
 	const rows = await db.sql`
 		select a.attname as name, format_type(a.atttypid, null) as type, a.attnotnull as required
 		from pg_attribute a where a.attrelid = 'usage_event'::regclass`;

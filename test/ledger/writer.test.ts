@@ -58,7 +58,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	return { clock, writer, state, flushes, late, acknowledged, events, settle, pass, logged };
 }
 
-test("the writer flushes after the interval and acknowledges then", async () => {
+test("the writer flushes after the interval and then acknowledges", async () => {
 	const { settle, pass, flushes, acknowledged } = build();
 	settle("a");
 	settle("b");
@@ -69,27 +69,24 @@ test("the writer flushes after the interval and acknowledges then", async () => 
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
-test.each(["who hurries", "a full batch"])(
-	"%s starts the next flush at any point of the last one's end",
-	async (what) => {
-		const flushed: number[] = [];
-		for (let steps = 0; steps < 20; steps++) {
-			const { settle, pass, state, flushes, writer } = build({ flushAt: 3 });
-			let answer = () => {};
-			state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
-			settle("first");
-			writer.hurry();
-			await turn();
-			answer();
-			for (let step = 0; step < steps; step++) await undefined;
-			for (const id of ["a", "b", "c"]) settle(id);
-			if (what === "who hurries") writer.hurry();
-			await pass(0);
-			flushed.push(flushes.length);
-		}
-		expect(flushed).toEqual(flushed.map(() => 2));
-	},
-);
+test.each(["who hurries", "a full batch"])("%s starts the next flush, whenever the previous one ends", async (what) => {
+	const flushed: number[] = [];
+	for (let steps = 0; steps < 20; steps++) {
+		const { settle, pass, state, flushes, writer } = build({ flushAt: 3 });
+		let answer = () => {};
+		state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
+		settle("first");
+		writer.hurry();
+		await turn();
+		answer();
+		for (let step = 0; step < steps; step++) await undefined;
+		for (const id of ["a", "b", "c"]) settle(id);
+		if (what === "who hurries") writer.hurry();
+		await pass(0);
+		flushed.push(flushes.length);
+	}
+	expect(flushed).toEqual(flushed.map(() => 2));
+});
 
 test("the writer flushes a full batch at once and running requests at their interval", async () => {
 	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
@@ -112,7 +109,7 @@ test("the writer flushes a full batch at once and running requests at their inte
 	]);
 });
 
-test("the writer acknowledges a settlement with its own batch, not the one on its way", async () => {
+test("the writer acknowledges a settlement with its batch, not the one in flight", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	const answers: ((answer: "ok" | Error) => void)[] = [];
 	state.flush = () =>
@@ -156,7 +153,7 @@ test("the writer repeats a refused flush with the same ids", async () => {
 	expect(writer.queued()).toBe(0);
 });
 
-test("the writer moves a record that is always refused after the others", async () => {
+test("the writer sends a settlement that is always refused after the others", async () => {
 	const { settle, pass, acknowledged, state, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("bad")) throw new Error("a check was violated");
@@ -171,7 +168,7 @@ test("the writer moves a record that is always refused after the others", async 
 	expect(acknowledged).toContain("bad");
 });
 
-test("the writer logs an outage at its start and end, and repeats the same batch", async () => {
+test("the writer logs an outage at start and end and repeats the same batch", async () => {
 	const { settle, pass, flushes, state, logged, acknowledged } = build();
 	const outages = [
 		Object.assign(new Error("the database system is starting up"), { code: "57P03" }),
@@ -195,7 +192,7 @@ test("the writer logs an outage at its start and end, and repeats the same batch
 	]);
 });
 
-test("the writer halves batches that time out, without an error", async () => {
+test("the writer halves batches that time out, without logging an error", async () => {
 	const { settle, pass, state, logged, acknowledged, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("locked")) throw new DatabaseTimeout("late");
@@ -208,7 +205,7 @@ test("the writer halves batches that time out, without an error", async () => {
 	expect(logged.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("batches halved by failures grow again with success", async () => {
+test("the writer enlarges halved batches again after success", async () => {
 	const { settle, pass, flushes, state } = build({ batchMax: 8 });
 	let failures = 2;
 	state.flush = async () => {
@@ -220,7 +217,7 @@ test("batches halved by failures grow again with success", async () => {
 	expect(flushes.map(({ settled }) => settled.length)).toEqual([8, 4, 2, 2, 4, 8]);
 });
 
-test("the writer logs a repeated refusal as an error and ends an assumed outage", async () => {
+test("the writer logs a repeated refusal as an error and as the end of an outage", async () => {
 	const { settle, pass, state, logged } = build();
 	let calls = 0;
 	state.flush = async (settled) => {
@@ -260,14 +257,14 @@ test("the writer reports a full queue and the oldest settlement's age", async ()
 	expect(writer.oldestAgeMs()).toBe(0);
 });
 
-test("the writer sends more than a batch without a pause", async () => {
+test("the writer sends more than one batch without a pause", async () => {
 	const { settle, pass, flushes } = build({ batchMax: 2 });
 	for (const id of ["a", "b", "c", "d", "e"]) settle(id);
 	await pass(100);
 	expect(flushes.map(({ settled }) => settled)).toEqual([["a", "b"], ["c", "d"], ["e"]]);
 });
 
-test("the writer shows a request as running only if it outlives a flush", async () => {
+test("the writer records a running request only if it outlasts a flush interval", async () => {
 	const { writer, settle, pass, flushes } = build();
 	let open = true;
 	writer.open({ slot: 0, json: () => '"long"', isOpen: () => open });
@@ -283,7 +280,7 @@ test("the writer shows a request as running only if it outlives a flush", async 
 	expect(flushes.at(-1)).toEqual({ settled: ["later"], open: [] });
 });
 
-test("the writer sends an urgent request with the hurried flush", async () => {
+test("the writer records an awaited request with the next flush", async () => {
 	const { writer, settle, pass, flushes, state } = build();
 	let answer = () => {};
 	state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
@@ -301,7 +298,7 @@ test("the writer sends an urgent request with the hurried flush", async () => {
 	expect(known).toBe(true);
 });
 
-test("the writer forgets an ended request unless its acknowledgement is awaited", async () => {
+test("the writer drops an ended request unless a client awaits its record", async () => {
 	const { writer, pass, flushes } = build();
 	let asked = 0;
 	let known = false;
@@ -394,7 +391,7 @@ test("the writer sends acknowledged settlements again and counts unknown ones", 
 	writer.stop();
 });
 
-test("the writer settles charges above a lease that the database forgot as late", async () => {
+test("the writer settles charges above a lease that the database lost as late", async () => {
 	const { events, writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
 	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
 		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");
@@ -427,7 +424,7 @@ test("the writer settles charges above a lease that the database forgot as late"
 	writer.stop();
 });
 
-test("the writer repeats sendAgain past locked rows and failed statements", async () => {
+test("the writer repeats sendAgain after locked rows and failed statements", async () => {
 	const { events, writer, state, flushes, settle, pass } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);

@@ -19,8 +19,8 @@ function setUp() {
 	return { clock, limits, enter };
 }
 
-describe("requests a minute", () => {
-	test("admits exactly the limit at once and returns when to retry", () => {
+describe("a limit of requests a minute", () => {
+	test("admits exactly its number at once and states when to retry", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			expect(enter(5)).toBeUndefined();
@@ -48,7 +48,7 @@ describe("requests a minute", () => {
 		expect(enter(5)).toBeUndefined();
 	});
 
-	test("admits a retry after the returned time, not a second earlier", () => {
+	test("admits a retry after the stated time, not a second earlier", () => {
 		for (const perMinute of [1, 2, 5, 60]) {
 			for (const usedAfterMs of [0, 20_000, 59_000, 61_000, 90_000]) {
 				const { clock, enter } = setUp();
@@ -64,7 +64,7 @@ describe("requests a minute", () => {
 		}
 	});
 
-	test("admits at most twice the limit in any minute, and the limit in the long run", () => {
+	test("admits at most twice its number in any minute, and its number in the long run", () => {
 		const { clock, enter } = setUp();
 		let passed = 0;
 		for (let step = 0; step < 6_000; step++) {
@@ -76,7 +76,7 @@ describe("requests a minute", () => {
 	});
 
 	test.each([-45_000, -30_000, -25_000, -1_500, -400, 400, 1_500, 25_000, 30_000, 45_000])(
-		"never refuses a key within its limit while the wall clock is set by %i ms",
+		"never refuses a key within it while the wall clock is set by %i ms",
 		(stepMs) => {
 			const clock = createManualClock();
 			let setMs = 0;
@@ -90,7 +90,7 @@ describe("requests a minute", () => {
 		},
 	);
 
-	test.each([-900, -1, 0, 1, 900])("does not give the limit again where clocks are %i ms apart", (apartMs) => {
+	test.each([-900, -1, 0, 1, 900])("is not granted again where clocks are %i ms apart", (apartMs) => {
 		const clock = createManualClock(60_000_000);
 		let setMs = 0;
 		const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
@@ -110,7 +110,7 @@ describe("requests a minute", () => {
 		expect(admitted()).toBeLessThanOrEqual(1);
 	});
 
-	test("returns the time until the whole limit is free", () => {
+	test("states the time until it is entirely free", () => {
 		const { clock, limits, enter } = setUp();
 		clock.advance(60_000 - (clock.wallMs() % 60_000));
 		enter(5);
@@ -121,7 +121,7 @@ describe("requests a minute", () => {
 		expect(resetsMs).toEqual([110_000, 50_000, 0]);
 	});
 
-	test("`check` refuses what `enter` would refuse, and counts no request", () => {
+	test("is checked by `check` as by `enter`, without counting a request", () => {
 		const { limits, enter } = setUp();
 		const check = (perMinute: number | null, atOnce: number | null) => limits.check("key", limitsOf(perMinute, atOnce));
 		for (let checks = 0; checks < 3; checks++) check(1, 1);
@@ -140,7 +140,7 @@ describe("requests a minute", () => {
 		expect(enter(1)).toBeDefined();
 	});
 
-	test("refuses nothing without a limit, and counts keys separately", () => {
+	test("counts each key separately, and nothing without a limit", () => {
 		const { limits, enter } = setUp();
 		for (let sent = 0; sent < 1_000; sent++) expect(enter(null)).toBeUndefined();
 		limits.enter("other", limitsOf(1, 1), 1);
@@ -148,8 +148,8 @@ describe("requests a minute", () => {
 	});
 });
 
-describe("requests at once", () => {
-	test("admits up to the limit, and another request when one leaves", () => {
+describe("a limit of concurrent requests", () => {
+	test("admits its number, and another request when one ends", () => {
 		const { limits, enter } = setUp();
 		expect(enter(null, 2)).toBeUndefined();
 		expect(enter(null, 2)).toBeUndefined();
@@ -169,7 +169,7 @@ describe("requests at once", () => {
 	});
 });
 
-describe("tokens a minute", () => {
+describe("a limit of tokens a minute", () => {
 	const perMinute = (tokensPerMinute: number) => ({ ...limitsOf(null), tokensPerMinute });
 
 	function withTokens(limit: number) {
@@ -210,7 +210,7 @@ describe("tokens a minute", () => {
 		expect(enter(left)).toBeUndefined();
 	});
 
-	test("refuses a request above the limit for good, and admits another after the returned time", () => {
+	test("refuses a larger request for good, and admits another at the stated time", () => {
 		const { clock, enter } = withTokens(100);
 		expect(enter(101)).toMatchObject({ isFinal: true, message: expect.stringContaining("up to 101") });
 		expect(enter(100)).toBeUndefined();
@@ -229,7 +229,7 @@ describe("tokens a minute", () => {
 		expect(remaining()).toBe(10);
 	});
 
-	test("applies to a further attempt of a request, which the other limits do not refuse", () => {
+	test("applies to a repeated attempt of a request, unlike the other limits", () => {
 		const { limits } = setUp();
 		const both = { ...limitsOf(1, 1), tokensPerMinute: 100 };
 		limits.enter("key", both, 80);

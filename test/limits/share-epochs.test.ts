@@ -10,7 +10,7 @@ import { createShiftedClock, limitsOf, withInstances } from "./limits-world.ts";
 
 const { db, join } = await withInstances();
 
-test("a process that joins again keeps its counts; a namesake counts for itself", async () => {
+test("a process that joins again keeps its counts, unlike another of the same name", async () => {
 	const clock = createShiftedClock(20);
 	let epoch = 1;
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 1, 1, 'live', 30000, now() + interval '1 hour')`;
@@ -36,7 +36,7 @@ test("a process that joins again keeps its counts; a namesake counts for itself"
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
-test("counts of a process that joined again are known to others", async () => {
+test("counts of a process that joined again are known to other instances", async () => {
 	const clock = createShiftedClock(20);
 	const here = { epoch: 1, openings: 1 };
 	const begin = () =>
@@ -112,7 +112,7 @@ test.each(["rate", "running"] as const)("a request for a share of %p after its e
 	expect(await held(kind)).toEqual([[2, 2]]);
 });
 
-test("counts of another process with the same name are its own", async () => {
+test("counts of another process with the same name are separate", async () => {
 	const { say, process, held } = await epochsOf("twice");
 	const [one, other] = [process(), process()];
 	await say(1, "live");
@@ -129,7 +129,7 @@ test("counts of another process with the same name are its own", async () => {
 	]);
 });
 
-test("a process counts its shares of its last 64 epochs", async () => {
+test("a process counts the shares of its last 64 epochs", async () => {
 	const named: number[] = [];
 	const statements = ((strings, ...values) => {
 		named.push(...values.flatMap((value) => /^\{(.*)\}$/.exec(String(value))?.[1]?.split(",").length ?? []));

@@ -12,21 +12,21 @@ const { db, cluster } = await withInstances();
 const storeOf = (instanceId: string, epoch = 1) =>
 	createPgShareStore({ statements: db.statements, instanceLease: { instanceId, present: () => ({ epoch }) } });
 
-describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
-	test("a burst on all instances gets exactly the limit", async () => {
+describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) => {
+	test("admits exactly its number from a burst on all instances", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 80 }, (_, place) => at(place).enter("key", 10));
 		expect((await Promise.all(sent)).filter(Boolean)).toHaveLength(10);
 	});
 
-	test("sequential requests get the whole limit", async () => {
+	test("admits its whole number from sequential requests", async () => {
 		const { at } = await cluster(count, PATIENT);
 		for (let sent = 0; sent < 10; sent++)
 			expect({ sent, in: await at(sent).enter("key", 10) }).toEqual({ sent, in: true });
 		for (let place = 0; place < count; place++) expect(await at(place).enter("key", 10)).toBe(false);
 	});
 
-	test("the whole limit moves to another instance once it is unused", async () => {
+	test("moves to another instance once it is unused", async () => {
 		const { clock, at } = await cluster(count, PATIENT);
 		for (let round = 0; round < 2 * count; round++) {
 			let passed = 0;
@@ -36,7 +36,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 	});
 
-	test("concurrent requests get exactly the limit and find free places elsewhere", async () => {
+	test("admits exactly its number from concurrent requests on any instance", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 40 }, (_, place) => at(place).enter("key", null, 3));
 		const running = (await Promise.all(sent)).flatMap((isIn, place) => (isIn ? [place] : []));
@@ -49,7 +49,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 	});
 
-	test("requests of any size get exactly the tokens of a minute, wherever the last of them are unused", async () => {
+	test("admits exactly its tokens from requests of any size", async () => {
 		const { at } = await cluster(count, PATIENT);
 		const burst = Array.from({ length: 60 }, (_, place) => at(place).use("key", 1_000, 90));
 		expect((await Promise.all(burst)).filter(Boolean)).toHaveLength(11);
@@ -70,7 +70,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		expect(held?.most).toBeLessThanOrEqual(1_000);
 	});
 
-	test("random load stays within the limit and comes near it", async () => {
+	test("is nearly used and never exceeded under random load", async () => {
 		const { clock, at } = await cluster(count);
 		const random = createRandom(count);
 		const perMinute = 12;
@@ -98,7 +98,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 	}, 60_000);
 });
 
-describe("a client of several instances in turn", () => {
+describe("a client that alternates between instances", () => {
 	const perMinute = 60;
 
 	/**
@@ -126,7 +126,7 @@ describe("a client of several instances in turn", () => {
 	}
 
 	test.each(LONG ? [2, 3, 5] : [3])(
-		"gets no more in the long run of %d first uses at different times",
+		"gets no more in the long run after %d first uses at different times",
 		async (count) => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
@@ -136,7 +136,7 @@ describe("a client of several instances in turn", () => {
 		},
 	);
 
-	test("gets no more in the long run if the clock was set back in between", async () => {
+	test("gets no more in the long run if the clock was set back", async () => {
 		const members = await cluster(3);
 		// Sets the clock back to the start of a minute, at which every instance then starts a window.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
@@ -147,7 +147,7 @@ describe("a client of several instances in turn", () => {
 	});
 });
 
-test("a cut-off instance keeps to its share and fails with a repeatable 503", async () => {
+test("a cut-off instance keeps to its share and answers 503", async () => {
 	const { at } = await cluster(2);
 	let passed = 0;
 	for (let sent = 0; sent < 4; sent++) if (await at(0).enter("key", 20)) passed += 1;
@@ -196,7 +196,7 @@ test("a dead instance's counts stay for two minutes, its running requests do not
 	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead");
 });
 
-test("a change of the database's clock gives away no live share", async () => {
+test("a change of the database's clock frees no share of a live instance", async () => {
 	const { at } = await cluster(2);
 	while (await at(0).enter("key", 5, 5));
 	async function passHours(hours: number): Promise<void> {
@@ -214,7 +214,7 @@ test("a change of the database's clock gives away no live share", async () => {
 	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead");
 });
 
-test("a stopping instance returns all but its counts", async () => {
+test("a stopping instance returns everything except its counts", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 16);
 	await at(0).limits.stop();
@@ -224,7 +224,7 @@ test("a stopping instance returns all but its counts", async () => {
 	expect(passed).toBe(16);
 });
 
-test("concurrent requests for one key's shares get no more than the limit", async () => {
+test("concurrent requests for a key's shares get no more than the limit", async () => {
 	await cluster(4);
 	for (let round = 0; round < 20; round++) {
 		const key = `key-${round}`;
@@ -242,7 +242,7 @@ test("concurrent requests for one key's shares get no more than the limit", asyn
 	}
 });
 
-test("a request for more than is free gets nothing, so that a smaller one finds it", async () => {
+test("a request for more than is free gets nothing and leaves it to smaller ones", async () => {
 	await cluster(2);
 	const ask = (need: number, seq: number): readonly ShareRequest[] => [
 		{ key: "key", kind: "tokens", limit: 10, have: 0, need, seq },
@@ -252,7 +252,7 @@ test("a request for more than is free gets nothing, so that a smaller one finds 
 	expect(await storeOf("instance-1").hold(ask(4, 2))).toMatchObject([{ share: 4, free: 0 }]);
 });
 
-test("a late request for a share changes nothing", async () => {
+test("a request for a share that arrives late changes nothing", async () => {
 	await cluster(2);
 	const store = storeOf("instance-0");
 	await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 8, seq: 2 }]);
@@ -261,7 +261,7 @@ test("a late request for a share changes nothing", async () => {
 	expect(row?.amount).toBe(8);
 });
 
-test("a request for a share whose row is locked is left out", async () => {
+test("a request for a share whose row is locked is skipped", async () => {
 	await cluster(2);
 	const store = storeOf("instance-0");
 	const ask = (key: string, seq: number): ShareRequest => ({ key, kind: "rate", limit: 10, have: 0, need: 2, seq });
@@ -274,7 +274,7 @@ test("a request for a share whose row is locked is left out", async () => {
 	expect(await store.hold([ask("held", 6)])).toHaveLength(1);
 });
 
-test("a lowered limit holds at once, and a raised one can be drawn", async () => {
+test("a lowered limit applies at once, and a raised one can be drawn", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 4; sent++) await at(0).enter("key", 10);
 	expect(await at(0).enter("key", 4)).toBe(false);
@@ -298,7 +298,7 @@ test.each(["rate", "running"])(
 	},
 );
 
-test("a lowered limit holds for all instances together", async () => {
+test("a lowered limit applies to all instances together", async () => {
 	const { clock, all } = await cluster(3, PATIENT);
 	const everywhere = async (perMinute: number | null, atOnce: number | null) => {
 		const before = all.map(({ limits }) => limits.running("key"));
@@ -323,7 +323,7 @@ test("a lowered limit holds for all instances together", async () => {
 	expect(served).toBe(5);
 });
 
-test("a warm request of a limited key sends no statement", async () => {
+test("a request within its instance's share sends no statement", async () => {
 	const { at } = await cluster(1);
 	await at(0).enter("key", 50, 50);
 	at(0).state = "cut off";
@@ -332,7 +332,7 @@ test("a warm request of a limited key sends no statement", async () => {
 	expect(at(0).limits.rateLimitState("key", "rate", 50)).toMatchObject({ limit: 50, remaining: 0 });
 });
 
-test("the rate limit state is the limit less all known shares", async () => {
+test("the rate limit state is the limit minus all known shares", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
 	expect(at(0).limits.rateLimitState("key", "rate", 10).remaining).toBe(7);
@@ -342,7 +342,7 @@ test("the rate limit state is the limit less all known shares", async () => {
 	expect(at(1).limits.rateLimitState("key", "rate", 10).remaining).toBe(0);
 });
 
-test("shares that no longer count are removed", async () => {
+test("shares that no longer count are deleted", async () => {
 	await cluster(2);
 	await db.sql`
 		insert into key_share (key_id, kind, instance_id, epoch, amount, seq)

@@ -33,7 +33,7 @@ function build() {
 	};
 }
 
-test("the used part of a share is not returned", async () => {
+test("a share keeps its used part when it is returned", async () => {
 	const { shares, asks } = build();
 	const share = shares.obtain("key", "rate", () => 3);
 	share.amount = 10;
@@ -62,7 +62,7 @@ test("a return at the end of a statement is sent at once", async () => {
 	}
 });
 
-test("a return during a draw stays returned after its answer", async () => {
+test("a return during a draw stays returned after the draw's answer", async () => {
 	const { shares, asks, state } = build();
 	let used = 5;
 	const share = shares.obtain("key", "rate", () => used);
@@ -84,7 +84,7 @@ test("a return during a draw stays returned after its answer", async () => {
 });
 
 test.each(["the limit was lowered", "the gate was closed"])(
-	"a grant is not taken if %s in between, and the store learns so",
+	"a grant is not used if %s in between, and the store is told",
 	async (why) => {
 		const { shares, asks, state, clock } = build();
 		const share = shares.obtain("key", "running", () => 1);
@@ -109,7 +109,7 @@ test.each(["the limit was lowered", "the gate was closed"])(
 );
 
 test.each(["a lowered limit", "a gate that was closed"])(
-	"after %s a share is its used part until the next grant",
+	"a share is reduced to its used part after %s until the next grant",
 	async (what) => {
 		const { shares, state } = build();
 		let used = 5;
@@ -152,7 +152,7 @@ test("a failed return is sent again", async () => {
 	expect(asks.length).toBe(2);
 });
 
-test("a share that the store leaves out is reported again once a tick", async () => {
+test("a share that the store skips is reported again once a tick", async () => {
 	const { shares, asks, state, clock } = build();
 	state.leftOut = "held";
 	const released = shares.obtain("held", "rate", () => 0);
@@ -190,7 +190,7 @@ test("a share that the store leaves out is reported again once a tick", async ()
 	expect(shares.obtain("held", "rate", () => 0)).not.toBe(released);
 });
 
-test("a draw comes before reports after a gate's opening", async () => {
+test("a draw is sent before reports after the gate opened", async () => {
 	const { shares, asks, state } = build();
 	let [answer, count] = [() => {}, 3_000];
 	for (let at = 0; at < count; at++) shares.obtain(`key ${at}`, "running", () => 1).amount = 4;
@@ -218,7 +218,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	expect(asks.length).toBe(count);
 });
 
-test("an instance admits its share and draws for one more", async () => {
+test("an instance admits within its share and draws for one request more", async () => {
 	const { store, state, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	for (let minute = 0; minute < 2; minute++) {
@@ -235,7 +235,7 @@ test("an instance admits its share and draws for one more", async () => {
 	await limits.stop();
 });
 
-test("a key whose share is being drawn is not forgotten", async () => {
+test("a key whose share is being drawn is not dropped", async () => {
 	const { store, state, asks, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	let answer = () => {};

@@ -23,7 +23,7 @@ async function post(secret: string, body: unknown) {
 	return { status: response.status, headers: response.headers, left, answer };
 }
 
-test("answers have OpenAI's headers of the closest token limit, after what the request used", async () => {
+test("an answer has OpenAI's headers of the closest token limit after the request", async () => {
 	const { secret, accountId } = await service.customer({ settings: { tokensPerMinute: 1_200 } });
 	const first = await post(secret, ask("one two three", { max_tokens: 100 }));
 	const used = first.answer.usage?.total_tokens as number;

@@ -11,7 +11,7 @@ function post(place: number, secret: string, url = place % 2 === 0 ? service.url
 	return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(ask()) });
 }
 
-test("a key with ten requests a minute gets ten of two gateways", async () => {
+test("two gateways admit ten requests of a key with ten requests a minute", async () => {
 	for (const atOnce of [false, true]) {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 10 } });
 		const statuses: number[] = [];

@@ -18,7 +18,7 @@ const amount = fc.oneof(
 		.map(([cents, off]) => Math.max(0, Math.min(MAX_NANO_USD, cents * Number(CENT) + off))),
 );
 
-test("cents of an amount are exact integers", () => {
+test("whole cents of an amount are computed exactly", () => {
 	fc.assert(
 		fc.property(amount, (value) => {
 			const whole = BigInt(value) / CENT;
@@ -32,7 +32,7 @@ test("cents of an amount are exact integers", () => {
 	);
 });
 
-test("cents beyond the range fail an assertion", () => {
+test("cents out of range fail an assertion", () => {
 	for (const cents of [900_719_926, -900_719_926, Number.NaN])
 		expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
 });

@@ -57,7 +57,7 @@ test("amounts add, subtract and compare exactly", () => {
 });
 
 describe("a cost", () => {
-	test("is ⌈Σ units × rate ÷ 1000⌉, or undefined beyond the range", () => {
+	test("is ⌈Σ units × rate ÷ 1000⌉, or undefined above the range", () => {
 		fc.assert(
 			fc.property(lines, (of) => {
 				const exact = (picoOf(of) + 999n) / 1000n;
@@ -86,7 +86,7 @@ describe("a cost", () => {
 		expect(costNanoUsd([third, third, third]) as number).toBe(1);
 	});
 
-	test("of 0 is 0, of the least a whole nano-dollar", () => {
+	test("of 0 is 0, and of the least amount one nano-dollar", () => {
 		expect(costNanoUsd([]) as number).toBe(0);
 		expect(costNanoUsd([{ units: 1, rate: 1 as PicoUsdPerUnit }]) as number).toBe(1);
 	});
@@ -98,7 +98,7 @@ describe("a cost", () => {
 });
 
 describe("the affordable units", () => {
-	test("are the most that fit next to the fixed cost", () => {
+	test("are the most that fit in the budget with the fixed cost", () => {
 		fc.assert(
 			fc.property(amount, lines, rate, (budget, fixed, each) => {
 				const left = BigInt(budget) * 1000n - picoOf(fixed);
@@ -115,7 +115,7 @@ describe("the affordable units", () => {
 		);
 	});
 
-	test("cost no more than the budget, and one more costs more", () => {
+	test("cost no more than the budget, and one more unit costs more", () => {
 		const small = fc.nat(1_000_000);
 		fc.assert(
 			fc.property(small, small, fc.integer({ min: 1, max: 5_000 }), (budget, prompt, each) => {
@@ -132,7 +132,7 @@ describe("the affordable units", () => {
 });
 
 describe("an amount", () => {
-	test("survives formatting to decimal text", () => {
+	test("is unchanged after formatting and parsing", () => {
 		fc.assert(
 			fc.property(amount, (value) => {
 				const text = formatUsd(value);
@@ -169,7 +169,7 @@ describe("an amount", () => {
 });
 
 describe("a rate", () => {
-	test("per million survives formatting", () => {
+	test("per million is unchanged after formatting and parsing", () => {
 		fc.assert(
 			fc.property(
 				fc.nat(1_000_000).chain((dollars) => fc.nat(999_999).map((micro) => dollars * 1_000_000 + micro)),
@@ -182,7 +182,7 @@ describe("a rate", () => {
 		);
 	});
 
-	test("per unit survives formatting, without an exponent", () => {
+	test("per unit is unchanged after formatting, which uses no exponent", () => {
 		fc.assert(
 			fc.property(rate, (value) => {
 				const text = formatRatePerUnit(value);
@@ -193,7 +193,7 @@ describe("a rate", () => {
 		);
 	});
 
-	test("too high or too fine is refused", () => {
+	test("is refused if it is too high or has too many decimals", () => {
 		expect(parseRatePerMillion("1000000")).toBe(1_000_000_000_000 as PicoUsdPerUnit);
 		expect(parseRatePerMillion("1000000.000001")).toBeUndefined();
 		expect(parseRatePerMillion("0.0000001")).toBeUndefined();

@@ -10,7 +10,7 @@ const shown = (show: (amount: ReturnType<typeof nanoUsd>) => string, cases: read
 	expect(cases.map(([amount]) => [amount, show(nanoUsd(amount))])).toEqual(cases.map((one) => [...one]));
 
 describe("a displayed amount", () => {
-	test("has two decimals from a dollar on, four or more below", () => {
+	test("has two decimals from one dollar on, and four or more below", () => {
 		shown(showUsd, [
 			[0, "$0.00"],
 			[1, "$0.000000001"],
@@ -46,7 +46,7 @@ describe("a displayed amount", () => {
 		]);
 	});
 
-	test("writes all ticks of an axis in one form", () => {
+	test("has the same form for all ticks of an axis", () => {
 		const ticks = (step: number) => [0, 1, 2, 3].map((times) => showUsdTick(nanoUsd(times * step), step));
 		expect(ticks(50_000_000)).toEqual(["$0.00", "$0.05", "$0.10", "$0.15"]);
 		expect(ticks(500_000_000)).toEqual(["$0.00", "$0.50", "$1.00", "$1.50"]);
@@ -57,21 +57,21 @@ describe("a displayed amount", () => {
 		expect(showUsdTick(nanoUsd(-20e9), 20e9)).toBe("−$20");
 	});
 
-	test("reports its number of decimals", () => {
+	test("has a reported number of decimals", () => {
 		expect([0, 300, 12_345_678, 1_234_567_890_000_000].map((amount) => shownDecimals(nanoUsd(amount)))).toEqual([
 			2, 7, 4, 2,
 		]);
 	});
 });
 
-test("shows rates with all digits", () => {
+test("shows all digits of a rate", () => {
 	const perMillion = [230_000, 1_000_000_000_000, 1].map((rate) => showRatePerMillion(rate as PicoUsdPerUnit));
 	expect(perMillion).toEqual(["$0.23", "$1,000,000.00", "$0.000001"]);
 	const each = [6_000_000_000, 1, 5_000_000_000_000_000].map((rate) => showRatePerUnit(rate as PicoUsdPerUnit));
 	expect(each).toEqual(["$0.006", "$0.000000000001", "$5,000.00"]);
 });
 
-test("shows the line of a bill exactly", () => {
+test("shows the exact cost of a bill's line", () => {
 	expect(showLineCost({ units: 3, rate: 333 as PicoUsdPerUnit })).toBe("$0.000000000999");
 	expect(showLineCost({ units: 2 ** 31, rate: 1_000_001 as PicoUsdPerUnit })).toBe("$2,147.485795483648");
 	expect(showLineCost({ units: 2 ** 31, rate: 4_000_000_000_001 as PicoUsdPerUnit })).toBe(

@@ -168,7 +168,7 @@ describe.if(LONG)("a restore with lost journals", () => {
 		console.log(`journals lost: ${usd(held)} of the account's credit was held until both were recovered`);
 	}, 60_000);
 
-	test("overspends no account, keeps revocations before the end of the log", async () => {
+	test("overspends no account and keeps revocations from before the end of the log", async () => {
 		await Promise.all(AFTERWARDS.map((member) => member.start()));
 		const last = AFTERWARDS.at(-1) as FleetMember;
 		const sent = await serve(keys, REQUESTS, { at: AFTERWARDS });
@@ -185,7 +185,7 @@ describe.if(LONG)("a restore with lost journals", () => {
 });
 
 describe("a restore with kept journals", () => {
-	test("loses no acknowledged request; running ones lose 64 tokens at most", async () => {
+	test("loses no acknowledged request, and of running ones 64 tokens at most", async () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);

@@ -25,7 +25,7 @@ function run(seed: number): SimResult {
 }
 
 for (const seeds of SEEDS) {
-	test(`every invariant holds after every step (seeds ${seeds.join(", ")})`, () => {
+	test(`the simulation keeps every invariant at every step (seeds ${seeds.join(", ")})`, () => {
 		for (const seed of seeds) {
 			const { failure } = run(seed);
 			if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --seed ${seed}`);
@@ -33,7 +33,7 @@ for (const seeds of SEEDS) {
 	});
 }
 
-test("every invariant holds with projects", () => {
+test("the simulation keeps every invariant with projects", () => {
 	const seen = new Map<string, number>();
 	for (const seed of SEEDS_OF_PROJECTS) {
 		const { failure, stats } = simulate(seed, { projects: true });
@@ -44,7 +44,7 @@ test("every invariant holds with projects", () => {
 	expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
 });
 
-test("no request is admitted by credit of a lowered limit", () => {
+test("the simulation admits no request by credit of a lowered limit", () => {
 	let behind = 0;
 	for (const seed of SEEDS_OF_CUTS) {
 		const { failure, stats } = simulate(seed, { cuts: true });
@@ -54,7 +54,7 @@ test("no request is admitted by credit of a lowered limit", () => {
 	expect(behind).toBeGreaterThan(0);
 });
 
-test("nothing acknowledged is lost when the server goes back in time", () => {
+test("the simulation loses nothing acknowledged when the server goes back in time", () => {
 	let unknown = 0;
 	for (const seed of SEEDS_OF_BACK) {
 		const { failure, stats } = simulate(seed, { back: true });
@@ -64,7 +64,7 @@ test("nothing acknowledged is lost when the server goes back in time", () => {
 	expect(unknown).toBeGreaterThan(0);
 });
 
-test("the same seed takes the same steps", () => {
+test("the simulation takes the same steps with the same seed", () => {
 	const [seed, other] = [33, 58];
 	const again = simulate(seed);
 	expect(again.hash).toBe(run(seed).hash);
@@ -72,7 +72,7 @@ test("the same seed takes the same steps", () => {
 	expect(again.hash).not.toBe(run(other).hash);
 });
 
-test("the seeds cover all faults", () => {
+test("the simulation's seeds cover all faults", () => {
 	const seen = new Map<string, number>();
 	for (const seed of SEEDS.flat()) {
 		for (const [name, value] of Object.entries(run(seed).stats)) seen.set(name, (seen.get(name) ?? 0) + value);
@@ -107,7 +107,7 @@ test("the seeds cover all faults", () => {
 });
 
 for (const mutant of mutants) {
-	test(`the simulation detects a defect: ${mutant.name}`, () => {
+	test(`the simulation detects a fault: ${mutant.name}`, () => {
 		const from = mutant.seed ?? 1;
 		for (let nth = 0; nth < MUTANT_SEEDS_MAX; nth++)
 			if (mutant.check.test(simulate(from + nth, { mutant }).failure ?? "")) return;

@@ -12,7 +12,7 @@ const BROKEN = ["a closed lease gives back what was spent", "settlements are not
 const BROKEN_SEEDS_MAX = 20;
 const KINDS_OF_FAULTS_MIN = 6;
 
-test("every invariant holds with the real functions on PostgreSQL", async () => {
+test("the simulation keeps every invariant with the real functions on PostgreSQL", async () => {
 	const seen = new Set<string>();
 	for (const seed of SEEDS) {
 		const { failure, stats } = await simulateSql(seed);

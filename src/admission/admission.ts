@@ -5,7 +5,7 @@ import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { checkAccess, checkModel } from "../keys/access.ts";
-import { continueInPrevious, furtherBudgets, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
+import { extraBudgets, keepPreviousPeriod, keyPeriod, projectPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
@@ -122,7 +122,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 				streamed: request.streamed,
 				reserved: amount,
 				at: nowMs,
-				budgets: furtherBudgets(key, nowMs),
+				budgets: extraBudgets(key, nowMs),
 				batch: request.batchId,
 			});
 		} finally {
@@ -181,7 +181,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	const drawingOf = (key: KeyEntry) => ({
 		account: key.accountId,
 		key: key.id,
-		budgets: furtherBudgets(key, clock.wallMs()),
+		budgets: extraBudgets(key, clock.wallMs()),
 	});
 
 	/** False if the budget is a past period of a cap, so that its shortage does not refuse the request. */
@@ -219,7 +219,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			let shortage: Shortage | null = null;
 			if (lacking === null) await drawLimits(request);
 			else shortage = await lacking.draw(drawingOf(key), amount);
-			if (shortage?.untimely && !continueInPrevious(key, shortage.budget, clock.wallMs()))
+			if (shortage?.untimely && !keepPreviousPeriod(key, shortage.budget, clock.wallMs()))
 				await awaitCapNews(key, shortage.budget);
 			const outcome = attempt(request, amount);
 			if (outcome !== null && "hold" in outcome) return outcome;
@@ -300,7 +300,7 @@ function creditFault(
 	const perChoice = Math.floor(tokens / choices);
 	const ofProject = project === null ? undefined : projectPeriod(key, project, nowMs);
 	const isOfProject = budget === project?.id || (ofProject?.budgets.includes(budget) ?? false);
-	const period = isOfProject ? ofProject : presentPeriod(key, nowMs);
+	const period = isOfProject ? ofProject : keyPeriod(key, nowMs);
 	return new CreditFault(
 		budget === key.accountId ? "insufficient_quota" : isOfProject ? "project_cap_exceeded" : "key_cap_exceeded",
 		{

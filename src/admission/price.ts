@@ -80,7 +80,7 @@ function rounded(sumPico: number): NanoUsd | undefined {
 	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
 }
 
-/** Like `priceWithin`, but for tokens only and without allocating an object. Cached tokens are part of the prompt. */
+/** Like `cappedPriceOf`, but for tokens only and without allocating an object. Cached tokens are part of the prompt. */
 export function priceOfTokens(
 	card: Rates,
 	promptTokens: number,
@@ -89,12 +89,12 @@ export function priceOfTokens(
 ): NanoUsd {
 	return (
 		rounded(tokensPico(card, card.input, promptTokens, cachedTokens, completionTokens) + card.request) ??
-		priceWithin(card, { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 })
+		cappedPriceOf(card, { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 })
 	);
 }
 
 /** Like `priceOf`, but returns MAX_NANO_USD if the price is higher. */
-export function priceWithin(card: Rates, used: Quantities): NanoUsd {
+export function cappedPriceOf(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 

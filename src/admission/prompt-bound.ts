@@ -31,26 +31,26 @@ type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
 /** Length of a text that is mostly ASCII and is not in memory. */
-export interface PlainLength {
+export interface AsciiLength {
 	readonly bytes: number;
 	/** Length in UTF-16 code units. */
 	readonly chars: number;
 }
 
-const NO_TEXT: PlainLength = { bytes: 0, chars: 0 };
+const NO_TEXT: AsciiLength = { bytes: 0, chars: 0 };
 
 /** Measures messages, tools and other parts of a chat. `leftOut`: size of texts that were removed from the body. */
 export function measureChat(
 	messages: readonly unknown[],
 	rendered: readonly unknown[],
 	model: Reader,
-	leftOut: PlainLength = NO_TEXT,
+	leftOut: AsciiLength = NO_TEXT,
 ): PromptMeasure {
 	const addedBytes = model.textNormalization === "none" ? 0 : normalizedMoreMax(leftOut);
 	const hasTools = rendered.length > 0;
 	const measure = { textBytes: leftOut.bytes, addedBytes, messages: messages.length, images: 0, hasTools };
 	for (const message of messages) measureMessage(message as Readonly<Record<string, unknown>>, measure, model);
-	for (const value of rendered) addText(measure, jsonOf(value), model);
+	for (const value of rendered) addTextMeasure(measure, jsonOf(value), model);
 	return measure;
 }
 
@@ -59,18 +59,18 @@ type ChatMeasure = Growing<TextMeasure> & { images: number };
 function measureMessage(message: Readonly<Record<string, unknown>>, measure: ChatMeasure, model: Reader): void {
 	for (const field in message) {
 		const value = message[field];
-		if (typeof value === "string") addText(measure, value, model);
+		if (typeof value === "string") addTextMeasure(measure, value, model);
 		else if (field === "content" && Array.isArray(value)) for (const part of value) measurePart(part, measure, model);
-		else if (value !== null && value !== undefined) addText(measure, jsonOf(value), model);
+		else if (value !== null && value !== undefined) addTextMeasure(measure, jsonOf(value), model);
 	}
 }
 
 function measurePart(part: unknown, measure: ChatMeasure, model: Reader): void {
 	const { type, text } = part as { type?: unknown; text?: unknown };
-	if (type === "text" && typeof text === "string") addText(measure, text, model);
+	if (type === "text" && typeof text === "string") addTextMeasure(measure, text, model);
 	else if (type === "image_url") measure.images += 1;
 	// Other parts (audio, files) count as text: an encoder makes fewer tokens of them than their base64 has bytes.
-	else addText(measure, jsonOf(part), model);
+	else addTextMeasure(measure, jsonOf(part), model);
 }
 
 function jsonOf(value: unknown): string {
@@ -80,11 +80,11 @@ function jsonOf(value: unknown): string {
 /** Measures a text: its bytes, and the bytes that Unicode normalization may add. */
 export function measureText(text: string, model: Reader): TextMeasure {
 	const measure = { textBytes: 0, addedBytes: 0 };
-	addText(measure, text, model);
+	addTextMeasure(measure, text, model);
 	return measure;
 }
 
-export function addText(measure: Growing<TextMeasure>, text: string, model: Reader): void {
+export function addTextMeasure(measure: Growing<TextMeasure>, text: string, model: Reader): void {
 	const bytes = Buffer.byteLength(text);
 	measure.textBytes += bytes;
 	// Normalization does not change ASCII text, and a prompt above the context length is refused whatever its size.
@@ -101,12 +101,12 @@ const NORMALIZED_MORE = 15;
 const MORE_SHARE = 1 / 16;
 
 /** True if normalization can add only few bytes, whatever the text is. */
-export function isMostlyAscii(length: PlainLength): boolean {
+export function isMostlyAscii(length: AsciiLength): boolean {
 	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
 }
 
 /** Most bytes that normalization can add. NFKD is the longest form, because composition only shortens it. */
-function normalizedMoreMax({ bytes, chars }: PlainLength): number {
+function normalizedMoreMax({ bytes, chars }: AsciiLength): number {
 	return NORMALIZED_MORE * (bytes - chars);
 }
 

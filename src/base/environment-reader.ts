@@ -61,7 +61,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 				);
 				return null;
 			}
-			if (!isDecodable(url.username) || !isDecodable(url.password)) {
+			if (!isPercentDecodable(url.username) || !isPercentDecodable(url.password)) {
 				note(`${name} has a % in its user or password that is not percent-encoding: write it as %25`);
 				return null;
 			}
@@ -98,7 +98,7 @@ function isCutShort({ protocol, pathname, search, hash }: URL): boolean {
 	return !protocol.startsWith("http") && (/@/.test(pathname + hash) || /^\?[^=]*@/.test(search));
 }
 
-export function isDecodable(text: string): boolean {
+export function isPercentDecodable(text: string): boolean {
 	try {
 		decodeURIComponent(text);
 		return true;

@@ -33,7 +33,7 @@ export function errorRecord(error: Error, depth = 0): ErrorRecord {
 	const about = aboutOf(error);
 	return {
 		...start,
-		...(typeof detail === "string" ? { detail: withoutQuery(detail) } : {}),
+		...(typeof detail === "string" ? { detail: errorTextWithoutQuery(detail) } : {}),
 		...(about === undefined ? {} : { about }),
 		...(isOfQueryBuilder(error) && cause instanceof Error && depth < CAUSES_MAX
 			? { cause: errorRecord(cause, depth + 1) }
@@ -47,20 +47,20 @@ export function errorRecord(error: Error, depth = 0): ErrorRecord {
 
 /** An error as one line, for private texts and terminals. */
 export function errorText(error: unknown): string {
-	if (!(error instanceof Error)) return withoutQuery(String(error));
+	if (!(error instanceof Error)) return errorTextWithoutQuery(String(error));
 	const { name, message, cause } = errorRecord(error);
 	return cause === undefined ? `${name}: ${message}` : `${name}: ${message}: ${cause.message}`;
 }
 
 /** The text of an error without the query that the query builder adds. */
-export function withoutQuery(text: string): string {
+export function errorTextWithoutQuery(text: string): string {
 	return text.replace(QUERY_TEXT, "Failed query");
 }
 
 function messageOf(error: Error): string {
 	if (isOfQueryBuilder(error)) return "a statement failed";
 	const server = serverError(error);
-	if (server === undefined) return withoutQuery(error.message);
+	if (server === undefined) return errorTextWithoutQuery(error.message);
 	const { code, severity, severity_local: localSeverity } = server;
 	// Values in a message can be found only in English messages; others are left out.
 	const isEnglish = localSeverity === undefined || localSeverity === severity;

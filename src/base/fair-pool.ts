@@ -23,7 +23,7 @@ export interface FairPoolOptions {
 }
 
 /** A holder that the pool may end when it is full, to take room from the owner that holds most. */
-export interface Yielding {
+export interface EvictableHolder {
 	readonly owner: string;
 	/** A number such as its speed, start or deadline. The holder with the lowest number is ended first. */
 	pace(): number;
@@ -48,11 +48,11 @@ export function createFairPool({
 	size,
 	share,
 	allYield = false,
-	own = ownShareIsTaken,
+	own = ownShareFault,
 	full = allIsTaken,
 }: FairPoolOptions) {
 	const held = new CounterMap();
-	const yielding = new SlotPool<Yielding>();
+	const yielding = new SlotPool<EvictableHolder>();
 	let all = 0;
 
 	/** Most that an owner may hold while no other owner holds any. */
@@ -77,8 +77,8 @@ export function createFairPool({
 	}
 
 	/** Slowest holder of the owner that holds most, if that is more than `mine`. Takes 0.3 ms with 4,096 holders. */
-	function mostHeld(mine: number): Yielding | undefined {
-		let found: Yielding | undefined;
+	function mostHeld(mine: number): EvictableHolder | undefined {
+		let found: EvictableHolder | undefined;
 		let most = mine;
 		for (const one of yielding) {
 			const its = held.of(one.owner);
@@ -121,15 +121,15 @@ export function createFairPool({
 		add,
 		giveBack,
 		/** Registers a holder that the pool may end. Returns its slot for `keeps`. */
-		yields: (one: Yielding): number => yielding.take(one),
-		keeps: (slot: number, one: Yielding): boolean => yielding.release(slot, one),
+		yields: (one: EvictableHolder): number => yielding.take(one),
+		keeps: (slot: number, one: EvictableHolder): boolean => yielding.release(slot, one),
 		/**
 		 * Takes a slot for a holder, which `giveUp` may end. Returns an idempotent function that frees the slot. Throws
 		 * `own` or `full` if there is no room.
 		 */
-		enter(owner: string, holder: Omit<Yielding, "owner">): () => void {
+		enter(owner: string, holder: Omit<EvictableHolder, "owner">): () => void {
 			take(owner);
-			const one: Yielding = {
+			const one: EvictableHolder = {
 				owner,
 				pace: () => holder.pace(),
 				giveUp(why) {
@@ -148,7 +148,7 @@ export function createFairPool({
 	};
 }
 
-export function ownShareIsTaken(): Fault {
+export function ownShareFault(): Fault {
 	return new Fault(
 		"rate_limit_exceeded",
 		"This account has too many requests of this kind in progress. Retry when one has ended.",

@@ -1,4 +1,4 @@
-import { inEnglish, type Text, type TextValues } from "./translate.ts";
+import { englishText, type Text, type TextValues } from "./translate.ts";
 
 /** Codes of all expected failures. `gateway/error-body.ts` maps each to an HTTP status and an error type. */
 export type FaultCode =
@@ -69,7 +69,7 @@ export class Fault extends Error {
 	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
 		const { values } = detail;
 		const texts = typeof text !== "string" ? text : [values === undefined ? { id: text } : { id: text, values }];
-		super(texts.map(inEnglish).join(" "), detail.cause === undefined ? undefined : { cause: detail.cause });
+		super(texts.map(englishText).join(" "), detail.cause === undefined ? undefined : { cause: detail.cause });
 		this.code = code;
 		this.texts = texts;
 		this.param = detail.param ?? null;

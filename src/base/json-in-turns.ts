@@ -70,7 +70,7 @@ type Steps<Value> = Generator<undefined, Value>;
  * Like `JSON.parse` for a UTF-8 text, but in steps of a few milliseconds with other work in between. Undefined if the
  * text is not JSON, exceeds the limits above (or has 128 KB of white space in a row), or is `null`.
  */
-export async function parseInTurns(
+export async function parseJsonInTurns(
 	bytes: Uint8Array,
 	pieceBytes = PIECE_BYTES,
 	timeSlice = createTimeSlice(),

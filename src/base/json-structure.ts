@@ -31,7 +31,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Position and size of an array or object as it is written in the text. */
-export interface RawValue {
+export interface RawJson {
 	readonly text: string;
 	/** Number of member names in it on all levels. A repeated name counts each time. */
 	readonly names: number;
@@ -48,12 +48,12 @@ export interface RawValue {
 /** Length from which measuring a string in place is worth it: that takes 0.6 of the time of copying the string. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
-export interface Structure {
+export interface JsonStructure {
 	/**
 	 * The member `field` as it is written, if the text is an object and the member an array or object. Of repeated names
 	 * the last counts, as in JSON.parse. Undefined if a name with escapes might be the same name.
 	 */
-	field(): RawValue | undefined;
+	field(): RawJson | undefined;
 	/** Values as written of the outermost members with numbers that no double represents, by member name. */
 	readonly exact: ReadonlyMap<string, string> | undefined;
 	/** Number of names, strings and values, each of which becomes an object when the text is parsed. */
@@ -64,19 +64,19 @@ export interface Structure {
  * Checks the structure of a JSON text before it is parsed. Invalid JSON is checked up to where a parser would stop.
  * Fault `invalid_request`, which names the exceeded limit.
  */
-export function checkStructure(
+export function checkJsonStructure(
 	text: string,
 	field?: string,
 	/** Bounds of the elements of the outermost members. */
 	lists?: ListBounds,
 	timeSlice?: TimeSlice,
-): Structure | Promise<Structure> {
+): JsonStructure | Promise<JsonStructure> {
 	const scan = new Scan(text, field, lists);
 	if (walk(scan) && !mayHaveTooManyEscapes(text)) return scan;
 	return goOn(scan, timeSlice ?? createTimeSlice());
 }
 
-async function goOn(scan: Scan, timeSlice: TimeSlice): Promise<Structure> {
+async function goOn(scan: Scan, timeSlice: TimeSlice): Promise<JsonStructure> {
 	const { text } = scan;
 	while (scan.at < text.length) {
 		await timeSlice.next();
@@ -91,7 +91,7 @@ function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
 
-class Scan implements Structure {
+class Scan implements JsonStructure {
 	readonly text: string;
 	readonly #field: string | undefined;
 	at = 0;
@@ -116,7 +116,7 @@ class Scan implements Structure {
 	/** Elements of the current outermost member, and how many more may follow before its bound is looked up. */
 	elements = 0;
 	elementsUnchecked = Number.POSITIVE_INFINITY;
-	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
+	#found: (Omit<RawJson, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
 	#isUnsure = false;
 	#valuesBefore = 0;
 	#isExact = false;
@@ -206,7 +206,7 @@ class Scan implements Structure {
 		else if (name.includes("\\")) this.#isUnsure = true;
 	}
 
-	field(): RawValue | undefined {
+	field(): RawJson | undefined {
 		if (this.#found === undefined || this.#isUnsure) return undefined;
 		const { from, to, ...found } = this.#found;
 		return { text: this.text.slice(from, to), ...found, isCurrent: true };

@@ -1,4 +1,4 @@
-import { errorRecord, withoutQuery } from "./error-record.ts";
+import { errorRecord, errorTextWithoutQuery } from "./error-record.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -98,7 +98,7 @@ function redact(name: string, value: unknown): unknown {
 	if (SECRET_FIELD.test(name) && value !== undefined) return "[redacted]";
 	if (typeof value === "bigint") return value.toString();
 	if (value instanceof Error) return errorRecord(value);
-	return typeof value === "string" ? withoutQuery(value).replace(SECRET_TEXT, "$1…") : value;
+	return typeof value === "string" ? errorTextWithoutQuery(value).replace(SECRET_TEXT, "$1…") : value;
 }
 
 /** Record of a log line, which a terminal shows as time, level, message and `name=value` pairs. */

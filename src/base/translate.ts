@@ -40,14 +40,14 @@ const DECIMALS: ReadonlySet<string> = new Set([
 	"top",
 ]);
 
-export function inEnglish({ id, values }: Text): string {
+export function englishText({ id, values }: Text): string {
 	return values === undefined ? id : fillPlaceholders(id, values);
 }
 
 /** The text in `language`, or in English if there is no translation. */
 export function translate(language: Language, text: Text): string {
 	const german = language === ENGLISH ? undefined : germanOf(SERVER, text.id);
-	if (german === undefined) return inEnglish(text);
+	if (german === undefined) return englishText(text);
 	const { values } = text;
 	return values === undefined ? german : filled(german, (name) => germanValue(name, values[name]));
 }

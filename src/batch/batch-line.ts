@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import { checkStructure } from "../base/json-structure.ts";
+import { checkJsonStructure } from "../base/json-structure.ts";
 import { nextTurn } from "../base/time-slice.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type BatchProblem, toProblem } from "./batch-record.ts";
@@ -146,7 +146,7 @@ function inputsOf(input: unknown): number {
 /** `raw`: the body as written in the file, if it can be located. */
 async function parse(text: string): Promise<{ value: Record<string, unknown>; raw: string | undefined } | LineProblem> {
 	try {
-		const checked = checkStructure(text, "body");
+		const checked = checkJsonStructure(text, "body");
 		const raw = (checked instanceof Promise ? await checked : checked).field()?.text;
 		if (text.length >= LONG_CHARS) await nextTurn();
 		const value: unknown = JSON.parse(text);

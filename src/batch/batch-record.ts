@@ -1,4 +1,4 @@
-import { inEnglish, type Text, type TextValues } from "../base/translate.ts";
+import { englishText, type Text, type TextValues } from "../base/translate.ts";
 import type { RowView } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { batch } from "./batch.sql.ts";
@@ -30,7 +30,7 @@ export function toProblem(
 	values?: TextValues,
 ): Omit<BatchProblem, "line"> {
 	if (values === undefined) return { code, param, message: id };
-	return { code, param, message: inEnglish({ id, values }), text: { id, values } };
+	return { code, param, message: englishText({ id, values }), text: { id, values } };
 }
 
 export interface BatchPause {

@@ -4,15 +4,15 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { DatabaseBusy, isDatabaseDown } from "../db/outage.ts";
 import type { Statements, Transactional } from "../db/statements.ts";
-import { nanoUsdOfColumn, wholeCents } from "../money/nano-usd.ts";
+import { centsRoundedDown, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { markAutoTopUps } from "./auto-top-ups.ts";
 import { createCallSlots } from "./call-slots.ts";
-import { closePage } from "./payment-pages.ts";
+import { closePaymentPage } from "./payment-pages.ts";
 import { type StopReason, stopReasonForFailure } from "./stop-reasons.ts";
 import { CURRENCY } from "./stripe-books.ts";
 import { isStripeRefusal } from "./stripe-client.ts";
 import { applyStripeEvent } from "./stripe-events.ts";
-import { newReference } from "./top-ups.ts";
+import { newPaymentReference } from "./top-ups.ts";
 
 /** Most accounts per round. The other accounts come first in the next round. */
 const HELD_MAX = 100;
@@ -40,15 +40,15 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	const underWay = createCallSlots(DRIVEN_MAX);
 
 	/** Closes the page on which the owner can pay the attempt. False if there is none. */
-	async function closePageOf(attempt: Attempt): Promise<boolean> {
+	async function closePageOf(attempt: OpenAttempt): Promise<boolean> {
 		const [page] = await statements<{ id: string }>`
 			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
-		if (page !== undefined) await closePage(stripe, page.id);
+		if (page !== undefined) await closePaymentPage(stripe, page.id);
 		return page !== undefined;
 	}
 
 	/** Ends an attempt that waits for its owner, if the payment was cancelled or the setting was changed instead. */
-	async function settleWaiting(attempt: Attempt): Promise<void> {
+	async function settleWaiting(attempt: OpenAttempt): Promise<void> {
 		if (attempt.given_up) {
 			// Closes the page first. If the page may already have been paid, Stripe's event decides the attempt.
 			const hadPage = await closePageOf(attempt);
@@ -62,7 +62,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	}
 
 	/** Advances the attempt by one step and records the outcome. Never rejects: an unknown outcome is queried later. */
-	async function moveAndNote(attempt: Attempt): Promise<void> {
+	async function moveAndNote(attempt: OpenAttempt): Promise<void> {
 		try {
 			const isWaiting = attempt.state === "needs_authentication";
 			await (isWaiting ? settleWaiting(attempt) : payments.move(attempt)).catch(async (error) => {
@@ -93,7 +93,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 			for (const { account_id: accountId } of held) {
 				try {
 					await statements`
-						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
+						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newPaymentReference()})`;
 				} catch (error) {
 					// The account's row is locked and stays first in the order, so the loop goes on with the other accounts.
 					if (isDatabaseDown(error) && !(error instanceof DatabaseBusy)) throw error;
@@ -104,7 +104,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 
 		/** Advances open attempts. Resolves when the steps that it started are done; the next call need not wait. */
 		drive(): Promise<void> {
-			const due = (places: number) => statements<Attempt>`
+			const due = (places: number) => statements<OpenAttempt>`
 				with due as (
 					select id from auto_top_up_attempt where state in ('begun', 'sent', 'unknown', 'needs_authentication') and look_at <= now()
 					order by look_at limit ${places} for update skip locked
@@ -125,7 +125,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 }
 
 /** An open automatic top-up as its row stores it. */
-export interface Attempt {
+export interface OpenAttempt {
 	id: string;
 	account_id: string;
 	top_up_id: string;
@@ -155,7 +155,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 	const { statements, tx, stripe, log } = deps;
 
 	/** Advances the attempt by one step. Rejects if Stripe's response leaves the outcome unknown. */
-	async function move(attempt: Attempt): Promise<void> {
+	async function move(attempt: OpenAttempt): Promise<void> {
 		if (attempt.payment_id !== null) return apply(attempt, await stripe.paymentIntents.retrieve(attempt.payment_id));
 		if (attempt.late) return stop(attempt, "ended", "unanswered");
 		let made: Stripe.PaymentIntent;
@@ -171,7 +171,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 	}
 
 	/** Acts on the payment's state, and again if acting changed the state. */
-	async function apply(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
+	async function apply(attempt: OpenAttempt, intent: Stripe.PaymentIntent): Promise<void> {
 		if (intent.metadata?.attempt !== attempt.id) throw new Error("a payment of another attempt");
 		const failure = intent.last_payment_error;
 		switch (intent.status) {
@@ -193,7 +193,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 		}
 	}
 
-	async function charge(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
+	async function charge(attempt: OpenAttempt, intent: Stripe.PaymentIntent): Promise<void> {
 		if (!(await isWanted(statements, attempt))) return giveUp(attempt, intent, "changed");
 		try {
 			const charged = await stripe.paymentIntents.confirm(intent.id, { off_session: true });
@@ -211,7 +211,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 	}
 
 	/** Cancels the payment, which can then never be confirmed. Stores the reason here, because Stripe may forget it. */
-	async function giveUp(attempt: Attempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
+	async function giveUp(attempt: OpenAttempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
 		await statements`
 			update auto_top_up_attempt set reason = ${reason} where id = ${attempt.id} and state in ('begun', 'sent', 'unknown')`;
 		const left = await stripe.paymentIntents.cancel(intent.id);
@@ -219,7 +219,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 		await apply({ ...attempt, reason }, left);
 	}
 
-	async function stop(attempt: Attempt, state: "declined" | "needs_authentication" | "ended", reason: StopReason) {
+	async function stop(attempt: OpenAttempt, state: "declined" | "needs_authentication" | "ended", reason: StopReason) {
 		// A card that was declined and has been replaced since does not stop automatic top-ups.
 		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;
@@ -243,10 +243,10 @@ async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: St
 }
 
 /** Creates the payment at Stripe. Charges nothing yet, so a superfluous payment does no harm. */
-function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
+function make(stripe: Stripe, attempt: OpenAttempt): Promise<Stripe.PaymentIntent> {
 	return stripe.paymentIntents.create(
 		{
-			amount: wholeCents(nanoUsdOfColumn(attempt.amount)),
+			amount: centsRoundedDown(nanoUsdOfColumn(attempt.amount)),
 			currency: CURRENCY,
 			customer: attempt.customer_id,
 			payment_method: attempt.payment_method_id,
@@ -258,7 +258,7 @@ function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 }
 
 /** Stores the id of the attempt's only confirmable payment and returns it. Undefined if the attempt has ended. */
-async function keep(statements: Statements, { id }: Attempt, paymentId: string): Promise<string | undefined> {
+async function keep(statements: Statements, { id }: OpenAttempt, paymentId: string): Promise<string | undefined> {
 	const [row] = await statements<{ payment_id: string }>`
 		update auto_top_up_attempt set payment_id = coalesce(payment_id, ${paymentId}), state = 'sent', sent_at = coalesce(sent_at, now())
 		where id = ${id} and state in ('begun', 'sent', 'unknown') returning payment_id`;
@@ -266,7 +266,7 @@ async function keep(statements: Statements, { id }: Attempt, paymentId: string):
 }
 
 /** True if the account still wants the top-up: its setting is on and unchanged, and the account is active. */
-async function isWanted(statements: Statements, attempt: Attempt): Promise<boolean> {
+async function isWanted(statements: Statements, attempt: OpenAttempt): Promise<boolean> {
 	const { account_id: accountId, amount, payment_method_id: card } = attempt;
 	const rows = await statements`
 		select 1 from auto_top_up s join saved_card c on c.account_id = s.account_id join account a on a.id = s.account_id

@@ -4,7 +4,7 @@ import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { autoTopUp } from "./auto-top-up.sql.ts";
 import type { StopReason } from "./stop-reasons.ts";
-import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
+import { checkCardAmount, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
 type Row = RowView<typeof autoTopUp, NanoUsd>;
 
@@ -108,7 +108,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	};
 	if (belowNanoUsd <= 0) refuse("belowUsd", "The threshold must be more than USD 0.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
-	payableByCard(amountNanoUsd, "amountUsd");
+	checkCardAmount(amountNanoUsd, "amountUsd");
 	// The amount must be at least the threshold, so that one payment lifts the credit above it.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "The top-up amount must be at least the balance threshold.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The monthly limit must cover at least one top-up.");

@@ -1,7 +1,7 @@
 import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { nanoUsd, wholeCents } from "../money/nano-usd.ts";
+import { centsRoundedDown, nanoUsd } from "../money/nano-usd.ts";
 import { isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
@@ -9,7 +9,7 @@ import { getTopUp, type TopUpRecord } from "./top-ups.ts";
  * Closes a payment page, so that it cannot be paid. Succeeds if the page is already closed, so that the call can be
  * repeated after a crash. Rejects if the page may have been paid.
  */
-export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
+export async function closePaymentPage(stripe: Stripe, pageId: string): Promise<void> {
 	try {
 		await stripe.checkout.sessions.expire(pageId);
 	} catch (error) {
@@ -50,7 +50,7 @@ export function createPaymentPages(
 							quantity: 1,
 							price_data: {
 								currency: "usd",
-								unit_amount: wholeCents(nanoUsd(topUp.amountNanoUsd)),
+								unit_amount: centsRoundedDown(nanoUsd(topUp.amountNanoUsd)),
 								product_data: { name: `Prepaid credit, ${options.serviceName}` },
 							},
 						},
@@ -75,7 +75,7 @@ export function createPaymentPages(
 			const { state } = await getTopUp(statements, topUp.id);
 			// Closes the new page if the top-up was decided, or if the row names another page that Stripe has forgotten.
 			if (known !== page.id || state !== "pending") {
-				await closePage(stripe, page.id).catch((error) => {
+				await closePaymentPage(stripe, page.id).catch((error) => {
 					// Stripe refuses if the page was closed or paid before; the conflict below then reports it.
 					if (!isStripeRefusal(error)) throw error;
 				});
@@ -95,7 +95,7 @@ export function createPaymentPages(
 				return;
 			}
 			try {
-				await closePage(stripe, page);
+				await closePaymentPage(stripe, page);
 			} catch (error) {
 				if (error instanceof Stripe.errors.StripeInvalidRequestError)
 					throw new Fault("conflict", "The payment page is closed. The payment may already have been made.", {

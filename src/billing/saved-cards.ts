@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { type Statements, toView } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { createCallSlots } from "./call-slots.ts";
-import { isMissing, isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
+import { isNotFound, isStripeRefusal, paymentServiceFault } from "./stripe-client.ts";
 import { stripeId } from "./stripe-events.ts";
 
 export interface SavedCard {
@@ -118,7 +118,7 @@ export function createSavedCards(
 			try {
 				const known = await customer({ statements, stripe }, accountId, email);
 				const page = await pageFor(known).catch(async (error) => {
-					if (!isMissing(error) || error.param !== "customer") throw error;
+					if (!isNotFound(error) || error.param !== "customer") throw error;
 					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");

@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { faultOfSql, type Transactional, toView } from "../db/statements.ts";
-import { type NanoUsd, nanoUsd, nanoUsdOfCents, nanoUsdOfColumn, wholeCents } from "../money/nano-usd.ts";
+import { centsRoundedDown, type NanoUsd, nanoUsd, nanoUsdOfCents, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { recordFinding, resolveFinding } from "./stripe-findings.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 
@@ -47,14 +47,14 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 	const topUp = toView<Omit<PaidTopUp, "amountCents">>(row);
 	await tx.execute(sql`select 1 from account where id = ${topUp.accountId} for update`);
 	await tx.execute(sql`select 1 from budget where id = ${topUp.accountId} for update`);
-	return { ...topUp, amountCents: wholeCents(nanoUsd(topUp.amountNanoUsd)) };
+	return { ...topUp, amountCents: centsRoundedDown(nanoUsd(topUp.amountNanoUsd)) };
 }
 
 /**
  * Confirms the top-up once, whatever its state. Undefined if the credit would exceed the largest amount: the payment
  * stays recorded, and crediting is tried again later.
  */
-export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
+export async function confirmPaidTopUp(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
 	const confirmed = await whereRoomIs(tx, async (part) => {
 		await part.execute(
@@ -124,7 +124,7 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 	const booked = Number(row.booked);
 	const owed = Math.min(Number(row.refunded), topUp.amountCents) - booked;
 	if (owed <= 0) return;
-	const taken = Math.max(0, Math.min(owed, wholeCents(nanoUsdOfColumn(row.free))));
+	const taken = Math.max(0, Math.min(owed, centsRoundedDown(nanoUsdOfColumn(row.free))));
 	if (taken > 0) {
 		const ref = `stripe-refund:${paymentId}:${booked + taken}`;
 		await tx.execute(sql`

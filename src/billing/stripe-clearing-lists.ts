@@ -3,7 +3,7 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements, Transactional } from "../db/statements.ts";
 import { CURRENCY } from "./stripe-books.ts";
-import { isMissing } from "./stripe-client.ts";
+import { isNotFound } from "./stripe-client.ts";
 import { applyStripeEvent, disputeState, isOwnSession, stripeId } from "./stripe-events.ts";
 import { type Finding, recordFinding, resolveFinding } from "./stripe-findings.ts";
 import { isAutomaticPayment } from "./stripe-paid.ts";
@@ -145,7 +145,7 @@ async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.
 			if (stripeId(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
 		}
 	} catch (error) {
-		if (!isMissing(error)) throw error;
+		if (!isNotFound(error)) throw error;
 	}
 	return [...refunds.values()];
 }

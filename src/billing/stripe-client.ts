@@ -50,6 +50,6 @@ export function isStripeRefusal(error: unknown): error is InstanceType<typeof St
 	);
 }
 
-export function isMissing(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
+export function isNotFound(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
 	return isStripeRefusal(error) && (error.statusCode === 404 || error.code === "resource_missing");
 }

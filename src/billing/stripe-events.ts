@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import type { Transactional } from "../db/statements.ts";
-import { MAX_NANO_USD, wholeCents } from "../money/nano-usd.ts";
+import { centsRoundedDown, MAX_NANO_USD } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
@@ -19,12 +19,12 @@ import { type Finding, recordFinding, resolveFinding, setFindingReason } from ".
 import {
 	creditPayment,
 	creditTopUp,
-	haltAutomatic,
+	haltAutomaticTopUps,
 	haltForRefunds,
 	handleChangedIntent,
 	handlePaidIntent,
 	isAutomaticPayment,
-	NO_ROOM,
+	NO_ROOM_REASON,
 	type Outcome,
 } from "./stripe-paid.ts";
 import { TOP_UP_NANO_USD_MAX } from "./top-ups.ts";
@@ -97,7 +97,7 @@ async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, 
 export async function creditHeldPayments(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
-		where f.resolved_at is null and f.reason = ${NO_ROOM} and p.top_up_id is not null
+		where f.resolved_at is null and f.reason = ${NO_ROOM_REASON} and p.top_up_id is not null
 		order by random() limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
 	for (const { id, top_up_id } of waiting) await withTopUp(db, top_up_id, (tx, topUp) => creditTopUp(tx, id, topUp));
 }
@@ -255,7 +255,7 @@ async function wentBack(
 	for (const row of rows(payment)) await tx.execute(row);
 	if (topUp !== undefined) {
 		await settlePayment(tx, payment, topUp);
-		if (halts !== null) await haltAutomatic(tx, topUp.accountId, halts);
+		if (halts !== null) await haltAutomaticTopUps(tx, topUp.accountId, halts);
 	} else await haltForRefunds(tx, payment);
 	return { outcome: "applied", subject: topUp?.id ?? payment, detail };
 }
@@ -291,7 +291,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 
 /** True for a plausible number of cents, because even a signed event could contain a negative or absurd amount. */
 function isSum(cents: number): boolean {
-	return Number.isSafeInteger(cents) && cents > 0 && cents <= wholeCents(TOP_UP_NANO_USD_MAX);
+	return Number.isSafeInteger(cents) && cents > 0 && cents <= centsRoundedDown(TOP_UP_NANO_USD_MAX);
 }
 
 export function disputeState(status: string): "open" | "won" | "lost" | undefined {

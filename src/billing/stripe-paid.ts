@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import {
 	CURRENCY,
-	confirmPaid,
+	confirmPaidTopUp,
 	lockTopUp,
 	type PaidTopUp,
 	queryRows,
@@ -15,7 +15,7 @@ import { resolveFinding, setFindingReason } from "./stripe-findings.ts";
 export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
 
 /** Reason of a payment that is credited only after the account has spent some credit. */
-export const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
+export const NO_ROOM_REASON = "paid, not credited: the account would hold more credit than can be counted";
 
 /** The payment of a top-up, as Stripe reports it. */
 interface Paid {
@@ -40,12 +40,12 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	);
 	if (row === undefined) return "refused: the top-up was paid by another payment";
 	if (row.top_up_id !== topUpId) return "refused: the payment has paid another top-up";
-	return (await creditTopUp(tx, paymentId, topUp)) ? undefined : NO_ROOM;
+	return (await creditTopUp(tx, paymentId, topUp)) ? undefined : NO_ROOM_REASON;
 }
 
 /** Credits the top-up. False if the account's credit would exceed the largest amount. */
 export async function creditTopUp(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
-	const credited = await confirmPaid(tx, topUp);
+	const credited = await confirmPaidTopUp(tx, topUp);
 	if (credited === undefined) return false;
 	await settlePayment(tx, paymentId, credited);
 	if (credited !== topUp) await haltForRefunds(tx, paymentId);
@@ -81,7 +81,7 @@ export async function handlePaidIntent(tx: Transaction, intent: Stripe.PaymentIn
 			update auto_top_up_attempt set state = 'succeeded', reason = null, payment_id = ${intent.id},
 				ended_at = coalesce(ended_at, clock_timestamp()) where id = ${attempt} and state <> 'succeeded'`);
 		await resolveFinding(tx, `open:${attempt}`, "paid");
-		if (refused !== undefined) await haltAutomatic(tx, known.account_id, "uncredited");
+		if (refused !== undefined) await haltAutomaticTopUps(tx, known.account_id, "uncredited");
 	}
 	if (refused === undefined) return result("applied");
 	await setFindingReason(tx, `paid:${intent.id}`, refused);
@@ -107,11 +107,11 @@ export async function haltForRefunds(tx: Transaction, paymentId: string): Promis
 				when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.state <> 'won') then 'disputed' end as reason
 			from stripe_payment p join top_up t on t.id = p.top_up_id where p.id = ${paymentId}`,
 	);
-	if (row !== undefined && row.reason !== null) await haltAutomatic(tx, row.account_id, row.reason);
+	if (row !== undefined && row.reason !== null) await haltAutomaticTopUps(tx, row.account_id, row.reason);
 }
 
 /** Stops automatic top-ups after a refund or dispute, because the same card must not buy the missing credit again. */
-export async function haltAutomatic(
+export async function haltAutomaticTopUps(
 	tx: Transaction,
 	accountId: string,
 	reason: "refunded" | "disputed" | "uncredited",

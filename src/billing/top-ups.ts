@@ -13,7 +13,7 @@ const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_CHARS = 10;
 
 /** Creates a payment reference such as `TU-XXXXX-XXXXX`. */
-export function newReference(): string {
+export function newPaymentReference(): string {
 	const random = crypto.getRandomValues(new Uint8Array(REFERENCE_CHARS));
 	const text = [...random].map((byte) => REFERENCE_ALPHABET.charAt(byte % 32)).join("");
 	return `TU-${text.slice(0, 5)}-${text.slice(5)}`;
@@ -36,7 +36,7 @@ export const CARD_NANO_USD_MAX = nanoUsdOfCents(99_999_999);
 const REFERENCE_CHARS_MAX = 200;
 
 /** Returns the amount if a card can pay it. Otherwise throws Fault invalid_request, naming `param`. */
-export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
+export function checkCardAmount(amount: NanoUsd, param: string): NanoUsd {
 	if (!isWholeCents(amount))
 		throw new Fault("invalid_request", "A card payment must be a whole number of cents.", { param });
 	if (amount > CARD_NANO_USD_MAX)

@@ -3,7 +3,7 @@ import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { type InstanceView, listInstances } from "../console/operator/operator-cluster.ts";
 import { migrate } from "../db/migrate.ts";
-import { recoverLost } from "../ledger/lost-journal.ts";
+import { recoverLostInstance } from "../ledger/lost-journal.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { listOutput } from "./table.ts";
@@ -22,7 +22,7 @@ export const clusterCommands: CommandRuns = {
 			);
 		const id = input.argument(0);
 		const { epochs, leases } = await withDatabase(({ statements, liveness }) =>
-			recoverLost({ statements, fence: createPgFenceStore(liveness), clock: systemClock }, id, {
+			recoverLostInstance({ statements, fence: createPgFenceStore(liveness), clock: systemClock }, id, {
 				graceMs: FENCE_GRACE_MS,
 			}),
 		);

@@ -1,7 +1,7 @@
 import { createOperator, listOperators, revokeOperator } from "../console/operator/operator-admin.ts";
-import type { Maker, ManagementKeyRecord } from "../keys/management-key-admin.ts";
+import type { KeyCreator, ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import {
-	COMMAND_LINE,
+	COMMAND_LINE_CREATOR,
 	createManagementKey,
 	listManagementKeys,
 	revokeManagementKey,
@@ -14,7 +14,7 @@ import { formatNewKey, keyMaker } from "./key-commands.ts";
 import { parseDateMs, parseNames, parsePage, secretText } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
-const BY_COMMAND: Maker = { id: COMMAND_LINE, ip: null };
+const BY_COMMAND: KeyCreator = { id: COMMAND_LINE_CREATOR, ip: null };
 
 /** Commands for operators, and for the management keys of their scripts. */
 export const operatorCommands: CommandRuns = {

@@ -62,7 +62,7 @@ const entryOf = (row: EntryRow): ControlEntry => ({
 });
 
 /** Entries of the last hour in order; only the newest `most` if there are more. */
-export async function readLastHour(statements: Statements, most: number): Promise<ControlEntry[]> {
+export async function readRecentControl(statements: Statements, most: number): Promise<ControlEntry[]> {
 	const rows = await statements<EntryRow>`
 		select seq, control_at(at) as at_micros, kind, subject, payload from control_log
 		where seq > (select coalesce(max(seq), 0) - ${most} from control_log) and at > now() - interval '1 hour' order by seq`;

@@ -68,7 +68,7 @@ class AnotherServer extends Error {
  * continues. After a failover the server may lack the last commits, and so an instance; the caller then also waits for
  * the longest lease. Throws if the entry itself was lost; the caller must repeat the change.
  */
-export async function waitApplied(
+export async function waitUntilApplied(
 	deps: { store: FenceStore; clock: Clock },
 	entry: AppendedEntry,
 	options: FenceOptions,

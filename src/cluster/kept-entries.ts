@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseDown } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
-import { type ControlEntry, readLastHour } from "./control-log.ts";
+import { type ControlEntry, readRecentControl } from "./control-log.ts";
 
 const KEPT_MS = 3_600_000;
 /** Most entries on disk, about 500 bytes each. Beyond it the oldest are dropped. */
@@ -57,7 +57,7 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 		 * records those that granted one. Call it before this instance admits requests on that server.
 		 */
 		async reconcile(): Promise<void> {
-			const here = await readLastHour(statements, KEPT_MAX);
+			const here = await readRecentControl(statements, KEPT_MAX);
 			const known = new Set(here.map(nameOf));
 			const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
 			const missing = [...kept.values()].filter((entry) => !known.has(nameOf(entry)) && entry.atMicros >= oldest);

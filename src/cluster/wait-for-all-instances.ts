@@ -2,7 +2,7 @@ import { type Clock, withDeadline } from "../base/clock.ts";
 import { DatabaseTimeout } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AppendedEntry } from "./control-log.ts";
-import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
+import { FENCE_GRACE_MS, type FenceResult, waitUntilApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
 /** Milliseconds for the last query after the deadline: fencing writes, and a commit may wait for a standby. */
@@ -34,7 +34,7 @@ export async function waitForAllInstances(
 	const startedMs = clock.monotonicMs();
 	const options = { deadlineMs, graceMs: FENCE_GRACE_MS };
 	try {
-		const waiting = waitApplied({ store: createPgFenceStore(liveness), clock }, entry, options);
+		const waiting = waitUntilApplied({ store: createPgFenceStore(liveness), clock }, entry, options);
 		const result = await withDeadline(clock, waiting, deadlineMs + ANSWER_MS_MAX, late);
 		const { effective, pending, leftMs } = result;
 		const effectiveByMs = effective ? null : Math.round(clock.wallMs() + leftMs);

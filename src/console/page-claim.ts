@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { claimSubject } from "../keys/management-claim.ts";
+import { claimCreatedId } from "../keys/management-claim.ts";
 import type { Parts } from "./console-deps.ts";
 import type { Viewer } from "./viewer.ts";
 
@@ -19,5 +19,5 @@ export async function claimIdOnPage(
 	const [kind = ""] = fresh.split("_");
 	const request = JSON.stringify([kind, Object.entries(asked).sort()]);
 	const by = `page ${accountId} ${viewer.userId} ${kind}`;
-	return claimSubject(keyMaker, { by, token, request, subject: fresh, nowMs: clock.wallMs() });
+	return claimCreatedId(keyMaker, { by, token, request, subject: fresh, nowMs: clock.wallMs() });
 }

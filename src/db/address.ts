@@ -1,5 +1,5 @@
 import { accessSync, constants } from "node:fs";
-import { isDecodable } from "../base/environment-reader.ts";
+import { isPercentDecodable } from "../base/environment-reader.ts";
 
 const PORT_DEFAULT = 5432;
 const KEEPALIVE_S_DEFAULT = 60;
@@ -74,7 +74,7 @@ export function addressProblem(url: string): string | undefined {
 /** Parses a URL for which `addressProblem` found no problem. */
 export function parseAddress(url: string): Address {
 	const { hostname, port, pathname, hash, username, password, searchParams } = new URL(url);
-	if (!isDecodable(hostname) || !isDecodable(pathname))
+	if (!isPercentDecodable(hostname) || !isPercentDecodable(pathname))
 		throw new Problem("has a % in its host or its database that begins no sign: write it as %25");
 	// A fragment is refused: settings that are appended to the URL would become part of it.
 	if (hash !== "" || url.endsWith("#")) throw new Problem("has a # in it: write it as %23");

@@ -20,7 +20,7 @@ import {
 	START_DEADLINE_MS,
 	startUnlessRunning,
 } from "./postgres-start.ts";
-import { changeOwner, findPostmaster, isServerRunning, type Postmaster, serverOwner } from "./postmaster.ts";
+import { changeOwner, findPostmaster, findServerOwner, isServerRunning, type Postmaster } from "./postmaster.ts";
 
 const CHECK_MS = 1_000;
 const WAIT_MS_MAX = 30_000;
@@ -117,7 +117,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	const { dataDir } = options;
 	const folder = join(dataDir, "postgres");
 	const cluster = join(folder, "cluster");
-	const owner = serverOwner(cluster);
+	const owner = findServerOwner(cluster);
 	const binaries = await reachableBinaries(deps, options.binaries ?? (await findPostgresBinaries()), owner);
 	const home = { dataDir, folder, cluster, owner, binaries, settings: options.settings ?? {} };
 	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });

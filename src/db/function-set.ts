@@ -21,7 +21,7 @@ import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
-import { formatSearchPath, quoteName, searchPathNames, setSearchPath, withSetting } from "./session-settings.ts";
+import { addUrlSetting, formatSearchPath, quoteName, searchPathNames, setSearchPath } from "./session-settings.ts";
 
 /** Function files in the order in which they are created: a function may use those of earlier files. */
 const FILES: readonly string[] = [
@@ -108,7 +108,7 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 
 /** Returns the URL with this version's functions first in the search path. `client` is connected to `url`. */
 export async function withFunctionSet(client: postgres.Sql, url: string): Promise<string> {
-	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
+	return addUrlSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
 
 /** True if `withFunctionSet` of this version made the URL. */
@@ -117,12 +117,12 @@ export function hasFunctionSet(url: string): boolean {
 }
 
 /** Removes the function schema from the search path, so that no tables are created in it. */
-export async function removeFromPath(client: postgres.Sql): Promise<void> {
+export async function removeFunctionsFromPath(client: postgres.Sql): Promise<void> {
 	await setSearchPath(client, await searchPath(client));
 }
 
 /** Checks that this role may use the function schema and call all its functions. */
-export async function checkMayCall(client: postgres.Sql): Promise<void> {
+export async function checkMayCallFunctions(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ mayUse: boolean; mayCall: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'USAGE') as "mayUse", current_user as role, not exists (
 			select from pg_proc p where pronamespace = n.oid and not has_function_privilege(p.oid, 'EXECUTE')) as "mayCall"

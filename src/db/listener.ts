@@ -2,7 +2,7 @@ import type postgres from "postgres";
 import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { OpenClient } from "./connection.ts";
-import { connectTo } from "./new-client.ts";
+import { createConnector } from "./new-client.ts";
 import { reconnectDelayS } from "./reconnect-backoff.ts";
 import type { ServerHistory } from "./server-history.ts";
 
@@ -36,7 +36,7 @@ export function createListener(
 ) {
 	const { clock, log } = deps;
 	const { history } = options;
-	const open = connectTo(options.url, { application_name: options.applicationName }, CONNECT_MS_MAX / 1_000);
+	const open = createConnector(options.url, { application_name: options.applicationName }, CONNECT_MS_MAX / 1_000);
 	const channels: Channel[] = [];
 	let present: Hearing | undefined;
 	let cancelAgain = () => {};

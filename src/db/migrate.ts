@@ -4,12 +4,12 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import {
-	checkMayCall,
+	checkMayCallFunctions,
 	checkMayMakeSchema,
 	createFunctions,
 	dropFunctions,
 	hasFunctions,
-	removeFromPath,
+	removeFunctionsFromPath,
 	withFunctionSet,
 } from "./function-set.ts";
 import { inTransaction } from "./in-transaction.ts";
@@ -37,7 +37,7 @@ const LAST_COMMIT_OF_0_2 = "869b8bb6";
 export async function migrate(deps: { log: Log }, url: string, list: readonly Migration[] = migrations) {
 	return withClient(url, async (client) => {
 		const required = await lookAtWay(client, url);
-		await removeFromPath(client);
+		await removeFunctionsFromPath(client);
 		await checkMayWrite(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
 		const { schema, missing } = await findMissing(client, list);
@@ -55,7 +55,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 		// Created after the migrations, because functions use the tables.
 		await createFunctions(client, VERSION);
 		const prepared = await withFunctionSet(client, required);
-		await withClient(prepared, checkMayCall);
+		await withClient(prepared, checkMayCallFunctions);
 		return { applied: missing.map(({ name }) => name), url: prepared };
 	});
 }
@@ -63,7 +63,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 /** Checks, without changing anything, that a start could migrate the schema. Throws a Fault that says what to do. */
 export async function checkMigratable(url: string): Promise<void> {
 	await withClient(url, async (client) => {
-		await removeFromPath(client);
+		await removeFunctionsFromPath(client);
 		await findMissing(client, migrations);
 	});
 }
@@ -88,7 +88,7 @@ async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const required = await lookAtWay(client, url);
-		await removeFromPath(client);
+		await removeFunctionsFromPath(client);
 		const schema = await findOwnSchema(client);
 		if (schema === undefined || !(await hasOwnTables(client, schema)) || !(await hasFunctions(client)))
 			return undefined;
@@ -96,7 +96,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 		const known = await readList(client);
 		refuseOthers(known, migrations);
 		if (!migrations.every(({ name }) => known.has(name))) return undefined;
-		await checkMayCall(client);
+		await checkMayCallFunctions(client);
 		return withFunctionSet(client, required);
 	});
 }

@@ -41,7 +41,7 @@ interface Attempt {
  * Returns a function that opens clients with one connection each. It tries the hosts of `url` in turn, beginning with
  * the host that answered last. If there are several hosts, it skips standbys.
  */
-export function connectTo(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
+export function createConnector(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
 	const address = parseAddress(url);
 	const attempts = address.hosts.flatMap((place) => attemptsAt(address, place));
 	const { application_name: ownName = "tollgate", ...others } = settings;
@@ -105,7 +105,7 @@ export async function withClient<Result>(
 	work: (client: postgres.Sql) => Promise<Result>,
 	connectSeconds = 10,
 ): Promise<Result> {
-	const opened: OpenClient = connectTo(url, {}, connectSeconds)();
+	const opened: OpenClient = createConnector(url, {}, connectSeconds)();
 	try {
 		return await work(await opened.ready);
 	} finally {
@@ -225,7 +225,7 @@ function newClient(
 }
 
 /** Runs a statement in one of two database sessions and returns its rows. */
-export type Session = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+export type PoolerSession = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
 const TOKEN_SETTING = "tollgate.doctor";
 
@@ -233,9 +233,9 @@ const TOKEN_SETTING = "tollgate.doctor";
  * True if a pooler shares server sessions between transactions, so that a setting or LISTEN of one session takes effect
  * in another. Poolers that keep a server session per client cause no problem.
  */
-export async function isPooledByTransaction(a: Session, b: Session): Promise<boolean> {
+export async function isPooledByTransaction(a: PoolerSession, b: PoolerSession): Promise<boolean> {
 	const token = crypto.randomUUID();
-	const seenBy = async (session: Session) =>
+	const seenBy = async (session: PoolerSession) =>
 		(await session(`select pg_backend_pid() as pid, current_setting('${TOKEN_SETTING}', true) as token`))[0];
 	await a(`select set_config('${TOKEN_SETTING}', '${token}', false)`);
 	const before = await seenBy(a);
@@ -259,7 +259,7 @@ export async function checkOwnSession(client: postgres.Sql, url: string): Promis
 }
 
 /** Like `checkOwnSession`, with new clients: a pooler may change its mode while the service runs. */
-export const pooledProblem = (url: string) => withClient(url, (client) => sessionProblem(client, url));
+export const poolerProblem = (url: string) => withClient(url, (client) => sessionProblem(client, url));
 
 async function sessionProblem(client: postgres.Sql, url: string): Promise<string | undefined> {
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];

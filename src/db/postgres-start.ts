@@ -114,7 +114,7 @@ async function untilReady(
 }
 
 function notStarted(what: string, said: string): Fault {
-	const { remedy, line } = startProblem(said);
+	const { remedy, line } = parseStartProblem(said);
 	const message = remedy === undefined ? `${what}.` : `${what}: ${remedy}.`;
 	return new Fault("service_unavailable", message, line === "" ? {} : { private: line });
 }
@@ -200,7 +200,7 @@ export interface StartProblem {
 	readonly line: string;
 }
 
-export function startProblem(said: string): StartProblem {
+export function parseStartProblem(said: string): StartProblem {
 	const lines = said.split("\n").filter((line) => line.trim() !== "");
 	const fatal = lines.find((line) => /FATAL|PANIC|error:/.test(line));
 	const known = PROBLEMS.find(([pattern]) => pattern.test(said));

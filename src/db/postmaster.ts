@@ -115,7 +115,7 @@ export interface ServerOwner {
  * User that runs the server, because PostgreSQL refuses to run as root: the cluster's owner, else `postgres`, else the
  * system's unprivileged user. Undefined if this process is not root. Fault service_unavailable without such a user.
  */
-export function serverOwner(cluster: string): ServerOwner | undefined {
+export function findServerOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;
 	const users = systemUsers();
 	const { uid, gid } = fs.statSync(cluster, { throwIfNoEntry: false }) ?? { uid: 0, gid: 0 };

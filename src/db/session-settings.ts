@@ -37,7 +37,7 @@ const REQUIRED: readonly RequiredSetting[] = [
 export async function withRequiredSettings(client: postgres.Sql, url: string): Promise<string> {
 	const shown = await show(client);
 	const asked = REQUIRED.filter(({ isMet, value }, at) => !isMet(shown[at] ?? value));
-	return asked.reduce((to, { name, value }) => withSetting(to, name, value), url);
+	return asked.reduce((to, { name, value }) => addUrlSetting(to, name, value), url);
 }
 
 /** Values of the settings in this session; null if this version of the server lacks one. */
@@ -71,7 +71,7 @@ export async function setSearchPath(client: postgres.Sql | postgres.TransactionS
 	await client`select set_config('search_path', ${path}, ${isLocal})`;
 }
 
-export function withSetting(url: string, name: string, value: string): string {
+export function addUrlSetting(url: string, name: string, value: string): string {
 	// Appended at the end, because the last of equal names counts.
 	return `${url}${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
 }

@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type Connect, type ConnectionOptions, createConnectionPool } from "./connection.ts";
 import { inTransaction } from "./in-transaction.ts";
-import { connectTo } from "./new-client.ts";
+import { createConnector } from "./new-client.ts";
 import { DatabaseBusy, hasCause } from "./outage.ts";
 
 /** A parameter of a statement. Bytes become `bytea`. */
@@ -49,7 +49,7 @@ const LOCK_NOT_AVAILABLE = "55P03";
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;
 	const lockTimeoutMs = options.lockTimeoutMs ?? LOCK_TIMEOUT_MS;
-	const connect = connectTo(options.url, {
+	const connect = createConnector(options.url, {
 		application_name: options.applicationName,
 		statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
 		lock_timeout: lockTimeoutMs,
@@ -179,7 +179,7 @@ const IDLE_IN_TRANSACTION_MS = 30_000;
  * deadline.
  */
 export function createTransactional(deps: { clock: Clock; log: Log }, options: TransactionalOptions) {
-	const connect = connectTo(options.url, {
+	const connect = createConnector(options.url, {
 		application_name: options.applicationName,
 		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
 		statement_timeout: 2 * options.statementDeadlineMs,

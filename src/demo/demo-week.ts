@@ -1,8 +1,8 @@
 import { maxCost, NO_QUANTITIES, priceOf } from "../admission/price.ts";
 import { assert } from "../base/assert.ts";
 import type { Model } from "../catalog/model.ts";
-import type { Ending, SettledEvent } from "../ledger/event.ts";
-import { NO_COUNTS } from "../ledger/outcome.ts";
+import type { RequestEnding, SettledEvent } from "../ledger/event.ts";
+import { NO_USAGE } from "../ledger/outcome.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 
 export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
@@ -104,7 +104,7 @@ function request(
 	const dice = chance() * 100;
 	const failed = dice < FAILED_PERCENT;
 	const left = !failed && dice < FAILED_PERCENT + kind.leftPercent;
-	const ending: Ending = failed ? "upstream_failed" : left ? "client_left" : "finished";
+	const ending: RequestEnding = failed ? "upstream_failed" : left ? "client_left" : "finished";
 	const model = pickModel(models, chance());
 	const at = Math.round(atMs);
 	const promptTokens = Math.min(tokens(kind.promptTokens), Math.floor(model.contextLength / 2));
@@ -128,7 +128,7 @@ function request(
 		basis: left ? "estimated" : "exact",
 		ending,
 		status: failed ? 502 : 200,
-		...NO_COUNTS,
+		...NO_USAGE,
 		promptTokens: failed ? 0 : promptTokens,
 		completionTokens: failed ? 0 : completionTokens,
 		replica: `${model.id}#0`,

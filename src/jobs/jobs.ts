@@ -27,7 +27,7 @@ import { deleteOldShares } from "../keys/limit-shares.ts";
 import { deleteOldManagementClaims } from "../keys/management-claim.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { openArchive } from "../ledger/archive-place.ts";
-import { forgetOldRuns } from "../ledger/reconciler.ts";
+import { deleteOldBooksRuns } from "../ledger/reconciler.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
@@ -127,7 +127,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(FORGET_MS, "old rate counters", () => deleteOldCounts(statements));
 	every(FORGET_MS, "unverified sign-ups", () => deleteUnproved(statements, clock.wallMs()));
 	every(FORGET_MS, "old sessions", () => deleteOldSessions(statements, clock.wallMs()));
-	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(statements));
+	every(FORGET_MS, "old checks of the books", () => deleteOldBooksRuns(statements));
 	every(LOOK_MS, "alerts of accounts", () => findAlerts(statements));
 	every(EXPIRING_MS, "alerts of expiring keys", () => notifyExpiring(statements));
 	every(RETIRING_MS, "alerts of retiring models", async () =>

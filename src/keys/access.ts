@@ -68,21 +68,21 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 /** The models that a key may use: its own list and that of its project. */
 export type AllowedModels = Pick<KeyEntry, "models" | "project">;
 
-/** Throws Fault `model_not_found` for a model that only other accounts may see, and the fault of `checkAllowed`. */
+/** Throws Fault `model_not_found` for a model that only other accounts may see; then as `checkModelAllowed`. */
 export function checkModel(key: KeyEntry, model: Model): void {
 	if (!isVisible(model, key.account)) throw new Fault("model_not_found", [unknownText(model.id)], { param: "model" });
-	checkAllowed(key, model.id);
+	checkModelAllowed(key, model.id);
 }
 
 /** Throws Fault `model_not_allowed`, which says whether the key's or the project's list lacks the model. */
-export function checkAllowed(allowed: AllowedModels, id: string): void {
-	if (mayUse(allowed, id)) return;
-	const text = mayUse({ models: allowed.models, project: null }, id)
+export function checkModelAllowed(allowed: AllowedModels, id: string): void {
+	if (mayUseModel(allowed, id)) return;
+	const text = mayUseModel({ models: allowed.models, project: null }, id)
 		? "The project of this API key may not use the model `{id}`. Allow the model for the project, or use another key."
 		: "This API key may not use the model `{id}`. Allow the model for the key, or use another key.";
 	throw new Fault("model_not_allowed", text, { values: { id }, param: "model" });
 }
 
-export function mayUse({ models, project }: AllowedModels, id: string): boolean {
+export function mayUseModel({ models, project }: AllowedModels, id: string): boolean {
 	return (models === null || models.has(id)) && (project === null || project.models === null || project.models.has(id));
 }

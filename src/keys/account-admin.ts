@@ -9,7 +9,7 @@ import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql, type Statements } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
-import { checkSettings, isLabel } from "./key-settings.ts";
+import { checkKeySettings, isLabel } from "./key-settings.ts";
 
 export interface AccountRecord {
 	readonly id: string;
@@ -141,7 +141,7 @@ export async function updateAccount(
 ): Promise<{ id: string; entry: AppendedEntry | null }> {
 	const { name, state, timeZone, tags, tokensPerMinute } = changes;
 	if (name !== undefined) checkName(name);
-	checkSettings({ tokensPerMinute: tokensPerMinute ?? null });
+	checkKeySettings({ tokensPerMinute: tokensPerMinute ?? null });
 	if (tags !== undefined && (tags.length > TAGS_MAX || !tags.every((tag) => TAG.test(tag))))
 		throw new Fault(
 			"invalid_request",

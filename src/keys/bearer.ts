@@ -8,14 +8,14 @@ const HEADER_CHARS_MAX = 512;
  * The secret in `Authorization: Bearer` or `x-api-key`. Refuses two different ones, because a proxy might check one and
  * this service use the other. Faults: `missing_api_key`, `invalid_api_key`.
  */
-export function bearerSecret(headers: Headers, serviceName: string): Secret {
-	const secret = parseSecret(bearerText(headers), serviceName);
+export function readBearerSecret(headers: Headers, serviceName: string): Secret {
+	const secret = parseSecret(readBearerText(headers), serviceName);
 	if (secret === undefined) throw invalidApiKey();
 	return secret;
 }
 
 /** The text of the header; "" if it is too long for a secret. Faults: `missing_api_key`, `invalid_api_key`. */
-export function bearerText(headers: Headers): string {
+export function readBearerText(headers: Headers): string {
 	const authorization = headers.get("authorization");
 	const apiKey = headers.get("x-api-key")?.trim();
 	if (authorization === null && apiKey === undefined) {

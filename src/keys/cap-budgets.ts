@@ -1,12 +1,12 @@
-import { type KnownPeriod, periodAt, periodBudget } from "./cap-period.ts";
+import { type CurrentPeriod, periodAt, periodBudget } from "./cap-period.ts";
 import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
  * Budgets of a request in addition to its account's and key's. The project's lifetime budget comes first
  * (`budgets_project` in `db/functions/projects.sql` relies on that), then those of periods.
  */
-export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
-	const own = presentPeriod(entry, nowMs)?.budgets;
+export function extraBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
+	const own = keyPeriod(entry, nowMs)?.budgets;
 	const { project } = entry;
 	if (project === null) return own;
 	const ofProject = projectPeriod(entry, project, nowMs)?.budgets;
@@ -14,12 +14,12 @@ export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[
 }
 
 /** Current period of a key's cap; undefined without a cap or if the cap does not renew. */
-export function presentPeriod(entry: KeyEntry, nowMs: number): KnownPeriod | undefined {
+export function keyPeriod(entry: KeyEntry, nowMs: number): CurrentPeriod | undefined {
 	return periodOf(entry, entry.account.timeZone, nowMs);
 }
 
 /** Current period of a project's cap; undefined without a cap or if the cap does not renew. */
-export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowMs: number): KnownPeriod | undefined {
+export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowMs: number): CurrentPeriod | undefined {
 	return periodOf(project, account.timeZone, nowMs);
 }
 
@@ -32,7 +32,7 @@ const FORMER_MS = 60_000;
  * Makes the previous period the current one again, because the database grants nothing for a period that has not
  * started by its own clock. False if the budget belongs to no period of the key, or to one that started long ago.
  */
-export function continueInPrevious(entry: KeyEntry, budget: string, nowMs: number): boolean {
+export function keepPreviousPeriod(entry: KeyEntry, budget: string, nowMs: number): boolean {
 	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {
 		const { period, capPeriod } = capped;
 		if (period === null || capPeriod === "lifetime" || !period.budgets.includes(budget)) continue;
@@ -45,7 +45,7 @@ export function continueInPrevious(entry: KeyEntry, budget: string, nowMs: numbe
 	return false;
 }
 
-function periodOf(capped: KeyEntry | ProjectEntry, timeZone: string, nowMs: number): KnownPeriod | undefined {
+function periodOf(capped: KeyEntry | ProjectEntry, timeZone: string, nowMs: number): CurrentPeriod | undefined {
 	const { capPeriod } = capped;
 	if (capPeriod === "lifetime" || capped.capNanoUsd === null) return undefined;
 	const known = capped.period;

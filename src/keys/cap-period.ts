@@ -12,7 +12,7 @@ export interface CalendarPeriod {
 }
 
 /** The current period of a cap, kept until it ends. */
-export interface KnownPeriod {
+export interface CurrentPeriod {
 	readonly budgets: readonly string[];
 	readonly timeZone: string;
 	readonly fromMs: number;

@@ -7,7 +7,7 @@ import { faultOfSql, type Statements } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
-import { checkSettings, type KeySettings } from "./key-settings.ts";
+import { checkKeySettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-record.ts";
 import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
@@ -88,7 +88,7 @@ export async function createKey(
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 	act?: AuditNote,
 ): Promise<CreatedKey> {
-	checkSettings(settings);
+	checkKeySettings(settings);
 	const { id, secret } = planned;
 	const readsOnly = settings.readsOnly === true;
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
@@ -121,7 +121,7 @@ export async function createKey(
 	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
-/** Revokes a key; effective when `waitApplied` of the entry resolves. Repetitions add entries. Fault `not_found`. */
+/** Revokes a key; effective when `waitUntilApplied` resolves. Repetitions add entries. Fault `not_found`. */
 export async function revokeKey(
 	statements: Statements,
 	key: KeyRef,
@@ -187,7 +187,7 @@ export async function updateKey(
 	act?: AuditNote,
 	activeMost: number | null = null,
 ): Promise<{ id: string } & AppendedEntry> {
-	checkSettings(changes);
+	checkKeySettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
 	try {
 		const [row] = await statements<AppendedRow>`

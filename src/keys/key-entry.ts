@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { RequestLimits } from "../limits/key-limits.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
+import type { CapPeriod, CurrentPeriod } from "./cap-period.ts";
 
 export type ProjectState = "active" | "archived";
 
@@ -11,7 +11,7 @@ export interface LimitedEntry extends RequestLimits {
 	/** Most that may be spent; null: no cap. */
 	capNanoUsd: NanoUsd | null;
 	capPeriod: CapPeriod;
-	period: KnownPeriod | null;
+	period: CurrentPeriod | null;
 	/** Models that may be used; null: all. */
 	models: ReadonlySet<string> | null;
 }

@@ -31,7 +31,7 @@ const RATE_MAX = 10_000_000;
 const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 
 /** Throws Fault `invalid_request`, which names the setting, if a setting is out of range. */
-export function checkSettings(settings: KeySettings): void {
+export function checkKeySettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	const { tokensPerMinute } = settings;
 	const check = <T>(value: T | null | undefined, holds: (value: T) => boolean, ...[param, text, values]: Refusal) => {

@@ -3,7 +3,7 @@ import type { Statements } from "../db/statements.ts";
 import { type Digest, derivedHex } from "./secret.ts";
 
 /** The creation of an object, which a client may repeat with the same token. */
-export interface Claim {
+export interface CreationClaim {
 	/** Id of the management key or of the page's user. Each has separate tokens. */
 	readonly by: string;
 	readonly token: string;
@@ -21,9 +21,9 @@ const KEPT_HOURS = 24;
  * Returns the id for this creation: that of the first request with the token, however often it is repeated. Stores only
  * keyed digests. Fault `idempotency_mismatch` if the token was used within a day for another request.
  */
-export async function claimSubject(
+export async function claimCreatedId(
 	{ statements, digest }: { statements: Statements; digest: Digest },
-	claim: Claim,
+	claim: CreationClaim,
 ): Promise<string> {
 	const id = derivedHex(digest, "claim", claim.by, claim.token).slice(0, 64);
 	const request = derivedHex(digest, "claimed request", claim.request).slice(0, 64);

@@ -15,7 +15,7 @@ import {
 } from "./management-secret.ts";
 
 /** Stands for the creator of keys that were made on the command line, where no user is signed in. */
-export const COMMAND_LINE = "cli";
+export const COMMAND_LINE_CREATOR = "cli";
 
 export interface ManagementKeyRecord {
 	readonly id: string;
@@ -40,7 +40,7 @@ export interface NewManagementKey {
 	readonly expiresAtMs: number | null;
 }
 
-export interface Maker {
+export interface KeyCreator {
 	readonly id: string;
 	readonly ip: string | null;
 }
@@ -49,7 +49,7 @@ const NAME_CHARS_MAX = 100;
 /** Most usable keys of the service. Stops scripts that create keys in a loop. */
 const ACTIVE_MAX = 200;
 
-const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
+const actorOf = ({ id, ip }: KeyCreator) => ({ actor: id, ip });
 
 /** Id and secret of a key, chosen before its creation, so that a repeated creation makes no second key. */
 export interface PlannedManagementKey {
@@ -61,7 +61,7 @@ export interface PlannedManagementKey {
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
 	{ name, scopes, expiresAtMs }: NewManagementKey,
-	maker: Maker,
+	maker: KeyCreator,
 	{ id, secret }: PlannedManagementKey = { id: newId("mgk"), secret: newManagementSecret(serviceName) },
 ): Promise<PlannedManagementKey> {
 	if (!isLabel(name, NAME_CHARS_MAX))
@@ -103,7 +103,7 @@ async function isYoung(statements: Statements, id: string): Promise<boolean> {
 }
 
 /** Revokes a key, effective at once, because every management request reads its key. Idempotent. Fault `not_found`. */
-export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
+export async function revokeManagementKey(statements: Statements, id: string, by: KeyCreator): Promise<void> {
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
 		select id, audit_note(${auditNotesJson(auditNote({ ...actorOf(by), action: "management_key.revoke" }))}::text::jsonb, id, null) from k`;
@@ -117,7 +117,7 @@ export async function listManagementKeys(
 ): Promise<Listed<ManagementKeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<Row>`
-		select k.*, u.email, k.made_by = ${COMMAND_LINE} or coalesce(u.operator, false) as backed, clock_timestamp() as now
+		select k.*, u.email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now
 		from management_key k left join console_user u on u.id = k.made_by
 		where ${after}::text is null or k.id < ${after}::text order by k.id desc limit ${asked}`;
 	return toPageById(rows.map(recordOf), shown);
@@ -130,7 +130,7 @@ export async function findManagementKey(
 ): Promise<ManagementKeyRecord | null> {
 	const [digest, id] = "digest" in by ? [by.digest, null] : [null, by.id];
 	const [row] = await statements<Row>`
-		select k.*, u.email, k.made_by = ${COMMAND_LINE} or coalesce(u.operator, false) as backed, clock_timestamp() as now
+		select k.*, u.email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now
 		from management_key k left join console_user u on u.id = k.made_by
 		where k.digest = ${digest} or k.id = ${id}`;
 	return row === undefined ? null : recordOf(row);

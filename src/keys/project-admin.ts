@@ -6,7 +6,7 @@ import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql, type Statements } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
-import { checkSettings, type KeySettings } from "./key-settings.ts";
+import { checkKeySettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-record.ts";
 
 /** Settings of a project, all of which keys have too. */
@@ -44,7 +44,7 @@ export async function createProject(
 	id: string = newId("proj"),
 	act?: AuditNote,
 ): Promise<{ id: string }> {
-	checkSettings(settings);
+	checkKeySettings(settings);
 	try {
 		await statements`
 			select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})
@@ -63,11 +63,11 @@ export async function updateProject(
 	match: readonly string[] | null = null,
 	act?: AuditNote,
 ): Promise<{ id: string } & AppendedEntry> {
-	checkSettings(changes);
+	checkKeySettings(changes);
 	return patchProject(statements, project, patchOf(changes), match, act);
 }
 
-/** Ends a project and its keys for good; effective when `waitApplied` of the entry resolves. Fault `not_found`. */
+/** Ends a project and its keys for good; effective when `waitUntilApplied` resolves. Fault `not_found`. */
 export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
-import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
+import { ARCHIVE_COLUMNS, createRowChain, formatArchiveRow } from "./archive-columns.ts";
 import { type ArchiveStorage, openArchive } from "./archive-place.ts";
 
 /** The day, kind and seals that an archive file states, with the result of checking its rows. */
@@ -67,7 +67,7 @@ async function readArchive(path: string): Promise<CheckedArchive> {
 		});
 		for (const object of objects) {
 			const values = ARCHIVE_COLUMNS[kind].map(({ name }) => object[name] as ArchiveValue);
-			chain.add(rowOfValues(kind, values));
+			chain.add(formatArchiveRow(kind, values));
 			sums.add(object);
 		}
 		rows += objects.length;

@@ -73,7 +73,7 @@ export function parquetSchema(kind: ArchiveKind) {
 	];
 }
 
-export function valuesOfRow(kind: ArchiveKind, row: string): ArchiveValue[] {
+export function parseArchiveRow(kind: ArchiveKind, row: string): ArchiveValue[] {
 	const values: unknown = JSON.parse(row);
 	if (!Array.isArray(values)) throw new Error("a row is an array");
 	return ARCHIVE_COLUMNS[kind].map((column, place) => valueFor(column.kind, values[place]));
@@ -86,7 +86,7 @@ function valueFor(kind: Kind, value: unknown): ArchiveValue {
 	return value as string | number | boolean;
 }
 
-export function rowOfValues(kind: ArchiveKind, values: readonly ArchiveValue[]): string {
+export function formatArchiveRow(kind: ArchiveKind, values: readonly ArchiveValue[]): string {
 	return `[${ARCHIVE_COLUMNS[kind].map((column, place) => textOf(column.kind, values[place])).join(", ")}]`;
 }
 

@@ -2,7 +2,7 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { checkArchive } from "./archive-check.ts";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
-import { ARCHIVE_COLUMNS, parquetSchema, rowOfValues, valuesOfRow } from "./archive-columns.ts";
+import { ARCHIVE_COLUMNS, formatArchiveRow, parquetSchema, parseArchiveRow } from "./archive-columns.ts";
 import type { ArchiveStorage } from "./archive-place.ts";
 
 /** Rows per page, each written as one row group. */
@@ -112,12 +112,12 @@ async function writeFile(statements: Statements, place: ArchiveStorage, file: Fi
 		});
 		for await (const rows of pagesOf(statements, day, kind)) {
 			signal?.throwIfAborted();
-			const values = rows.map((row) => valuesOfRow(kind, row));
+			const values = rows.map((row) => parseArchiveRow(kind, row));
 			const columnData = ARCHIVE_COLUMNS[kind].map((column, nth) => ({
 				name: column.name,
 				data: values.map((row): ArchiveValue => row[nth] ?? null),
 			}));
-			if (rows.some((row, nth) => row !== rowOfValues(kind, values[nth] ?? [])))
+			if (rows.some((row, nth) => row !== formatArchiveRow(kind, values[nth] ?? [])))
 				throw new Error("a row cannot be written exactly");
 			await writer.write({ columnData, rowGroupSize: PAGE_ROWS });
 		}

@@ -1,5 +1,5 @@
 import { boolean, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import type { Check } from "./reconciler.ts";
+import type { BooksCheck } from "./reconciler.ts";
 
 export const reconciliationRun = pgTable(
 	"reconciliation_run",
@@ -10,7 +10,7 @@ export const reconciliationRun = pgTable(
 		ok: boolean().notNull(),
 		/** Id of the user who started the check, or `timer`. */
 		by: text().notNull(),
-		checks: jsonb().$type<readonly Check[]>().notNull(),
+		checks: jsonb().$type<readonly BooksCheck[]>().notNull(),
 	},
 	(table) => [index("reconciliation_run_broken").on(table.ok, table.id)],
 );

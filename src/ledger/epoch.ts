@@ -10,7 +10,7 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
 import type { KeptJournals } from "./lost-journal.ts";
 import { createRecallAnswers } from "./recall-answers.ts";
-import { closeEpoch, untilDone } from "./recovery.ts";
+import { closeEpoch, retryUntilDone } from "./recovery.ts";
 import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
@@ -103,11 +103,11 @@ export async function beginEpoch(
 		// Repeats until one server has all settlements and the epoch's end, because a failover may happen at any step.
 		for (;;) {
 			await telling;
-			const server = await untilDone(deps, present);
+			const server = await retryUntilDone(deps, present);
 			if (server !== completeOn) await tellAgain();
 			await closeEpoch(deps);
-			ended = await untilDone(deps, async () => (await parts.timesOf({ id: instanceId, epoch: number })).ended);
-			if (server === completeOn && server === (await untilDone(deps, present))) return;
+			ended = await retryUntilDone(deps, async () => (await parts.timesOf({ id: instanceId, epoch: number })).ended);
+			if (server === completeOn && server === (await retryUntilDone(deps, present))) return;
 		}
 	};
 	let ended: string | undefined;

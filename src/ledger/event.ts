@@ -2,8 +2,8 @@ import type { Endpoint } from "../catalog/request-fields.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { type CountName, USAGE_FIELD_NAMES, type UsageFieldName, type UsageFields } from "./usage-fields.ts";
 
-export type Basis = "exact" | "estimated" | "recovered";
-export type Ending =
+export type UsageBasis = "exact" | "estimated" | "recovered";
+export type RequestEnding =
 	| "finished"
 	| "upstream_failed"
 	| "upstream_died"
@@ -25,8 +25,8 @@ interface ValueOfType {
 
 interface ClosedLists {
 	readonly endpoint: Endpoint;
-	readonly basis: Basis;
-	readonly ending: Ending;
+	readonly basis: UsageBasis;
+	readonly ending: RequestEnding;
 }
 
 type ValueOf<Name extends UsageFieldName> =

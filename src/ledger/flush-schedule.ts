@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { createStates } from "../base/states.ts";
 
-export interface Flushes {
+export interface FlushActions {
 	/** Flushes once; with `withOpen` also running requests. "more": settlements remain to be sent. Never rejects. */
 	flush(withOpen: boolean): Promise<"done" | "more" | "failed">;
 	isFull(): boolean;
@@ -23,7 +23,7 @@ const RETRY_MS_MAX = 1_000;
  * Decides when the writer flushes: an interval after a settlement was added, or at once if a batch is full. One flush
  * runs at a time. A failed flush is repeated after a pause that doubles up to one second.
  */
-export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes) {
+export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: FlushActions) {
 	const states = createStates(TRANSITIONS, "idle");
 	let running: Promise<void> | undefined;
 	let hurried = false;

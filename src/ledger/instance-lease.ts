@@ -14,8 +14,8 @@ import { WrongServer } from "../db/outage.ts";
 import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
 import { type JournalOwner, openJournalHome } from "./journal-home.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
-import { createLeftJournals } from "./left-journals.ts";
-import { type OwnerState, openKeptJournals, untilSilent, waitForOwnerState } from "./lost-journal.ts";
+import { createJournalReplays } from "./left-journals.ts";
+import { type OwnerState, openKeptJournals, waitForOwnerState, waitUntilSilent } from "./lost-journal.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 
 export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
@@ -31,8 +31,8 @@ export interface InstanceLeaseDeps extends Pick<EpochParts, "clock" | "log" | "a
 
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
-	/** Like `untilSilent` of `lost-journal.ts`, but ignores the epochs of this process. Rejects with `InstanceRuns`. */
-	untilSilent(
+	/** Like `waitUntilSilent` of `lost-journal.ts`, for epochs of other processes. Rejects with `InstanceRunning`. */
+	waitUntilSilent(
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
@@ -89,8 +89,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 		gate: createGate({ clock }),
 		heartbeats: createPgHeartbeatStore(db.liveness, db.history),
 		witness: fence,
-		untilSilent: (instanceId, of) =>
-			untilSilent({ statements: db.liveness, fence, clock }, instanceId, {
+		waitUntilSilent: (instanceId, of) =>
+			waitUntilSilent({ statements: db.liveness, fence, clock }, instanceId, {
 				graceMs: FENCE_GRACE_MS,
 				settled: true,
 				...of,
@@ -130,7 +130,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	/** Ends the pause before the next search for journals, if there is one. */
 	let lookNow = () => {};
 
-	const left = createLeftJournals({
+	const left = createJournalReplays({
 		...parts,
 		instanceId: options.instanceId,
 		standingOf: standing,
@@ -182,8 +182,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
 		// A journal of one of this process's own epochs needs no wait for its owner's end.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
-		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
-		return waitForOwnerState({ untilSilent: silent, journals: parts.journals }, id);
+		const silent = () => parts.waitUntilSilent(id, { isOwn, isStopping });
+		return waitForOwnerState({ waitUntilSilent: silent, journals: parts.journals }, id);
 	}
 
 	/** Replaces the epoch if its journal's folder was removed, because after a crash nothing could be replayed. */

@@ -2,9 +2,9 @@ import { minUsd, type NanoUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { RecordKind, readRecords } from "./journal-record.ts";
-import { NO_COUNTS, type Progress } from "./outcome.ts";
+import { NO_USAGE, type Progress } from "./outcome.ts";
 
-export interface EndOfJournal {
+export interface JournalSummary {
 	/** Settlements of requests that were running at the crash, each charged for what its client certainly received. */
 	readonly recovered: readonly SettledEvent[];
 	/** Bytes skipped after a segment's first damaged record. Zeros at the segment's end do not count. */
@@ -15,7 +15,7 @@ export interface EndOfJournal {
  * Reads an ended epoch's journal, segment by segment: settlements in order, then the requests that were running. Those
  * are charged the lower amount of their last progress record, so that customers pay only for what certainly arrived.
  */
-export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
+export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, JournalSummary> {
 	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
 	let damagedBytes = 0;
 	for (const name of disk.list()) {
@@ -69,7 +69,7 @@ export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undef
 		basis: "recovered",
 		ending: "crashed",
 		status: 500,
-		...NO_COUNTS,
+		...NO_USAGE,
 		promptTokens: progress?.promptTokens ?? 0,
 		completionTokens: progress?.completionTokens ?? 0,
 		replica: null,

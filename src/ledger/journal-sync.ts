@@ -53,7 +53,7 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 }
 
 /** Tracks whether copied admit records are synced. Only then may the segment with the originals be removed. */
-export function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
+export function createCopiedRecordSync(durable: () => Promise<void>, onDurable: () => void) {
 	let carries = 0;
 	let carriesDurable = 0;
 	let isSyncing = false;

@@ -5,7 +5,7 @@ import type { SettledEvent } from "./event.ts";
 import { DiskFull, isSystemError, type JournalDisk, type JournalFile, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
 import { readSettlements } from "./journal-reader.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
-import { createCarrySync, createJournalSync } from "./journal-sync.ts";
+import { createCopiedRecordSync, createJournalSync } from "./journal-sync.ts";
 
 export type Journal = ReturnType<typeof createJournal>;
 
@@ -64,7 +64,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	let failure: { readonly what: string; readonly atMs: number } | undefined;
 	let closed = false;
 	const sync = createJournalSync(syncDirty, deps.onSyncFailed);
-	const carrySync = createCarrySync(sync.durable, removePaid);
+	const carrySync = createCopiedRecordSync(sync.durable, removePaid);
 
 	function open(number: number): Segment {
 		const name = `${String(number).padStart(8, "0")}.log`;

@@ -79,7 +79,7 @@ export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store
 }
 
 /** Wraps a store so that `onNew` receives the number of settlements that the database did not have. */
-export function tellingNew(store: LedgerStore, onNew: (count: number) => void): LedgerStore {
+export function reportNewSettlements(store: LedgerStore, onNew: (count: number) => void): LedgerStore {
 	return {
 		...store,
 		async flush(settled, openJson) {

@@ -7,9 +7,9 @@ import {
 	type JournalOwner,
 	OwnerUnknown,
 } from "./journal-home.ts";
-import { type LedgerCounts, tellingNew } from "./ledger-counts.ts";
+import { type LedgerCounts, reportNewSettlements } from "./ledger-counts.ts";
 import type { KeptJournals, OwnerState } from "./lost-journal.ts";
-import { type HandInDeps, RecordsRefused, replayJournal } from "./recovery.ts";
+import { type ReplayDeps, replayJournal, SettlementsRefused } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** Journals that are replayed at once; each has one segment in memory. */
@@ -19,7 +19,7 @@ const WAITING_MAX = 16;
 /** Milliseconds before a journal with refused records is tried again, because an operator must act first. */
 const REFUSED_REST_MS = 600_000;
 
-export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
+export interface JournalReplaysDeps extends Pick<ReplayDeps, "clock" | "log" | "isStopping"> {
 	journals: JournalHome;
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
 	instanceId: string;
@@ -35,7 +35,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 type LeftJournal = FoundJournal & { readonly isKept?: boolean };
 
 /** Replays journals on this machine whose owners have ended: earlier epochs of this process, and other instances. */
-export function createLeftJournals(deps: LeftJournalsDeps) {
+export function createJournalReplays(deps: JournalReplaysDeps) {
 	const { journals, clock, log } = deps;
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const waitingPlaces = createPlaces(WAITING_MAX);
@@ -109,7 +109,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 				await moveTo(waitingPlaces);
 				onWait();
 			};
-			const store = tellingNew(deps.storeFor(inBooks.id, inBooks.epoch), (count) => {
+			const store = reportNewSettlements(deps.storeFor(inBooks.id, inBooks.epoch), (count) => {
 				if (isKept && deps.counts) deps.counts.sentAgain += count;
 			});
 			const { server } = await deps.heartbeats.position();
@@ -121,7 +121,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			restUntilMs.delete(folder);
 			return true;
 		} catch (error) {
-			if (error instanceof RecordsRefused || error instanceof OwnerUnknown) rest(folder);
+			if (error instanceof SettlementsRefused || error instanceof OwnerUnknown) rest(folder);
 			log.warn("a journal could not be replayed", { instance: id, epoch, folder, error });
 			return false;
 		} finally {

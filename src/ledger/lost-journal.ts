@@ -21,7 +21,7 @@ interface EpochRow {
 }
 
 /** An instance that should have ended is running. `renews` is false if it has only joined and may end soon. */
-export class InstanceRuns extends Fault {
+export class InstanceRunning extends Fault {
 	readonly epoch: number;
 	readonly renews: boolean;
 
@@ -42,22 +42,22 @@ interface SilenceDeps {
  * Closes the epochs of an instance whose journals an operator declares lost, with the settlements that Postgres has.
  * Fault `conflict` if the instance runs, `not_found` if it is unknown.
  */
-export async function recoverLost(
+export async function recoverLostInstance(
 	deps: SilenceDeps,
 	instanceId: string,
 	options: { graceMs: number },
 ): Promise<{ epochs: number; leases: number }> {
-	const rows = await untilSilent(deps, instanceId, options);
+	const rows = await waitUntilSilent(deps, instanceId, options);
 	if (rows.length === 0) throw new Fault("not_found", `No unfinished epoch of instance ${instanceId}.`);
 	return closeAll(deps, instanceId, rows);
 }
 
 /**
  * Waits until no epoch of this instance may admit requests, by this process's clock, and fences the epochs. Returns the
- * epochs that have not ended. Throws `InstanceRuns` if an epoch renews its lease or a new one joins. Ignores the
+ * epochs that have not ended. Throws `InstanceRunning` if an epoch renews its lease or a new one joins. Ignores the
  * caller's own epochs. `settled`: also waits until no epoch may settle requests that it admitted.
  */
-export async function untilSilent(
+export async function waitUntilSilent(
 	{ statements, fence, clock }: SilenceDeps,
 	instanceId: string,
 	options: { graceMs: number; settled?: boolean; isOwn?: (epoch: number) => boolean; isStopping?: () => boolean },
@@ -82,14 +82,14 @@ export async function untilSilent(
 		// Throws if a new epoch joins, because an instance that starts again and again would be awaited for ever.
 		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
 			// Throws only at the second sight of a new epoch: it may be the caller's own, which joined during this query.
-			if (newcomers.has(epoch)) throw new InstanceRuns(instanceId, epoch, false);
+			if (newcomers.has(epoch)) throw new InstanceRunning(instanceId, epoch, false);
 			newcomers.add(epoch);
 		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
 		for (const { epoch, beat, state, ttl_ms, place } of unsure) {
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
-			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
+			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRunning(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
 			// The state is part of the key, because fencing changes the beat. Another process has awaited a `silent` epoch.
 			const silentMs = silences.ofMs(`${epoch} ${state} ${place}`, number);
@@ -124,8 +124,8 @@ async function closeAll(
 export type OwnerState = "gone" | "runs here" | "runs elsewhere" | "unsure";
 
 interface StandingDeps {
-	/** Like `untilSilent` of this file, with its dependencies bound; rejects with `InstanceRuns`. */
-	untilSilent(instanceId: string): Promise<unknown>;
+	/** Like `waitUntilSilent` of this file, with its dependencies bound; rejects with `InstanceRunning`. */
+	waitUntilSilent(instanceId: string): Promise<unknown>;
 	journals: Pick<JournalHome, "isHere">;
 }
 
@@ -134,10 +134,10 @@ interface StandingDeps {
  * result needs proof: the running epoch must have no journal on this machine and renew its lease twice, because an
  * epoch that has just joined may have no journal yet.
  */
-export async function waitForOwnerState({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
+export async function waitForOwnerState({ waitUntilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
 	const seen = new Set<number>();
 	for (;;) {
-		const running = await runningOf(untilSilent(id));
+		const running = await runningOf(waitUntilSilent(id));
 		if (running === undefined) return "gone";
 		if (!running.renews) return "unsure";
 		if (journals.isHere({ id, epoch: running.epoch })) return "runs here";
@@ -147,12 +147,12 @@ export async function waitForOwnerState({ untilSilent, journals }: StandingDeps,
 	}
 }
 
-async function runningOf(silent: Promise<unknown>): Promise<InstanceRuns | undefined> {
+async function runningOf(silent: Promise<unknown>): Promise<InstanceRunning | undefined> {
 	try {
 		await silent;
 		return undefined;
 	} catch (error) {
-		if (error instanceof InstanceRuns) return error;
+		if (error instanceof InstanceRunning) return error;
 		throw error;
 	}
 }
@@ -176,7 +176,7 @@ export interface KeptJournals {
 const KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const NOTE_NAME = "ended";
 
-export const NONE_KEPT: KeptJournals = { keep: (claim) => claim.disk.destroy(), list: () => [], makeRoom: () => false };
+export const KEEP_NONE: KeptJournals = { keep: (claim) => claim.disk.destroy(), list: () => [], makeRoom: () => false };
 
 export function openKeptJournals({ clock }: { clock: Clock }, root: string, keepMs: number): KeptJournals {
 	const removed = (folder: string) => rmSync(folder, { recursive: true, force: true });

@@ -30,4 +30,4 @@ export interface Progress {
 	readonly completionTokens: number;
 }
 
-export const NO_COUNTS = Object.fromEntries(COUNT_NAMES.map((name) => [name, 0])) as unknown as UsageCounts;
+export const NO_USAGE = Object.fromEntries(COUNT_NAMES.map((name) => [name, 0])) as unknown as UsageCounts;

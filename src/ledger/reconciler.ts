@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import { inEnglish, type Text } from "../base/translate.ts";
+import { englishText, type Text } from "../base/translate.ts";
 import type { Statements } from "../db/statements.ts";
 
 export interface BooksRow {
@@ -9,7 +9,7 @@ export interface BooksRow {
 	readonly at: Date;
 	readonly ok: boolean;
 	readonly by: string;
-	readonly checks: readonly Check[];
+	readonly checks: readonly BooksCheck[];
 }
 
 /** Stores the results of ledger checks in Postgres, for all processes. */
@@ -50,7 +50,7 @@ const KEPT_DAYS = 400;
 const FORGET_ROWS = 1_000;
 
 /** Deletes results older than 400 days, at most 1,000 a call. Keeps the first since the last failed check. */
-export async function forgetOldRuns(statements: Statements): Promise<void> {
+export async function deleteOldBooksRuns(statements: Statements): Promise<void> {
 	await statements`
 		delete from reconciliation_run r using (
 			select o.id, o.at from reconciliation_run o order by o.id limit ${FORGET_ROWS}::integer
@@ -61,7 +61,7 @@ export async function forgetOldRuns(statements: Statements): Promise<void> {
 }
 
 /** An invariant of the books and the number of rows that violate it. */
-export interface Check {
+export interface BooksCheck {
 	readonly name: string;
 	readonly ok: boolean;
 	readonly detail: string;
@@ -71,7 +71,7 @@ export interface Check {
 
 interface Reconciliation {
 	readonly ok: boolean;
-	readonly checks: readonly Check[];
+	readonly checks: readonly BooksCheck[];
 }
 
 const HOLDS: Text = { id: "passed" };
@@ -95,7 +95,7 @@ export async function reconcile(statements: Statements): Promise<Reconciliation>
 			problem === undefined
 				? { id: "failed {count} times, first at {place}", values: { count, place } }
 				: { id: "failed {count} times, first at {place}: {problem}", values: { count, place, problem } };
-		return { name, ok: false, detail: inEnglish(text), text };
+		return { name, ok: false, detail: englishText(text), text };
 	});
 	return { ok: checks.every((check) => check.ok), checks };
 }

@@ -4,7 +4,7 @@ import { isDatabaseDown } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { readJournal } from "./journal-reader.ts";
-import { settleLate, waitsForRow } from "./settling.ts";
+import { needsBusyRow, settleLate } from "./settling.ts";
 import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 const BATCH_REQUESTS = 500;
@@ -18,9 +18,9 @@ const REFUSED_ALONE_MAX = 3;
 const REFUSED_MAX = 100;
 
 /** Thrown if the database refused some settlements. Only the journal has them, so it is kept and retried. */
-export class RecordsRefused extends Error {}
+export class SettlementsRefused extends Error {}
 
-export interface HandInDeps {
+export interface ReplayDeps {
 	clock: Clock;
 	log: Log;
 	/** True when the process is about to stop: the replay ends and continues at the next start. */
@@ -38,7 +38,7 @@ export interface HandInDeps {
  * crash. Memory holds one segment, one batch, the requests that were running, and up to `HELD_MAX` settlements.
  */
 export async function replayJournal(
-	deps: HandInDeps,
+	deps: ReplayDeps,
 	disk: JournalDisk,
 ): Promise<{ settled: number; recovered: number; damagedBytes: number }> {
 	const reader = readJournal(disk, deps.clock.wallMs());
@@ -69,7 +69,7 @@ export async function replayJournal(
 			}
 			if (deps.refused.length > 0) {
 				await closeOthers(deps, deps.refused);
-				throw new RecordsRefused(`${deps.refused.length} settlements of the journal are refused`);
+				throw new SettlementsRefused(`${deps.refused.length} settlements of the journal are refused`);
 			}
 			if (!(await closeFree(deps))) {
 				await deps.stepAside();
@@ -87,16 +87,16 @@ export async function replayJournal(
  * Settles a batch. Returns the settlements that must wait for a locked row, or because their lease is too small. A
  * lease is too small after an unreadable record or a failover that lost a grant.
  */
-async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
+async function settleBatch(deps: ReplayDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
 	// Shrinks as settlements are stored, so that a retry after a lost connection has less to do.
 	const left = new Set(batch);
-	const waiting = await untilDone(deps, async () => {
+	const waiting = await retryUntilDone(deps, async () => {
 		try {
 			const { late, busy } = await store.flush([...left], "[]");
-			if (!late) return [...left].filter((one) => waitsForRow(one, busy));
+			if (!late) return [...left].filter((one) => needsBusyRow(one, busy));
 			return await settleLate(store, [...left], (one) => left.delete(one));
 		} catch (error) {
 			const isExceeded = error instanceof LeaseExceeded;
@@ -121,7 +121,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 
 /** Sets a refused settlement aside, so that it delays neither other settlements nor other accounts' credit. */
 function setAside(
-	{ refused, log }: HandInDeps,
+	{ refused, log }: ReplayDeps,
 	batch: readonly SettledEvent[],
 	error: unknown,
 ): readonly SettledEvent[] {
@@ -134,7 +134,7 @@ function setAside(
 	return [];
 }
 
-async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Promise<SettledEvent[]> {
+async function settleHeld(deps: ReplayDeps, held: readonly SettledEvent[]): Promise<SettledEvent[]> {
 	await sleep(deps.clock, RETRY_MS);
 	const still: SettledEvent[] = [];
 	for (let at = 0; at < held.length; at += BATCH_REQUESTS) {
@@ -144,15 +144,15 @@ async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Prom
 }
 
 /** Closes the leases that no waiting settlement needs, so that their credit becomes available again. */
-async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
+async function closeOthers(deps: ReplayDeps, held: readonly SettledEvent[]): Promise<void> {
 	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
 	for (;;) {
-		const { closed } = await untilDone(deps, () => deps.store.close(keep));
+		const { closed } = await retryUntilDone(deps, () => deps.store.close(keep));
 		if (closed === 0) return;
 	}
 }
 
-type CloseDeps = Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
+type CloseDeps = Pick<ReplayDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
 
 /** Closes all leases in steps, waiting for locked rows, then ends the epoch. */
 export async function closeEpoch(deps: CloseDeps): Promise<void> {
@@ -162,14 +162,14 @@ export async function closeEpoch(deps: CloseDeps): Promise<void> {
 /** Closes all leases whose rows are not locked. False if locked ones remain. */
 async function closeFree(deps: CloseDeps): Promise<boolean> {
 	for (;;) {
-		const { closed, done } = await untilDone(deps, () => deps.store.close());
+		const { closed, done } = await retryUntilDone(deps, () => deps.store.close());
 		if (done || closed === 0) return done;
 	}
 }
 
 /** Repeats `step` until it succeeds or the process is about to stop. */
-export async function untilDone<T>(
-	{ clock, log, isStopping }: Pick<HandInDeps, "clock" | "log" | "isStopping">,
+export async function retryUntilDone<T>(
+	{ clock, log, isStopping }: Pick<ReplayDeps, "clock" | "log" | "isStopping">,
 	work: () => Promise<T>,
 ): Promise<T> {
 	for (let attempt = 1; ; attempt++) {

@@ -25,7 +25,7 @@ export async function settleBatch(store: LedgerStore, batch: Settlements, openJs
 			const held = placesOf(events, (event) => waiting.has(event));
 			return { held, forgotten: 0 };
 		}
-		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => waitsForRow(event, busy));
+		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => needsBusyRow(event, busy));
 		return { held, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;
@@ -43,7 +43,7 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 			throw error;
 		});
 		if (fits && !fits.late) {
-			if (waitsForRow(event, fits.busy)) held.add(place);
+			if (needsBusyRow(event, fits.busy)) held.add(place);
 			continue;
 		}
 		if ((await settleLate(store, [event])).length > 0) held.add(place);
@@ -85,5 +85,5 @@ function placesOf(batch: Settlements, chosen: (event: SettledEvent) => boolean):
 	return new Set([...batch].flatMap((event, place) => (chosen(event) ? [place] : [])));
 }
 
-export const waitsForRow = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
+export const needsBusyRow = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);

@@ -4,7 +4,7 @@ import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseDown } from "../db/outage.ts";
 import { SettledColumns, type SettledEvent } from "./event.ts";
 import { createFlushSchedule } from "./flush-schedule.ts";
-import { tellingNew } from "./ledger-counts.ts";
+import { reportNewSettlements } from "./ledger-counts.ts";
 import { type Acknowledge, createSettledQueue, type SettledBatch } from "./settled-queue.ts";
 import { NONE_HELD, type SettleResult, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
@@ -158,7 +158,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	async function sendBatchAgain(columns: SettledColumns): Promise<number> {
 		let unknown = 0;
-		const counted = tellingNew(store, (count) => {
+		const counted = reportNewSettlements(store, (count) => {
 			unknown += count;
 		});
 		let batch = columns;

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Parts } from "../console/console-deps.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { bearerText, invalidApiKey } from "../keys/bearer.ts";
+import { invalidApiKey, readBearerText } from "../keys/bearer.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { createKeyLoadLimiter } from "../keys/key-load-limiter.ts";
 import { findManagementKey, type ManagementKeyRecord, touchManagementKey } from "../keys/management-key-admin.ts";
@@ -41,7 +41,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 
 	function secretOf({ request, address }: Connection): ManagementSecret {
 		try {
-			const text = bearerText(request.headers);
+			const text = readBearerText(request.headers);
 			const secret = parseManagementSecret(text, keyMaker.serviceName);
 			if (secret !== undefined) return secret;
 			if (text.startsWith("tgm_")) throw invalidApiKey();

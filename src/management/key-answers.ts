@@ -12,7 +12,7 @@ import {
 	shownKeyState,
 	updateKey,
 } from "../keys/key-admin.ts";
-import { checkSettings } from "../keys/key-settings.ts";
+import { checkKeySettings } from "../keys/key-settings.ts";
 import { derivedHex, derivedSecret, newSecret } from "../keys/secret.ts";
 import { toAnswer } from "./management-answer.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
@@ -53,7 +53,7 @@ export function keyAnswers(
 			if (readsOnly && given.cap_usd)
 				throw new Fault("invalid_request", "A read-only key cannot have a cap.", { param: "cap_usd" });
 			const settings = { ...keySettings(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
-			checkSettings(settings);
+			checkKeySettings(settings);
 			const planned = await plan(call);
 			const isPast = typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs();
 			if (isPast && (await statements`select 1 from api_key where id = ${planned.id}`).length === 0)

@@ -4,7 +4,7 @@ import type { AppendedEntry } from "../cluster/control-log.ts";
 import { type Parts, parseAmount } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
-import { claimSubject } from "../keys/management-claim.ts";
+import { claimCreatedId } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import type { AuditNote } from "../ops/audit.ts";
 import { toAnswer } from "./management-answer.ts";
@@ -66,7 +66,7 @@ export async function claimId({ keyMaker, clock }: Parts<"keyMaker" | "clock">, 
 	const { method, url } = call.connection.request;
 	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(auditDetail(call)).sort()]);
 	const { caller, token } = call;
-	return claimSubject(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
+	return claimCreatedId(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
 }
 
 /** The body without its token: otherwise readers of the audit log could repeat the call. */

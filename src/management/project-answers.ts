@@ -9,7 +9,7 @@ import {
 	type ProjectMemberView,
 	removeFromProject,
 } from "../console/projects/project-members.ts";
-import { checkSettings } from "../keys/key-settings.ts";
+import { checkKeySettings } from "../keys/key-settings.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
 import { getAccount } from "./account-answers.ts";
@@ -32,7 +32,7 @@ export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 		async createProject(call: ManagementCall<"createProject">): Promise<ManagementAnswer> {
 			const { name, client_token: _, ...given } = call.body;
 			const settings = { ...keySettings(given), name };
-			checkSettings(settings);
+			checkKeySettings(settings);
 			const { id: accountId } = call;
 			const planned = await claimId(parts, call, newId("proj"));
 			const act = call.noted("project.create", auditDetail(call));

@@ -139,13 +139,13 @@ export function isWholeCents(amount: NanoUsd): boolean {
 }
 
 /** Whole cents of an amount, rounded down. */
-export function wholeCents(amount: NanoUsd): number {
+export function centsRoundedDown(amount: NanoUsd): number {
 	return (amount - (amount % NANO_USD_PER_CENT)) / NANO_USD_PER_CENT;
 }
 
 /** Fewest whole cents that cover an amount (0 or more). */
-export function coveringCents(amount: NanoUsd): number {
-	return wholeCents(amount) + (isWholeCents(amount) ? 0 : 1);
+export function centsRoundedUp(amount: NanoUsd): number {
+	return centsRoundedDown(amount) + (isWholeCents(amount) ? 0 : 1);
 }
 
 /** Amount of whole cents. Asserts that it is in range. */

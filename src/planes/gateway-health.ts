@@ -6,7 +6,7 @@ import { startWatch, type Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type LostAct, lostActsProblem, readLostActs } from "../cluster/lost-acts.ts";
 import { type DurabilityWatch, readDurability, startDurabilityWatch } from "../db/durability.ts";
-import { pooledProblem } from "../db/new-client.ts";
+import { poolerProblem } from "../db/new-client.ts";
 import type { Statements } from "../db/statements.ts";
 import type { DiskRoom } from "../files/disk-room.ts";
 import type { SettledEvent } from "../ledger/event.ts";
@@ -61,7 +61,7 @@ export function startGatewayWatches(deps: {
 	const payments = watch("payments in question", FIRST_COUNT_MS, () => countOpenFindings(statements));
 	const refused = watch("refused settlements", FIRST_COUNT_MS, () => countRefusedSettlements(statements));
 	const lostActs = watch("lost acts", FIRST_COUNT_MS, () => readLostActs(statements));
-	const pooled = watch("sessions of the database", FIRST_LOOK_AT_SESSIONS_MS, () => pooledProblem(deps.url));
+	const pooled = watch("sessions of the database", FIRST_LOOK_AT_SESSIONS_MS, () => poolerProblem(deps.url));
 	return { books, durability, payments, refused, lostActs, pooled };
 }
 

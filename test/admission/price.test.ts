@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Quantities } from "../../src/admission/price.ts";
-import { billLines, maxCost, NO_QUANTITIES, priceOf, priceOfTokens, priceWithin } from "../../src/admission/price.ts";
+import { billLines, cappedPriceOf, maxCost, NO_QUANTITIES, priceOf, priceOfTokens } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
 import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 
@@ -61,7 +61,7 @@ describe("a price", () => {
 				const price = priceOf(of, quantities);
 				if (exact > BigInt(MAX_NANO_USD)) {
 					expect(price).toBeUndefined();
-					expect(priceWithin(of, quantities)).toBe(MAX_NANO_USD);
+					expect(cappedPriceOf(of, quantities)).toBe(MAX_NANO_USD);
 				} else expect(BigInt(price as number)).toBe(exact);
 			}),
 			RUNS,
@@ -72,7 +72,7 @@ describe("a price", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
 				const quantities = { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 };
-				expect(priceOfTokens(of, promptTokens, cachedTokens, completionTokens)).toBe(priceWithin(of, quantities));
+				expect(priceOfTokens(of, promptTokens, cachedTokens, completionTokens)).toBe(cappedPriceOf(of, quantities));
 			}),
 			RUNS,
 		);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chunkedJsonBody } from "../../src/base/chunked-json-body.ts";
-import { parseInTurns } from "../../src/base/json-in-turns.ts";
+import { parseJsonInTurns } from "../../src/base/json-in-turns.ts";
 import { LONG } from "../support/long-form.ts";
 
 const MB = 1024 * 1024;
@@ -42,7 +42,7 @@ describe("parsing JSON in steps", () => {
 		await fc.assert(
 			fc.asyncProperty(values, fc.integer({ min: 48, max: 128 }), fc.boolean(), async (value, pieceBytes, isPretty) => {
 				const bytes = bytesOf(JSON.stringify(value, null, isPretty ? 1 : 0));
-				expect(await parseInTurns(bytes, pieceBytes)).toEqual(plainly(bytes));
+				expect(await parseJsonInTurns(bytes, pieceBytes)).toEqual(plainly(bytes));
 			}),
 			{ numRuns: 2_000 * SHARE, seed: 7 },
 		);
@@ -64,7 +64,7 @@ describe("parsing JSON in steps", () => {
 					const bytes = new Uint8Array(text);
 					const plain = plainly(bytes);
 					if (plain === undefined) refused += 1;
-					expect(await parseInTurns(bytes, pieceBytes)).toEqual(plain);
+					expect(await parseJsonInTurns(bytes, pieceBytes)).toEqual(plain);
 				},
 			),
 			{ numRuns: 4_000 * SHARE, seed: 8 },
@@ -86,7 +86,7 @@ describe("parsing JSON in steps", () => {
 	};
 	for (const [name, make] of Object.entries(NO_ANSWERS))
 		test(`refuses ${name}`, async () => {
-			expect(await parseInTurns(bytesOf(make()))).toBeUndefined();
+			expect(await parseJsonInTurns(bytesOf(make()))).toBeUndefined();
 		});
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkStructure, type Structure } from "../../src/base/json-structure.ts";
+import { checkJsonStructure, type JsonStructure } from "../../src/base/json-structure.ts";
 
 /** Generates JSON values with names and strings that could mislead a scanner. */
 const awkward = fc.oneof(
@@ -34,7 +34,7 @@ const namesIn = (json: unknown): number => {
 	return inner + (Array.isArray(json) ? 0 : Object.keys(json).length);
 };
 
-const fieldOf = (text: string, field: string) => (checkStructure(text, field) as Structure).field();
+const fieldOf = (text: string, field: string) => (checkJsonStructure(text, field) as JsonStructure).field();
 
 test("the check finds the field that JSON.parse reads and counts its names", () => {
 	fc.assert(
@@ -78,7 +78,9 @@ test("the check counts a repeated name twice, unlike the parsed value", () => {
 test("the check gives the same result in steps and accepts a million escapes", async () => {
 	const before = `{"n":[${"1,".repeat(300_000)}1],"m":[{"x":"`;
 	const [most, tooMany] = [1_000_000, 1_000_001].map((count) => `${before}${"\\n".repeat(count)}"}]}`);
-	expect((await checkStructure(most as string, "m")).field()?.names).toBe(1);
-	expect(JSON.parse((await checkStructure(most as string, "m")).field()?.text as string)[0].x).toHaveLength(1_000_000);
-	await expect(Promise.resolve(checkStructure(tooMany as string, "m"))).rejects.toThrow("escapes");
+	expect((await checkJsonStructure(most as string, "m")).field()?.names).toBe(1);
+	expect(JSON.parse((await checkJsonStructure(most as string, "m")).field()?.text as string)[0].x).toHaveLength(
+		1_000_000,
+	);
+	await expect(Promise.resolve(checkJsonStructure(tooMany as string, "m"))).rejects.toThrow("escapes");
 });

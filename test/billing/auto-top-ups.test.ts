@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
-import { type Death, withAutomatic } from "./automatic.ts";
+import { type DeathStep, withAutomatic } from "./automatic.ts";
 
 const { attempts, balance, cards, charges, db, pass, payer, setting, spend, stripe, turn } = await withAutomatic();
 
@@ -37,7 +37,7 @@ test("a console that dies at any step leaves one charge, which is credited once"
 		for (let at = 1; ; at++) {
 			const ann = await payer();
 			await spend(ann, 90);
-			const death: Death = { at, done };
+			const death: DeathStep = { at, done };
 			const { died } = await turn(death);
 			await pass(3);
 			expect({ death, charges: charges(ann), balance: await balance(ann) }).toEqual({

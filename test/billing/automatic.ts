@@ -34,7 +34,7 @@ export interface AttemptRow {
 }
 
 /** Step at which a console dies, before or after the step's effect, or before which it sleeps. */
-export type Death =
+export type DeathStep =
 	| { readonly at: number; readonly done: boolean }
 	| { readonly at: number; readonly sleep: () => Promise<void> };
 
@@ -55,7 +55,7 @@ export async function withAutomatic({ reconciles = true } = {}) {
 	const cards = createCardPayments(deps, options);
 
 	/** Runs the console's job once. Resolves with its number of steps when the job ended or died. */
-	async function turn(death?: Death): Promise<{ steps: number; died: boolean }> {
+	async function turn(death?: DeathStep): Promise<{ steps: number; died: boolean }> {
 		const died = Promise.withResolvers<void>();
 		let steps = 0;
 		async function step<T>(act: () => Promise<T>): Promise<T> {

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { createCardPayments } from "../../src/billing/card-payments.ts";
-import { type AtThePage, chargeOf, disputeOf, SECRET, sessionOf, withPayers } from "./paid.ts";
+import { chargeOf, disputeOf, type OpenCheckout, SECRET, sessionOf, withPayers } from "./paid.ts";
 
 const { atThePage, balance, findings, send, service, stateOf, stripe } = await withPayers();
 const log = createLog({ level: "error", write: () => {} });
@@ -20,18 +20,18 @@ beforeEach(async () => {
 });
 
 /** Makes a payment at the simulated Stripe, without sending its event. */
-async function paidThere(usd?: string): Promise<AtThePage> {
+async function paidThere(usd?: string): Promise<OpenCheckout> {
 	const at = await atThePage(usd);
 	stripe.held["checkout/sessions"].unshift(sessionOf(at));
 	return at;
 }
-async function paid(usd?: string): Promise<AtThePage> {
+async function paid(usd?: string): Promise<OpenCheckout> {
 	const at = await paidThere(usd);
 	expect(await send("checkout.session.completed", sessionOf(at))).toBe(200);
 	return at;
 }
-const charge = ({ paymentId }: AtThePage, refunded: number) => chargeOf(paymentId, refunded);
-const refund = ({ paymentId }: AtThePage, amount: number, more: Record<string, unknown> = {}) => ({
+const charge = ({ paymentId }: OpenCheckout, refunded: number) => chargeOf(paymentId, refunded);
+const refund = ({ paymentId }: OpenCheckout, amount: number, more: Record<string, unknown> = {}) => ({
 	id: `re_${crypto.randomUUID()}`,
 	object: "refund",
 	payment_intent: paymentId,
@@ -41,7 +41,7 @@ const refund = ({ paymentId }: AtThePage, amount: number, more: Record<string, u
 	currency: "usd",
 	...more,
 });
-const dispute = ({ paymentId }: AtThePage, status: string, amount?: number) => disputeOf(paymentId, status, amount);
+const dispute = ({ paymentId }: OpenCheckout, status: string, amount?: number) => disputeOf(paymentId, status, amount);
 
 const open = async (): Promise<string[]> => {
 	const rows = await service.db.sql`select id from stripe_finding where resolved_at is null`;
@@ -203,7 +203,7 @@ test("the comparison reports a refund of an unknown payment and continues", asyn
 
 test("the comparison rejects a top-up whose page expired, not an open or paid one", async () => {
 	const [over, open, paying] = [await atThePage(), await atThePage(), await atThePage()];
-	const here = (at: AtThePage, status: string) =>
+	const here = (at: OpenCheckout, status: string) =>
 		stripe.held["checkout/sessions"].push(sessionOf(at, { status, payment_status: "unpaid", payment_intent: null }));
 	here(over, "expired");
 	here(open, "open");
@@ -254,7 +254,7 @@ test("the comparison runs once a day on one console and restarts after a failure
 
 test("the comparison records the fee of a credited payment once, in USD only", async () => {
 	const [at, other, foreign] = [await paid(), await atThePage(), await paid()];
-	const fee = ({ paymentId }: AtThePage, cents: number, currency = "usd") => ({
+	const fee = ({ paymentId }: OpenCheckout, cents: number, currency = "usd") => ({
 		...{ id: `txn_${crypto.randomUUID()}`, object: "balance_transaction", type: "charge", fee: cents, currency },
 		source: { id: `ch_${paymentId}`, object: "charge", payment_intent: paymentId },
 	});

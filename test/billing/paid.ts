@@ -13,7 +13,7 @@ export const OLD_SECRET = "whsec_past";
 
 export type Customer = Person & { accountId: string };
 
-export interface AtThePage {
+export interface OpenCheckout {
 	readonly customer: Customer;
 	readonly page: OpenedPage;
 	readonly paymentId: string;
@@ -61,7 +61,7 @@ export async function withPayers() {
 			fetch: (path, init) => person.fetch(at(path), init),
 		};
 	}
-	async function atThePage(usd = "100", known?: Customer): Promise<AtThePage> {
+	async function atThePage(usd = "100", known?: Customer): Promise<OpenCheckout> {
 		const customer = known ?? (await newCustomer());
 		const made = await customer.send("POST", "/api/console/credit/top-ups/card", { usd });
 		expect(made.status).toBe(200);
@@ -96,7 +96,7 @@ export async function withPayers() {
 	};
 }
 
-export function sessionOf({ page, paymentId }: Omit<AtThePage, "customer">, more: Record<string, unknown> = {}) {
+export function sessionOf({ page, paymentId }: Omit<OpenCheckout, "customer">, more: Record<string, unknown> = {}) {
 	return {
 		id: page.id,
 		object: "checkout.session",

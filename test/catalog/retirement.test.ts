@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
-import { inEnglish } from "../../src/base/translate.ts";
+import { englishText } from "../../src/base/translate.ts";
 import { createCatalog } from "../../src/catalog/catalog.ts";
 import { findModel, notFoundText } from "../../src/catalog/model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
@@ -76,8 +76,8 @@ test("a model is served until its retirement day", async () => {
 		["stays", null],
 		["both", null],
 	]);
-	expect(inEnglish(notFoundText(catalog.current(), "going"))).toContain("was retired on 2027-01-02");
-	expect(inEnglish(notFoundText(catalog.current(), "none"))).toContain("does not exist");
+	expect(englishText(notFoundText(catalog.current(), "going"))).toContain("was retired on 2027-01-02");
+	expect(englishText(notFoundText(catalog.current(), "none"))).toContain("does not exist");
 
 	clock.advance(-2 * DAY_MS);
 	expect(catalog.isStale()).toBe(true);
@@ -109,7 +109,7 @@ test("a private model and a route of it are unknown after their day", async () =
 	const { catalog } = catalogAt(NEW_YEAR_MS, text);
 	await catalog.reload();
 	for (const name of ["secret", "way"])
-		expect(inEnglish(notFoundText(catalog.current(), name))).toContain("does not exist");
+		expect(englishText(notFoundText(catalog.current(), name))).toContain("does not exist");
 });
 
 test("a model retires on its day without a change of the file", async () => {

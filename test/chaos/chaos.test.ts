@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LONG } from "../support/long-form.ts";
 import { runChaos } from "./chaos.ts";
-import type { Sent } from "./chat-client.ts";
+import type { SentRequest } from "./chat-client.ts";
 import { nextMidnight, renewalAt } from "./midnight.ts";
 import type { Excuse } from "./touched.ts";
 import { judgeWarm } from "./warm.ts";
@@ -45,7 +45,7 @@ const NO_EXCUSE: readonly Excuse[] = [];
 
 /** Builds a run with refusals of one second each. The last refusal decides whether the claim holds. */
 function refusals(
-	requests: readonly Partial<Sent>[],
+	requests: readonly Partial<SentRequest>[],
 	{
 		excuses = NO_EXCUSE,
 		isSteady = true,
@@ -53,7 +53,7 @@ function refusals(
 		renewedAtMs = undefined as number | undefined,
 	} = {},
 ): Readonly<Record<string, number>> {
-	const sent = requests.map((one, at): Sent => {
+	const sent = requests.map((one, at): SentRequest => {
 		const times = { sentAtMs: at * 1_000, endMs: at * 1_000 + 100 };
 		const plain = { uuid: undefined, member: 0, key: "key_1", streamed: false, code: undefined, retryAfter: null };
 		return {

@@ -4,17 +4,17 @@ import { reconcile } from "../../src/ledger/reconciler.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Sent } from "./chat-client.ts";
+import type { SentRequest } from "./chat-client.ts";
 import { type Arrival, startCountingUpstream } from "./counting-upstream.ts";
 import { databaseFaults, type Fault, instanceFaults, versionFaults } from "./faults.ts";
-import { type Fleet, handedIn, startFleet } from "./fleet.ts";
+import { areJournalsReplayed, type Fleet, startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
 import { judgeMidnight, type Midnight, midnightFaults, renewalAt } from "./midnight.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 import { judgeProjects } from "./project-verdict.ts";
 import { judgeRepeats, startRepeats } from "./repeats.ts";
 import { createTouched, type Touched } from "./touched.ts";
-import { type Finding, judge, usageRows } from "./verdict.ts";
+import { type Finding, judgeBooks, usageRows } from "./verdict.ts";
 import { judgeWarm } from "./warm.ts";
 
 export interface ChaosOptions {
@@ -124,7 +124,7 @@ export async function runChaos(options: ChaosOptions) {
 		// A crash late in the run leaves a journal, which the next start of the same instance replays.
 		const again = fleet.members.filter((member) => member.journals().length > 0);
 		await Promise.all(again.map((member) => member.start()));
-		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
+		await waitFor(() => areJournalsReplayed(again), "journals of deaths to be handed in", 30_000);
 		await Promise.all(again.map((member) => inTime(member.stop("SIGINT"), `instance ${member.index} again`)));
 		const arrivals = await upstream.report();
 		const renewal = midnight && renewalAt(midnight);
@@ -147,7 +147,7 @@ export async function runChaos(options: ChaosOptions) {
 				broken: exits.filter((code) => code !== 0).map(String),
 			},
 			warm.finding,
-			...(await judge(fleet, load, arrivals)),
+			...(await judgeBooks(fleet, load, arrivals)),
 			...judgeRepeats(repeats.all, rows),
 			...(await judgeProjects(fleet, load, ofLoad, arrivals, excuses)),
 			...(midnight ? judgeMidnight(midnight, load, rows, touched) : []),
@@ -208,7 +208,7 @@ function lane(
 	};
 }
 
-function answersOf(sent: readonly Sent[]): Record<string, number> {
+function answersOf(sent: readonly SentRequest[]): Record<string, number> {
 	const answers: Record<string, number> = {};
 	for (const one of sent) {
 		const end = one.complete ? "whole" : one.left ? "client left" : (one.code ?? "cut off");

@@ -1,6 +1,6 @@
 import { type FleetMember, MODEL } from "./fleet.ts";
 
-export interface Sent {
+export interface SentRequest {
 	/** UUID of the request; undefined if the gateway never answered. */
 	uuid: string | undefined;
 	readonly member: number;
@@ -21,7 +21,7 @@ export interface Sent {
 	endMs: number | undefined;
 }
 
-export interface Ask {
+export interface ChatRequest {
 	readonly words: number;
 	readonly stream: boolean;
 	readonly maxTokens: number;
@@ -42,9 +42,9 @@ export function nowMs(): number {
 export async function sendChat(
 	to: Pick<FleetMember, "index" | "url">,
 	key: { id: string; secret: string },
-	ask: Ask,
-): Promise<Sent> {
-	const sent: Sent = {
+	ask: ChatRequest,
+): Promise<SentRequest> {
+	const sent: SentRequest = {
 		uuid: undefined,
 		member: to.index,
 		key: key.id,
@@ -90,8 +90,8 @@ export async function sendChat(
 }
 
 /** Simulates users who send one request after the other until `stop`, with a pause after each answer. */
-export function keepSending(users: readonly (() => Promise<Sent>)[], restMs: (answer: Sent) => number) {
-	const sent: Sent[] = [];
+export function keepSending(users: readonly (() => Promise<SentRequest>)[], restMs: (answer: SentRequest) => number) {
+	const sent: SentRequest[] = [];
 	let stopping = false;
 	const running = users.map(async (send) => {
 		while (!stopping) {
@@ -101,22 +101,22 @@ export function keepSending(users: readonly (() => Promise<Sent>)[], restMs: (an
 		}
 	});
 	return {
-		sent: sent as readonly Sent[],
+		sent: sent as readonly SentRequest[],
 		async stop() {
 			stopping = true;
 			await Promise.all(running);
-			return sent as readonly Sent[];
+			return sent as readonly SentRequest[];
 		},
 	};
 }
 
-function bodyOf(ask: Ask) {
+function bodyOf(ask: ChatRequest) {
 	const content = Array.from({ length: ask.words }, (_, at) => `word${at}`).join(" ");
 	return { model: MODEL, stream: ask.stream, max_tokens: ask.maxTokens, messages: [{ role: "user", content }] };
 }
 
-async function readWhole(response: Response, sent: Sent): Promise<void> {
-	const body = (await response.json()) as { error?: { code: string }; usage?: Sent["usage"] };
+async function readWhole(response: Response, sent: SentRequest): Promise<void> {
+	const body = (await response.json()) as { error?: { code: string }; usage?: SentRequest["usage"] };
 	sent.firstByteMs = nowMs();
 	sent.code = body.error?.code;
 	if (response.status !== 200 || body.usage === undefined) return;
@@ -125,7 +125,7 @@ async function readWhole(response: Response, sent: Sent): Promise<void> {
 	sent.complete = true;
 }
 
-async function readStream(response: Response, sent: Sent, ask: Ask, leave: () => void): Promise<void> {
+async function readStream(response: Response, sent: SentRequest, ask: ChatRequest, leave: () => void): Promise<void> {
 	const decoder = new TextDecoder();
 	let rest = "";
 	let hasToken = false;
@@ -142,7 +142,7 @@ async function readStream(response: Response, sent: Sent, ask: Ask, leave: () =>
 	}
 }
 
-function noteEvent(event: string, sent: Sent): void {
+function noteEvent(event: string, sent: SentRequest): void {
 	if (!event.startsWith("data: ")) return;
 	const payload = event.slice("data: ".length);
 	if (payload === "[DONE]") {
@@ -151,7 +151,7 @@ function noteEvent(event: string, sent: Sent): void {
 	}
 	const json = JSON.parse(payload) as {
 		error?: { code: string };
-		usage?: Sent["usage"] | null;
+		usage?: SentRequest["usage"] | null;
 		choices?: { delta?: { content?: string } }[];
 	};
 	if (json.error) sent.code = json.error.code;

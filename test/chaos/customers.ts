@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
-import { keepSending, nowMs, type Sent, sendChat } from "./chat-client.ts";
+import { keepSending, nowMs, type SentRequest, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
 
@@ -21,7 +21,7 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	const fleet = untilEnd(await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances }));
 	const member = fleet.members[0] as FleetMember;
 
-	const ask = (key: Key, at = 0, to = member): Promise<Sent> =>
+	const ask = (key: Key, at = 0, to = member): Promise<SentRequest> =>
 		sendChat(to, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
 
 	/** Sends requests continuously until `stop`. */

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import { waitApplied } from "../../src/cluster/fence.ts";
+import { waitUntilApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createStatements } from "../../src/db/statements.ts";
@@ -56,7 +56,7 @@ const TOP_UP = 100_000_000_000;
  * True if running instances have replayed the journals of crashes. They do so while they serve; a stop waits for it no
  * longer than its drain time.
  */
-export function handedIn(members: readonly FleetMember[]): boolean {
+export function areJournalsReplayed(members: readonly FleetMember[]): boolean {
 	return members.every((member) => member.journals().length <= 1);
 }
 
@@ -109,7 +109,7 @@ export async function startFleet(options: FleetOptions) {
 		},
 		/** Waits until a control entry is effective, as `key revoke` does. */
 		applied: (entry: AppendedEntry, deadlineMs = 60_000) =>
-			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, entry, {
+			waitUntilApplied({ store: createPgFenceStore(statements), clock: systemClock }, entry, {
 				deadlineMs,
 				graceMs: GRACE_MS,
 			}),

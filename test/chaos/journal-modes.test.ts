@@ -9,7 +9,7 @@ import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { LONG as AT_LENGTH } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import { type Ask, nowMs, type Sent, sendChat, uuidOf } from "./chat-client.ts";
+import { type ChatRequest, nowMs, type SentRequest, sendChat, uuidOf } from "./chat-client.ts";
 import { type Arrival, startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import { type Fleet, type FleetMember, startFleet } from "./fleet.ts";
@@ -17,9 +17,9 @@ import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
 const SAMPLES = Number(process.env.SAMPLES ?? (AT_LENGTH ? 8 : 1));
-const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
-const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
-const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
+const STREAM: ChatRequest = { words: 8, stream: true, maxTokens: 60 };
+const WHOLE: ChatRequest = { words: 8, stream: false, maxTokens: 60 };
+const LONG: ChatRequest = { words: 400, stream: true, maxTokens: 500 };
 
 /** Number of requests that end before the kill, and number that it interrupts. If the disk is lost, half as many. */
 const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
@@ -37,8 +37,8 @@ interface Place {
 	readonly fleet: Fleet;
 	readonly member: FleetMember;
 	readonly account: string;
-	ask(what: Ask): Promise<Sent>;
-	rowOf(one: Sent): Promise<{ charged: number } | undefined>;
+	ask(what: ChatRequest): Promise<SentRequest>;
+	rowOf(one: SentRequest): Promise<{ charged: number } | undefined>;
 }
 
 // A durable Postgres as in production, because the modes differ in what they wait for.
@@ -103,7 +103,7 @@ function begin(ask: Place["ask"], count: number) {
 const underWay = async (since: number, tokens: number): Promise<number> =>
 	(await upstream.report()).slice(since).filter((one) => one.sent > tokens).length;
 
-const arrivalOf = async (one: Sent): Promise<Arrival | undefined> =>
+const arrivalOf = async (one: SentRequest): Promise<Arrival | undefined> =>
 	(await upstream.report()).findLast((arrival) => uuidOf(arrival.requestId) === one.uuid);
 
 for (const mode of MODES) {
@@ -211,7 +211,7 @@ test("loses with its disk only what the mode allows", async () => {
 }, 90_000);
 
 /** Removes an instance's disk. Measures the time from the end of its lease until it serves again. */
-async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly Sent[]): Promise<void> {
+async function loseDisk(place: Place, finished: readonly SentRequest[], cut: readonly SentRequest[]): Promise<void> {
 	const { mode, fleet, member, account, ask, rowOf } = place;
 	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;
 	await waitFor(async () => (await live()).length === 0, "the lease to end", 30_000);

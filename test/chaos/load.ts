@@ -5,9 +5,9 @@ import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
-import { nowMs, type Sent, sendChat } from "./chat-client.ts";
+import { nowMs, type SentRequest, sendChat } from "./chat-client.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
-import { type Home, startProjects } from "./projects.ts";
+import { type KeyProject, startProjects } from "./projects.ts";
 
 export interface LoadKey {
 	readonly id: string;
@@ -16,7 +16,7 @@ export interface LoadKey {
 	readonly cap: number | undefined;
 	readonly period: CapPeriod;
 	/** Projects of the key in order; the last one is its current project. */
-	readonly homes: Home[];
+	readonly homes: KeyProject[];
 }
 
 export interface NewKey {
@@ -29,7 +29,7 @@ export interface NewKey {
  * A time in which no request of `subject` may be admitted, because its revocation or suspension was effective. `isCap`:
  * `subject` is a project whose cap had been lowered.
  */
-export interface Closed {
+export interface ClosedSpan {
 	readonly subject: string;
 	readonly isCap: boolean;
 	readonly fromMs: number;
@@ -58,10 +58,10 @@ const POOR = 12_000_000;
 const CAP = 6_000_000;
 
 export async function startLoad(fleet: Fleet, random: Random, options: LoadOptions) {
-	const sent: Sent[] = [];
+	const sent: SentRequest[] = [];
 	const keys: LoadKey[] = [];
 	const accounts = new Map<string, number>();
-	const closed: Closed[] = [];
+	const closed: ClosedSpan[] = [];
 	const active: LoadKey[] = [];
 	let stopping = false;
 
@@ -136,7 +136,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	async function close(subject: string, change: () => Promise<AppendedEntry>, isCap = false): Promise<Closed> {
+	async function close(subject: string, change: () => Promise<AppendedEntry>, isCap = false): Promise<ClosedSpan> {
 		const appended = await insist(change);
 		const { effective, elapsedMs } = await insist(() => fleet.applied(appended));
 		if (!effective) throw new Error(`a change of ${subject} was not in force everywhere in time`);

@@ -2,9 +2,9 @@ import postgres from "postgres";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { waitFor } from "../support/wait.ts";
-import { keepSending, nowMs, type Sent, sendChat } from "./chat-client.ts";
+import { keepSending, nowMs, type SentRequest, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import { type Fleet, type FleetMember, handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import { areJournalsReplayed, type Fleet, type FleetMember, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 
 /** Effects that are permitted while a table is locked, or a connection is silent, for longer than a lease. */
@@ -139,7 +139,7 @@ export async function runLocks(options: LockOptions = {}): Promise<{ reports: Lo
 		await traffic.stop();
 		await Promise.all(fleet.members.map((one) => one.stop("SIGINT")));
 		const broken = (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
-		if (!handedIn(fleet.members)) broken.push("an instance left a journal behind");
+		if (!areJournalsReplayed(fleet.members)) broken.push("an instance left a journal behind");
 		return { reports, broken };
 	} finally {
 		for (const end of ends.reverse()) await end();
@@ -167,7 +167,7 @@ async function startTraffic(fleet: Fleet) {
 	return traffic;
 }
 
-const isSmooth = (sent: readonly Sent[], last: number) =>
+const isSmooth = (sent: readonly SentRequest[], last: number) =>
 	sent.length >= last && sent.slice(-last).every(({ complete }) => complete);
 
 async function watch(

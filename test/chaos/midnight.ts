@@ -4,7 +4,7 @@ import type { Fault } from "./faults.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import type { Load } from "./load.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
-import { TIGHT } from "./projects.ts";
+import { TIGHT_CAP } from "./projects.ts";
 import type { Excuse, Touched } from "./touched.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
@@ -116,7 +116,7 @@ export function judgeMidnight(
 			touched.isQuiet(member, sentAtMs, endMs),
 	);
 	const tight = load.projects.filter(
-		({ period, isChanged, caps }) => period === "day" && !isChanged && caps[0]?.cap === TIGHT,
+		({ period, isChanged, caps }) => period === "day" && !isChanged && caps[0]?.cap === TIGHT_CAP,
 	);
 	const spentOn = (project: string, day: string) =>
 		rows
@@ -135,7 +135,9 @@ export function judgeMidnight(
 		),
 		finding("a cap that was spent on the day before is whole on the new one", tight, ({ id }) => {
 			const [before, after] = [spentOn(id, lastDay), spentOn(id, newDay)];
-			return before > TIGHT / 2 && after > TIGHT / 2 ? undefined : `${id}: ${before} and ${after} of ${TIGHT}`;
+			return before > TIGHT_CAP / 2 && after > TIGHT_CAP / 2
+				? undefined
+				: `${id}: ${before} and ${after} of ${TIGHT_CAP}`;
 		}),
 	];
 }

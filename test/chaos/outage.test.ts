@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import { nowMs, type Sent } from "./chat-client.ts";
+import { nowMs, type SentRequest } from "./chat-client.ts";
 import { KNOWN_MS, withCustomers } from "./customers.ts";
 import { type FleetMember, LEASE_TTL_MS } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
@@ -28,10 +28,10 @@ const readiness = async (to = member) => {
 	return { status: response.status, body: (await response.json()) as { reasons: string[] } };
 };
 
-const servedAfter = (sent: readonly Sent[], ms: number) =>
+const servedAfter = (sent: readonly SentRequest[], ms: number) =>
 	sent.filter((one) => one.status === 200 && one.sentAtMs > ms);
 
-const chargeOf = (sent: readonly Sent[]) =>
+const chargeOf = (sent: readonly SentRequest[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
 
 describe("an outage of Postgres", () => {
@@ -115,7 +115,7 @@ describe("an outage of Postgres", () => {
 		expect((await ask(key, 0, other)).status).toBe(200);
 		member.proxy.freeze();
 		const goneAtMs = nowMs();
-		const sent: Sent[] = [];
+		const sent: SentRequest[] = [];
 		const isClosed = async () => {
 			sent.push(await ask(key));
 			await Bun.sleep(50);

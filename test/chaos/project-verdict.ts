@@ -1,5 +1,5 @@
 import type { CapPeriod } from "../../src/keys/cap-period.ts";
-import { type Sent, uuidOf } from "./chat-client.ts";
+import { type SentRequest, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Load, LoadKey } from "./load.ts";
@@ -225,7 +225,7 @@ function ofRefusals(
 			!excuses.some(({ fromMs, untilMs }) => fromMs <= endMs && sentAtMs <= untilMs),
 	);
 	/** Describes what the cap had left; undefined if that was too little for the request. */
-	const room = (one: Sent, budget: string, caps: readonly CapStep[]): string | undefined => {
+	const room = (one: SentRequest, budget: string, caps: readonly CapStep[]): string | undefined => {
 		const endMs = one.endMs ?? one.sentAtMs;
 		const settled = caps.findLastIndex(({ inForceMs }) => inForceMs <= one.sentAtMs);
 		const inForce = caps.filter(({ fromMs }, at) => at >= settled && fromMs <= endMs);

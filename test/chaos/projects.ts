@@ -7,7 +7,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
 import { nowMs } from "./chat-client.ts";
 import type { Fleet } from "./fleet.ts";
-import type { Closed, LoadKey, NewKey } from "./load.ts";
+import type { ClosedSpan, LoadKey, NewKey } from "./load.ts";
 
 /**
  * A change that may apply from `fromMs` on and certainly applies from `inForceMs` on, which is infinite until known.
@@ -17,7 +17,7 @@ interface Decided {
 	inForceMs: number;
 }
 
-export interface Home extends Decided {
+export interface KeyProject extends Decided {
 	readonly project: string | null;
 }
 
@@ -43,13 +43,13 @@ export interface ProjectDeps {
 	addKey(account: string, key: NewKey): Promise<LoadKey>;
 	insist<T>(work: () => Promise<T>): Promise<T>;
 	/** Waits until the change is effective. From then on no request of `subject` may be admitted. */
-	close(subject: string, change: () => Promise<AppendedEntry>, isCap?: boolean): Promise<Closed>;
+	close(subject: string, change: () => Promise<AppendedEntry>, isCap?: boolean): Promise<ClosedSpan>;
 	retire(key: LoadKey): void;
 }
 
 /** A cap in nano-dollars that is never reached, followed by a cap of some ten requests. */
 const ROOMY = 50_000_000_000;
-export const TIGHT = 3_000_000;
+export const TIGHT_CAP = 3_000_000;
 /** Largest raise of a cap in nano-dollars. */
 const RAISED_BY = 2_000_000;
 /** A cap that is lower than any reservation. */
@@ -68,10 +68,10 @@ const PLAN: readonly {
 	{ account: 3, cap: ROOMY, period: "lifetime", keys: [{}] },
 	{ account: 4, cap: ROOMY, period: "day", keys: [{}, { cap: ROOMY, period: "week" }] },
 	{ account: 4, cap: ROOMY, period: "lifetime", moves: true, keys: [{}] },
-	{ account: 1, cap: TIGHT, period: "day", keys: [{}] },
-	{ account: 6, cap: TIGHT, period: "day", keys: [{}, { cap: TIGHT, period: "day" }] },
-	{ account: 7, cap: TIGHT, period: "lifetime", changes: true, moves: true, keys: [{}, {}] },
-	{ account: 7, cap: TIGHT, period: "month", changes: true, moves: true, keys: [{}, {}] },
+	{ account: 1, cap: TIGHT_CAP, period: "day", keys: [{}] },
+	{ account: 6, cap: TIGHT_CAP, period: "day", keys: [{}, { cap: TIGHT_CAP, period: "day" }] },
+	{ account: 7, cap: TIGHT_CAP, period: "lifetime", changes: true, moves: true, keys: [{}, {}] },
+	{ account: 7, cap: TIGHT_CAP, period: "month", changes: true, moves: true, keys: [{}, {}] },
 ];
 
 /** Creates projects with several keys each in the accounts of a run. All times are those of `nowMs`. */
@@ -139,7 +139,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 	}
 
 	async function move(key: LoadKey, project: string | null): Promise<void> {
-		const home: Home = { project, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
+		const home: KeyProject = { project, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
 		key.homes.push(home);
 		const entry = await insist(() => updateKey(fleet.statements, key, { projectId: project }));
 		await insist(() => fleet.applied(entry));
@@ -154,7 +154,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 	}
 
 	async function archive(account: string, random: Random): Promise<void> {
-		const doomed = await add(account, TIGHT, periodOf("week"), true, true);
+		const doomed = await add(account, TIGHT_CAP, periodOf("week"), true, true);
 		const key = await insist(() => deps.addKey(account, { project: doomed.id }));
 		await Bun.sleep(random.between(100, 500));
 		await close(doomed.id, () => archiveProject(fleet.statements, doomed));

@@ -5,7 +5,7 @@ import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import { keepSending, nowMs, type Sent, sendChat, uuidOf } from "./chat-client.ts";
+import { keepSending, nowMs, type SentRequest, sendChat, uuidOf } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import { type FleetMember, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
@@ -59,7 +59,7 @@ function keepAsking(key: { id: string; secret: string }, againMs = 5) {
 	};
 }
 
-async function arrivalsAfter(sinceMs: number, sent: readonly Sent[]) {
+async function arrivalsAfter(sinceMs: number, sent: readonly SentRequest[]) {
 	const own = new Set(sent.map((one) => one.uuid));
 	return (await upstream.report()).filter(
 		(arrival) => arrival.arrivedAtMs > sinceMs && own.has(uuidOf(arrival.requestId)),

@@ -8,13 +8,13 @@ import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import { type Ask, type Sent, sendChat } from "./chat-client.ts";
+import { type ChatRequest, type SentRequest, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
 /** All requests are equal, so that their reservation and cost are known. */
-const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
+const ASK: ChatRequest = { words: 10, stream: false, maxTokens: 60 };
 /** Cost of a request: the prompt has ten words and three tokens of overhead, the answer "echo:" and the ten words. */
 const CHARGE = costOf(13, 11);
 const CAP_REQUESTS = LONG ? 40 : 6;
@@ -45,12 +45,15 @@ async function needOf(): Promise<number> {
 	return requiredOf(body.error.message);
 }
 
-function askOf(key: { id: string; secret: string }, member: number): Promise<Sent> {
+function askOf(key: { id: string; secret: string }, member: number): Promise<SentRequest> {
 	return sendChat(fleet.members[member] as FleetMember, key, ASK);
 }
 
 /** Sends requests one by one, each to a random instance, until the first refusal. */
-async function spendDown(key: { id: string; secret: string }, seed: number): Promise<{ served: number; last: Sent }> {
+async function spendDown(
+	key: { id: string; secret: string },
+	seed: number,
+): Promise<{ served: number; last: SentRequest }> {
 	const random = createRandom(seed);
 	for (let served = 0; ; served++) {
 		const last = await askOf(key, Math.floor(random.between(0, 3)));

@@ -10,7 +10,7 @@ import { foldAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { keepSending, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import { type FleetMember, handedIn, startFleet } from "./fleet.ts";
+import { areJournalsReplayed, type FleetMember, startFleet } from "./fleet.ts";
 
 /** Number of kills; `KILLS=10` is the long form. After one kill, the second process replays the first one's journal. */
 const KILLS = Number(process.env.KILLS ?? 2);
@@ -44,7 +44,7 @@ test(
 			await member.start();
 		}
 		await traffic.stop();
-		await waitFor(() => handedIn([member]), "journals to be handed in", 30_000);
+		await waitFor(() => areJournalsReplayed([member]), "journals to be handed in", 30_000);
 		const running = async () => (await sql`select 1 from reservation limit 1`).length;
 		// Read from the metrics: most requests end before their settlement is in Postgres, and no row shows that.
 		const queued = async () => /^tollgate_settlements_queued (\d+)$/m.exec(await metrics())?.[1];

@@ -1,9 +1,9 @@
 import { keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { type Sent, uuidOf } from "./chat-client.ts";
+import { type SentRequest, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import { type Fleet, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
-import { balanceOf, type Closed, type Load } from "./load.ts";
+import { balanceOf, type ClosedSpan, type Load } from "./load.ts";
 
 /** A claim about the books, the number of facts that were checked, and the violations. */
 export interface Finding {
@@ -42,7 +42,7 @@ export const costOf = (prompt: number, completion: number) =>
  * Compares four independent counts: the upstream's, the clients', the ledger's rows and the balances. Call it after all
  * instances have stopped.
  */
-export async function judge(fleet: Fleet, load: Judged, arrivals: readonly Arrival[]): Promise<Finding[]> {
+export async function judgeBooks(fleet: Fleet, load: Judged, arrivals: readonly Arrival[]): Promise<Finding[]> {
 	const rows = await usageRows(fleet);
 	const byId = new Map(rows.map((row) => [row.request_id, row]));
 	const served = new Map<string, Arrival[]>();
@@ -82,7 +82,7 @@ export function finding<T>(claim: string, facts: readonly T[], problem: (fact: T
 }
 
 function ofRequests(
-	sent: readonly Sent[],
+	sent: readonly SentRequest[],
 	rows: ReadonlyMap<string, UsageRow>,
 	served: ReadonlyMap<string, Arrival[]>,
 ): Finding[] {
@@ -164,7 +164,7 @@ function ofClosed(rows: readonly UsageRow[], load: Judged): Finding {
 }
 
 /** Requests that were admitted after a revocation or limit was effective, with a tolerance of a millisecond. */
-export function lateRows(rows: readonly UsageRow[], { subject, fromMs, untilMs }: Closed): UsageRow[] {
+export function lateRows(rows: readonly UsageRow[], { subject, fromMs, untilMs }: ClosedSpan): UsageRow[] {
 	return rows.filter(
 		(row) =>
 			[row.key_id, row.account_id, row.project_id].includes(subject) &&

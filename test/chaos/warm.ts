@@ -1,4 +1,4 @@
-import { type Sent, uuidOf } from "./chat-client.ts";
+import { type SentRequest, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import type { Excuse } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
@@ -21,7 +21,7 @@ const WARM_MS = 30_000;
  * each instance had to draw credit.
  */
 export function judgeWarm(
-	sent: readonly Sent[],
+	sent: readonly SentRequest[],
 	arrivals: readonly Arrival[],
 	steady: ReadonlySet<string>,
 	excusesOf: (member: number) => readonly Excuse[],
@@ -29,7 +29,7 @@ export function judgeWarm(
 ): WarmVerdict {
 	const admitted = new Set(arrivals.map(({ requestId }) => uuidOf(requestId)));
 	const excuses = new Map<number, readonly Excuse[]>();
-	const known = new Map<string, Sent[]>();
+	const known = new Map<string, SentRequest[]>();
 	const causes: Record<string, number> = {};
 	const broken: string[] = [];
 	let warm = 0;
@@ -57,7 +57,7 @@ export function judgeWarm(
 }
 
 /** The known cause for which this request may be refused; undefined if there is none. */
-function causeOf(one: Sent, excuses: readonly Excuse[], answered: readonly Sent[]): string | undefined {
+function causeOf(one: SentRequest, excuses: readonly Excuse[], answered: readonly SentRequest[]): string | undefined {
 	const endMs = one.endMs ?? one.sentAtMs;
 	const now = excuses.find(({ fromMs, untilMs }) => fromMs <= endMs && one.sentAtMs <= untilMs);
 	if (now) return `the instance ${now.why}`;

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import { type FenceOptions, type FenceResult, type FenceStore, waitApplied } from "../../src/cluster/fence.ts";
+import { type FenceOptions, type FenceResult, type FenceStore, waitUntilApplied } from "../../src/cluster/fence.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
@@ -21,7 +21,7 @@ beforeEach(async () => {
 const store = () => createPgFenceStore(db.liveness);
 const heartbeats = () => createPgHeartbeatStore(db.liveness);
 const fence = async (seq: number, deadlineMs: number, graceMs = 0) =>
-	waitApplied({ store: store(), clock: systemClock }, await entryAt(db.sql, seq), { deadlineMs, graceMs });
+	waitUntilApplied({ store: store(), clock: systemClock }, await entryAt(db.sql, seq), { deadlineMs, graceMs });
 const laggingIds = async (seq: number) => (await store().lagging(await entryAt(db.sql, seq))).map(({ id }) => id);
 const ENTRY = { seq: 1, atMicros: 1 };
 
@@ -42,7 +42,7 @@ async function fenceByHand(
 			return () => {};
 		},
 	};
-	return waitApplied({ store: asked, clock }, entry, options);
+	return waitUntilApplied({ store: asked, clock }, entry, options);
 }
 const stateOf = async (id: string) =>
 	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
@@ -286,7 +286,7 @@ test("a fence fails when the database moves to another server", async () => {
 		quiet: async () => {},
 	};
 	const options = { deadlineMs: 60_000, graceMs: 0 };
-	const waited = waitApplied({ store: moving, clock }, ENTRY, options).catch((error: Error) => error.name);
+	const waited = waitUntilApplied({ store: moving, clock }, ENTRY, options).catch((error: Error) => error.name);
 	await waitFor(() => clock.pending() > 0, "the second look to be due");
 	clock.advance(100);
 	expect(await waited).toBe("AnotherServer");

@@ -4,7 +4,7 @@ import { LONG } from "../support/long-form.ts";
 import type { CutOffWorld } from "./cut-off-world.ts";
 
 /** The objects that an action changes: a key and the people concerned. */
-export interface Stage {
+export interface ActStage {
 	readonly id: string;
 	readonly secret: string;
 	readonly accountId: string;
@@ -12,12 +12,12 @@ export interface Stage {
 	readonly projectId?: string;
 	readonly leaver?: Person & { readonly userId: string };
 }
-export interface Act {
+export interface RightTakingAct {
 	/** Name of the action in the table of `src/cluster/README.md`. */
 	readonly act: string;
 	readonly from: string;
-	readonly stage?: () => Promise<Stage>;
-	readonly run: (stage: Stage) => Promise<boolean>;
+	readonly stage?: () => Promise<ActStage>;
+	readonly run: (stage: ActStage) => Promise<boolean>;
 }
 
 const answered = ({ status, body }: { status: number; body: { fence?: { effective: boolean } } }): boolean =>
@@ -27,7 +27,7 @@ const answered = ({ status, body }: { status: number; body: { fence?: { effectiv
  * Actions that only the long run tests. Narrowing, archiving, moving and removing have several callers that share a
  * function, so the short run tests one caller of each.
  */
-function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
+function waitingTheirTurn(acts: readonly RightTakingAct[]): ReadonlySet<RightTakingAct> {
 	const taking = Map.groupBy(
 		acts.filter(({ act }) => /^(take models from|bring|lower|archive|move|remove a member from a project) ?/.test(act)),
 		({ act }) => act,
@@ -37,16 +37,16 @@ function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 
 export function rightTakingActs({ service, staff, owner, at, cli, managed }: CutOffWorld) {
 	const { sql } = service.db;
-	const change = async ({ id }: Stage, body: object) =>
+	const change = async ({ id }: ActStage, body: object) =>
 		answered(await owner.send("PATCH", `/api/console/keys/${id}?${at}`, body));
 
-	async function ownedKey(): Promise<Stage> {
+	async function ownedKey(): Promise<ActStage> {
 		const settings = { capUsd: "10", requestsPerMinute: 1000, concurrencyMax: 100 };
 		const { status, body } = await owner.send("POST", `/api/console/keys?${at}`, { name: "staged", ...settings });
 		expect(status).toBe(200);
 		return { id: body.key.id, secret: body.secret, accountId: owner.accountId };
 	}
-	async function customersKey(): Promise<Stage> {
+	async function customersKey(): Promise<ActStage> {
 		const { accountId, keyId, secret } = await service.customer();
 		return { id: keyId, secret, accountId };
 	}
@@ -55,7 +55,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		expect(status).toBe(200);
 		return body.id;
 	}
-	async function keyIn(projectId: string, person: Person = owner): Promise<Stage> {
+	async function keyIn(projectId: string, person: Person = owner): Promise<ActStage> {
 		const { status, body } = await person.send("POST", `/api/console/keys?${at}`, { name: "staged", projectId });
 		expect(status).toBe(200);
 		return { id: body.key.id, secret: body.secret, accountId: owner.accountId, projectId };
@@ -63,21 +63,21 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	const projectsKey = async () =>
 		keyIn(await madeProject({ capUsd: "10", requestsPerMinute: 1000, concurrencyMax: 100 }));
 	const keyToMove = async () => ({ ...(await ownedKey()), projectId: await madeProject({ models: ["another"] }) });
-	async function projectMembersKey(): Promise<Stage> {
+	async function projectMembersKey(): Promise<ActStage> {
 		const { leaver } = await membersKey("developer")();
 		const projectId = await madeProject({});
 		const added = await owner.send("PUT", `/api/console/projects/${projectId}/members/${leaver?.userId}?${at}`);
 		expect(added.status).toBe(200);
 		return { ...(await keyIn(projectId, leaver)), ...(leaver ? { leaver } : {}) };
 	}
-	const membersKey = (role: "owner" | "developer") => async (): Promise<Stage> => {
+	const membersKey = (role: "owner" | "developer") => async (): Promise<ActStage> => {
 		const person = await signedUp(service);
 		const userId = (await person.get("/api/console/me")).body.user.id;
 		await sql`insert into member (user_id, account_id, role) values (${userId}, ${owner.accountId}, ${role})`;
 		const { body } = await person.send("POST", `/api/console/keys?${at}`, { name: "a member's", capUsd: "10" });
 		return { id: body.key.id, secret: body.secret, accountId: owner.accountId, leaver: { ...person, userId } };
 	};
-	const removeMember = async (by: Person, { leaver }: Stage) =>
+	const removeMember = async (by: Person, { leaver }: ActStage) =>
 		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
 	// A time in the near future: far enough that a slow machine sends the request before, because past times are refused.
@@ -120,7 +120,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			() => ({ tokens_per_minute: 1 }),
 		],
 	];
-	const acts: readonly Act[] = [
+	const acts: readonly RightTakingAct[] = [
 		{ act: "revoke a key", from: "`key revoke`", run: ({ id }) => cli("key", "revoke", id) },
 		{
 			act: "revoke a key",
@@ -137,7 +137,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			from: "console",
 			run: async ({ id }) => answered(await owner.send("POST", `/api/console/keys/${id}/rotate?${at}`, { graceMs: 0 })),
 		},
-		...narrowing.flatMap(([act, option, body, managedBody]): Act[] => [
+		...narrowing.flatMap(([act, option, body, managedBody]): RightTakingAct[] => [
 			{ act, from: "`key update`", run: ({ id }) => cli("key", "update", id, ...option()) },
 			{ act, from: "console", run: (stage) => change(stage, body()) },
 			{ act, from: "management", run: ({ id }) => managed("PATCH", `/keys/${id}`, managedBody()) },
@@ -150,7 +150,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		},
 		...narrowing
 			.filter(([act]) => !act.includes("expiry"))
-			.flatMap(([act, option, body, managedBody]): Act[] => [
+			.flatMap(([act, option, body, managedBody]): RightTakingAct[] => [
 				{
 					act: act.replace("a key", "a project"),
 					from: "management",
@@ -282,13 +282,13 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		},
 	];
 
-	const others = LONG ? new Set<Act>() : waitingTheirTurn(acts);
+	const others = LONG ? new Set<RightTakingAct>() : waitingTheirTurn(acts);
 	return {
 		acts,
 		ownedKey,
 		/** Prepares the actions one after the other, with about a hundred requests to the console. */
-		async staged(some?: ReadonlySet<Act>): Promise<readonly (readonly [Act, Stage])[]> {
-			const all: [Act, Stage][] = [];
+		async staged(some?: ReadonlySet<RightTakingAct>): Promise<readonly (readonly [RightTakingAct, ActStage])[]> {
+			const all: [RightTakingAct, ActStage][] = [];
 			for (const act of acts) if (some?.has(act) ?? !others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);
 			return all;
 		},

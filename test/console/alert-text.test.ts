@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { inEnglish, translate } from "../../src/base/translate.ts";
+import { englishText, translate } from "../../src/base/translate.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { STOP_REASONS } from "../../src/billing/stop-reasons.ts";
 import { alertMail } from "../../src/console/alerts/alert-text.ts";
@@ -30,8 +30,8 @@ test("a German mail formats amounts and times in German and has no English text"
 			expect(german).not.toMatch(
 				/undefined|null|[{}]|\d{4}-\d\d-\d\d|USD \d+\.\d|\bthe\b|\byour?\b|\bis\b|^ | {2}| \./i,
 			);
-			expect(inEnglish(text)).not.toMatch(/undefined|null|[{}]|^ | {2}| \./);
-			expect([type, german]).not.toEqual([type, inEnglish(text)]);
+			expect(englishText(text)).not.toMatch(/undefined|null|[{}]|^ | {2}| \./);
+			expect([type, german]).not.toEqual([type, englishText(text)]);
 		}
 	}
 	const said = (type: string) =>

@@ -6,7 +6,7 @@ import { TWO_FACTOR_ERROR_CODES } from "better-auth/plugins";
 import { parseSync } from "oxc-parser";
 import { CreditFault } from "../../src/admission/credit-fault.ts";
 import { pages, pauses, server, signIn } from "../../src/base/de.json";
-import { fillPlaceholders, inEnglish, translate, translateAll } from "../../src/base/translate.ts";
+import { englishText, fillPlaceholders, translate, translateAll } from "../../src/base/translate.ts";
 import { lineRetryDecision } from "../../src/batch/line-text.ts";
 import { RIGHTS, ROLE_LABELS } from "../../src/console/members/roles.ts";
 import { signInError, translateSignIn } from "../../src/console/sign-in/sign-in-error.ts";
@@ -184,7 +184,7 @@ describe("the German of the server", () => {
 		for (const affordableMaxTokens of [null, 12])
 			for (const renewsAtMs of [null, 0]) {
 				const { texts, message } = new CreditFault("key_cap_exceeded", { ...short, affordableMaxTokens }, renewsAtMs);
-				expect(message).toBe(texts.map(inEnglish).join(" "));
+				expect(message).toBe(texts.map(englishText).join(" "));
 				expect(texts.filter(({ id }) => !Object.hasOwn(server, id))).toEqual([]);
 				expect(translateAll("de", texts)).toStartWith(
 					"Die Obergrenze dieses Schlüssels deckt die Anfrage nicht. Die Anfrage kann bis zu USD 0.000000002 kosten",

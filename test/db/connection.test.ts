@@ -3,7 +3,7 @@ import { connect, createServer, Socket } from "node:net";
 import { sql } from "drizzle-orm";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { connectTo } from "../../src/db/new-client.ts";
+import { createConnector } from "../../src/db/new-client.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { createStatements, createTransactional } from "../../src/db/statements.ts";
 import { atEnd } from "../support/at-end.ts";
@@ -96,7 +96,7 @@ test("the connection fails a statement between its socket's error and close at o
 
 test("a client ends together with its connection", async () => {
 	const closed = Promise.withResolvers<void>();
-	const opened = connectTo(server.url)({ onclose: () => closed.resolve() });
+	const opened = createConnector(server.url)({ onclose: () => closed.resolve() });
 	atEnd(() => opened.end({ timeout: 0 }));
 	const client = await opened.ready;
 	const [session] = await client<{ pid: number }[]>`select pg_backend_pid() as pid, pg_advisory_lock(17)`;

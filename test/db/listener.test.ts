@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
-import { waitApplied } from "../../src/cluster/fence.ts";
+import { waitUntilApplied } from "../../src/cluster/fence.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createListener } from "../../src/db/listener.ts";
@@ -118,7 +118,7 @@ test("an instance receives revocations again after its silent listener was repla
 	const revoke = () => appendControl(db.statements, "account", "what is taken away", {});
 	const isEverywhere = async (seq: number) => {
 		const fence = createPgFenceStore(db.liveness);
-		const { effective } = await waitApplied({ store: fence, clock: systemClock }, await entryAt(db.sql, seq), {
+		const { effective } = await waitUntilApplied({ store: fence, clock: systemClock }, await entryAt(db.sql, seq), {
 			deadlineMs: 20_000,
 			graceMs: 1_000,
 		});

@@ -4,9 +4,9 @@ import { connect, createServer, type ListenOptions } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { libc } from "../../src/base/libc.ts";
-import { connectTo, withClient } from "../../src/db/new-client.ts";
+import { createConnector, withClient } from "../../src/db/new-client.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
-import { withSetting } from "../../src/db/session-settings.ts";
+import { addUrlSetting } from "../../src/db/session-settings.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { createEmptyDatabase, withDatabase } from "../support/database.ts";
@@ -37,12 +37,14 @@ async function alsoAt(place: ListenOptions): Promise<number> {
 /** The database's URL with another host and additional query parameters. */
 const addressAt = (host: string, query: Record<string, string> = {}) =>
 	Object.entries(query).reduce(
-		(to, [name, value]) => withSetting(to, name, value),
+		(to, [name, value]) => addUrlSetting(to, name, value),
 		database.url.replace(server.host, host),
 	);
 
 async function answersAt(url: string): Promise<void> {
-	const { ready, end } = connectTo(withSetting(url, "search_path", "one, two"), { application_name: "somebody" })();
+	const { ready, end } = createConnector(addUrlSetting(url, "search_path", "one, two"), {
+		application_name: "somebody",
+	})();
 	try {
 		const [row] = await (await ready)`
 			select current_database() as name, current_setting('search_path') as path, current_setting('application_name') as who`;
@@ -64,7 +66,7 @@ test("the client tries several hosts in turn, first the one that answered last",
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 	const proxies = [server, server].map(({ hostname, port }) => withTcpProxy({ hostname, port: Number(port) }));
 	const ports = proxies.map(({ port }) => port);
-	const open = connectTo(addressAt("localhost", { host: "127.0.0.1,127.0.0.1", port: ports.join(",") }));
+	const open = createConnector(addressAt("localhost", { host: "127.0.0.1,127.0.0.1", port: ports.join(",") }));
 	const asked = async () => {
 		const { ready, end } = open();
 		await (await ready)`select 1`;
@@ -93,7 +95,7 @@ test("the client reports a host that refuses connections rather than a standby",
 		await client.unsafe(`alter database ${pathname.slice(1)} set search_path = public, pg_catalog`);
 	});
 	const opened = (ports: string) => {
-		const two = withSetting(withSetting(standby.url, "host", "127.0.0.1,127.0.0.1"), "port", ports);
+		const two = addUrlSetting(addUrlSetting(standby.url, "host", "127.0.0.1,127.0.0.1"), "port", ports);
 		return withClient(two, async () => "opened");
 	};
 	await expect(opened(`${port},${port}`)).rejects.toThrow("leads to a standby");
@@ -126,13 +128,13 @@ test("the client accepts spaces around the address and the user in the query", a
 		` ${database.url}`,
 		`${database.url} `,
 		`${database.url}\r\n`,
-		`${withSetting(database.url, "application_name", "x")} `,
+		`${addUrlSetting(database.url, "application_name", "x")} `,
 	];
 	const { username, password, pathname, port } = server;
 	const queries = [
 		`postgres://${server.host}${pathname}?user=${username}&password=${password}`,
-		withSetting(database.url, "target_session_attrs", "any"),
-		withSetting(database.url, "target_session_attrs", "read-write"),
+		addUrlSetting(database.url, "target_session_attrs", "any"),
+		addUrlSetting(database.url, "target_session_attrs", "read-write"),
 		`postgres://${username}:${password}@${pathname}?host=${server.hostname}&port=${port}`,
 	];
 	for (const url of [...spaces, ...queries]) {
@@ -215,7 +217,7 @@ test("the client makes no connection if it is ended during its pause", async () 
 	const url = addressAt(`127.0.0.1:${at}`);
 	let made = 0;
 	const pausing = Promise.withResolvers<void>();
-	const open = connectTo(url, { application_name: "ends in its pause" });
+	const open = createConnector(url, { application_name: "ends in its pause" });
 	const paused = (pauseMs: () => number) => open({}, { pauseMs, made: () => void made++ });
 	const first = paused(() => {
 		pausing.resolve();
@@ -256,12 +258,15 @@ test.each([
 	["fallback_application_name", "other", "application_name", "other"],
 	["DateStyle", "SQL, DMY", "DateStyle", "SQL, DMY"],
 ])("applies %s=%s as libpq does", async (name, value, setting, expected) => {
-	expect(await shown(withSetting(database.url.replace(/\?.*/, ""), name, value), setting)).toBe(expected);
+	expect(await shown(addUrlSetting(database.url.replace(/\?.*/, ""), name, value), setting)).toBe(expected);
 });
 
 test.skipIf(process.platform !== "linux")("the client sets the socket's keepalives", async () => {
 	const wanted = { keepalives_idle: 31, keepalives_interval: 7, keepalives_count: 3, tcp_user_timeout: 9_000 };
-	const url = Object.entries(wanted).reduce((to, [name, value]) => withSetting(to, name, String(value)), database.url);
+	const url = Object.entries(wanted).reduce(
+		(to, [name, value]) => addUrlSetting(to, name, String(value)),
+		database.url,
+	);
 	const ofSockets = await withClient(url, async () =>
 		readdirSync("/proc/self/fd").map((fd) =>
 			// Numbers of TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and TCP_USER_TIMEOUT.

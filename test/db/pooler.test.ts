@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { isPooledByTransaction, type Session } from "../../src/db/new-client.ts";
+import { isPooledByTransaction, type PoolerSession } from "../../src/db/new-client.ts";
 import { withDatabase } from "../support/database.ts";
 
 const db = await withDatabase();
 
 describe("a pooler", () => {
 	/** Simulates clients of a pooler with `size` server sessions, which assigns the session used last or first. */
-	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
+	function pooled(size: number, order: "last" | "first"): { session: PoolerSession; end(): Promise<void> } {
 		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
 		return {
 			async session(statement) {

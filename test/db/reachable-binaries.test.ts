@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, wr
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
 import { type PostgresBinaries, reachableBinaries } from "../../src/db/postgres-binaries.ts";
-import { serverOwner } from "../../src/db/postmaster.ts";
+import { findServerOwner } from "../../src/db/postmaster.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -15,7 +15,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	let closed: PostgresBinaries;
 	let lines: string[];
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });
-	const owner = serverOwner("/nowhere");
+	const owner = findServerOwner("/nowhere");
 	const find = (...homes: string[]) => reachableBinaries({ log }, closed, owner, homes);
 
 	/** Replaces PostgreSQL's programs by one that always succeeds, with the files that it needs. */

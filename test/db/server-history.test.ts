@@ -9,7 +9,7 @@ import { createDatabase } from "../../src/db/database.ts";
 import { identityProblem, readDurability } from "../../src/db/durability.ts";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { createServerHistory } from "../../src/db/server-history.ts";
-import { withSetting } from "../../src/db/session-settings.ts";
+import { addUrlSetting } from "../../src/db/session-settings.ts";
 import { keyLoader } from "../../src/keys/keyring.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { appendControl } from "../cluster/fixture.ts";
@@ -101,7 +101,7 @@ test("a start names what a role without rights cannot read", async () => {
 	const owner = await withDatabase();
 	const role = uniqueName("history");
 	await owner.sql.unsafe(`create role ${role}; grant usage on schema ${FUNCTION_SET} to ${role}`);
-	const url = withSetting(owner.url, "role", role);
+	const url = addUrlSetting(owner.url, "role", role);
 	const db = createDatabase({ clock: systemClock, log }, { url, applicationName: "test" });
 	atEnd(async () => {
 		await db.end();

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { startProblem } from "../../src/db/postgres-start.ts";
+import { parseStartProblem } from "../../src/db/postgres-start.ts";
 import { FROM_SOURCE } from "../cli/run-cli.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
@@ -32,11 +32,11 @@ test.each([
 	],
 	['2026-11-26 [1] LOG:  could not fork "client backend" process: Resource temporarily unavailable\n', "pids.max"],
 ])("%j has a remedy", (said, remedy) => {
-	expect(startProblem(said).remedy).toContain(remedy);
+	expect(parseStartProblem(said).remedy).toContain(remedy);
 });
 
 test("a failed start quotes the fatal line of an unknown problem", () => {
 	const said = "2026-11-26 LOG:  starting\n2026-11-26 FATAL:  something new\nchild process exited with exit code 1\n";
-	expect(startProblem(said)).toEqual({ remedy: undefined, line: "2026-11-26 FATAL:  something new" });
-	expect(startProblem("")).toEqual({ remedy: undefined, line: "" });
+	expect(parseStartProblem(said)).toEqual({ remedy: undefined, line: "2026-11-26 FATAL:  something new" });
+	expect(parseStartProblem("")).toEqual({ remedy: undefined, line: "" });
 });

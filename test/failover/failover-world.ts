@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { batchModel } from "../batch/batch-service.ts";
-import { type Sent, sendChat } from "../chaos/chat-client.ts";
+import { type SentRequest, sendChat } from "../chaos/chat-client.ts";
 import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
 import { type Fleet, type FleetMember, startFleet } from "../chaos/fleet.ts";
 import { waitFor } from "../support/wait.ts";
@@ -14,7 +14,7 @@ export interface FailoverWorld extends AsyncDisposable {
 	readonly members: readonly [FleetMember, FleetMember];
 	/** Sends requests with the key until each instance has answered `count` of them. */
 	serve(key: { id: string; secret: string }, count: number): Promise<void>;
-	ask(key: { id: string; secret: string }, member: FleetMember): Promise<Sent>;
+	ask(key: { id: string; secret: string }, member: FleetMember): Promise<SentRequest>;
 	/** Directs new connections of the instances (by default all) to this server. Existing connections stay. */
 	aim(server: { readonly port: number }, members?: readonly FleetMember[]): void;
 	readiness(member: FleetMember): Promise<{ status: string; reasons: string[]; warnings: string[] }>;
@@ -49,7 +49,7 @@ export async function startFailoverWorld(
 		...(options.env === undefined ? {} : { env: options.env }),
 	});
 	const [first, second] = fleet.members as [FleetMember, FleetMember];
-	const answered: Sent[] = [];
+	const answered: SentRequest[] = [];
 	const ask: FailoverWorld["ask"] = async (key, member) => {
 		const sent = await sendChat(member, key, { words: 4, stream: true, maxTokens: 12 });
 		if (sent.complete) answered.push(sent);

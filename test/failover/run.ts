@@ -7,7 +7,7 @@ import { migratedUrl } from "../../src/db/migrate.ts";
 import { type FleetMember, LEASE_TTL_MS, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "../chaos/fleet.ts";
 import { runHere } from "../cli/run-here.ts";
 import { type FailoverWorld, startFailoverWorld } from "./failover-world.ts";
-import { type Customer, type EndOfWork, PAST, payByCard, runBatch, sealDay } from "./work.ts";
+import { type Customer, type EndOfWork, PAST_INSTANCE, payByCard, runBatch, sealDay } from "./work.ts";
 
 interface Scenario {
 	readonly name: string;
@@ -189,7 +189,7 @@ async function judge(
 	const read = async () =>
 		new Map(
 			(
-				await sql`select request_id, charged_nano_usd + written_off_nano_usd as cost from usage_event where instance_id <> ${PAST}`
+				await sql`select request_id, charged_nano_usd + written_off_nano_usd as cost from usage_event where instance_id <> ${PAST_INSTANCE}`
 			).map((row) => [String(row.request_id).replaceAll("-", ""), Number(row.cost)]),
 		);
 	let books = await read();

@@ -124,7 +124,7 @@ export async function payByCard(world: FailoverWorld, { account }: Customer): Pr
 }
 
 /** Instance of the sealed day's requests, which no upstream has counted. */
-export const PAST = "past";
+export const PAST_INSTANCE = "past";
 const DAY_MS = 86_400_000;
 const DAY_REQUESTS = 4_000;
 const SEALED_AT_ONCE = 50;
@@ -133,9 +133,9 @@ const SEAL_PAUSE_MS = 100;
 /** Seals a day of requests in small steps, as the consoles' job does. */
 export async function sealDay(world: FailoverWorld, { account, key }: Customer): Promise<EndOfWork> {
 	const { sql, statements } = world.fleet;
-	const [{ epoch } = { epoch: 0 }] = await sql`select instance_join(${PAST}, 60000) as epoch`;
-	await sql`select instance_go_live(${PAST}, ${epoch}, (select coalesce(max(seq), 0) from control_log), 60000)`;
-	const store = createPgLedgerStore({ statements }, PAST, epoch);
+	const [{ epoch } = { epoch: 0 }] = await sql`select instance_join(${PAST_INSTANCE}, 60000) as epoch`;
+	await sql`select instance_go_live(${PAST_INSTANCE}, ${epoch}, (select coalesce(max(seq), 0) from control_log), 60000)`;
+	const store = createPgLedgerStore({ statements }, PAST_INSTANCE, epoch);
 	await store.grant([wish(account, DAY_REQUESTS * 10), wish(key.id, DAY_REQUESTS * 10)]);
 	const at = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS * 1.5;
 	await store.flush(

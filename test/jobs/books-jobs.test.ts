@@ -6,7 +6,7 @@ import { lastReconciliation } from "../../src/console/operator/reconciliation.ts
 import { connectionEndedError } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { startJobs } from "../../src/jobs/jobs.ts";
-import { createBooksHistory, forgetOldRuns, reconcile } from "../../src/ledger/reconciler.ts";
+import { createBooksHistory, deleteOldBooksRuns, reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -92,11 +92,11 @@ test("old reconciliations are deleted, except the first since the last failure",
 	const since = good.atMs - 401 * 86_400_000;
 	const young = await add(true);
 	expect(await lastReconciliation(statements)).toMatchObject({ ok: true, atMs: young.atMs, greenSinceMs: since });
-	await forgetOldRuns(statements);
+	await deleteOldBooksRuns(statements);
 	expect((await sql`select id from reconciliation_run order by id`).map(({ id }) => id)).toEqual([good.id, young.id]);
 	expect(await lastReconciliation(statements)).toMatchObject({ ok: true, atMs: young.atMs, greenSinceMs: since });
 	await add(false);
-	await forgetOldRuns(statements);
+	await deleteOldBooksRuns(statements);
 	expect((await sql`select 1 from reconciliation_run`).length).toBe(2);
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Fault } from "../../src/base/fault.ts";
 import { checkAccess, checkKey } from "../../src/keys/access.ts";
-import { bearerSecret } from "../../src/keys/bearer.ts";
+import { readBearerSecret } from "../../src/keys/bearer.ts";
 import { addressNetwork, addressSite, createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import { setKeyFields } from "../../src/keys/key-entry.ts";
 import { newSecret } from "../../src/keys/secret.ts";
@@ -59,7 +59,7 @@ describe("access", () => {
 
 describe("a bearer token", () => {
 	const secret = newSecret("service");
-	const read = (headers: Record<string, string>) => bearerSecret(new Headers(headers), "service");
+	const read = (headers: Record<string, string>) => readBearerSecret(new Headers(headers), "service");
 
 	test("is read from Authorization or x-api-key, or both if they are equal", () => {
 		expect(read({ authorization: `Bearer ${secret}` })).toBe(secret);

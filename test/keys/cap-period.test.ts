@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { furtherBudgets } from "../../src/keys/cap-budgets.ts";
+import { extraBudgets } from "../../src/keys/cap-budgets.ts";
 import { type CapPeriod, isTimeZone, periodAt } from "../../src/keys/cap-period.ts";
 import { setAccountFields, setKeyFields } from "../../src/keys/key-entry.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
@@ -59,19 +59,19 @@ test("gateway and database agree on periods in every time zone", async () => {
 test("a request counts in the period of its admission", () => {
 	const key = plainKey({ capNanoUsd: nanoUsd(5), capPeriod: "day" });
 	const midnight = at("2026-11-23T00:00:00Z");
-	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
-	const first = furtherBudgets(key, midnight);
+	expect(extraBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
+	const first = extraBudgets(key, midnight);
 	expect(first).toEqual(["key_1:day:2026-11-23"]);
-	expect(furtherBudgets(key, midnight + 1)).toBe(first as readonly string[]);
-	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
+	expect(extraBudgets(key, midnight + 1)).toBe(first as readonly string[]);
+	expect(extraBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
 	setAccountFields(key.account, { ...plainAccountFields, timeZone: "Pacific/Auckland" });
-	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-23"]);
+	expect(extraBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-23"]);
 	setKeyFields(key, plainKeyFields("key_1", { capNanoUsd: nanoUsd(5), capPeriod: "month" }));
-	expect(furtherBudgets(key, midnight)).toEqual(["key_1:month:2026-11-01"]);
+	expect(extraBudgets(key, midnight)).toEqual(["key_1:month:2026-11-01"]);
 	setKeyFields(key, plainKeyFields("key_1", { capPeriod: "month" }));
-	expect(furtherBudgets(key, midnight)).toBe(undefined);
+	expect(extraBudgets(key, midnight)).toBe(undefined);
 	setKeyFields(key, plainKeyFields("key_1", { capNanoUsd: nanoUsd(5) }));
-	expect(furtherBudgets(key, midnight)).toBe(undefined);
+	expect(extraBudgets(key, midnight)).toBe(undefined);
 });
 
 test("a cap accepts IANA time zones and refuses offsets", () => {

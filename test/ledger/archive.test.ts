@@ -16,7 +16,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { archiveDays } from "../../src/ledger/archive.ts";
 import { checkArchive, checkArchives, checkPath } from "../../src/ledger/archive-check.ts";
-import { parquetSchema, rowOfValues, valuesOfRow } from "../../src/ledger/archive-columns.ts";
+import { formatArchiveRow, parquetSchema, parseArchiveRow } from "../../src/ledger/archive-columns.ts";
 import { type ArchiveStorage, openArchive } from "../../src/ledger/archive-place.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
 import { temporaryFolder } from "../support/at-end.ts";
@@ -224,7 +224,7 @@ test("the archive refuses a day that differs from its seal and leaves no file", 
 test("the archive builds the same row text from the database and from a file", async () => {
 	const rows = await db.sql`select books_usage_row(e) as row from usage_event e where e.rate_card_id <> ''`;
 	expect(rows).toHaveLength(3 * REQUESTS_A_DAY);
-	for (const { row } of rows) expect(rowOfValues("usage", valuesOfRow("usage", row))).toBe(row);
+	for (const { row } of rows) expect(formatArchiveRow("usage", parseArchiveRow("usage", row))).toBe(row);
 });
 
 const storage = startObjectStorage();

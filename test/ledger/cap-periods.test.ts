@@ -8,7 +8,7 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
-import { goLive, patient, settledEvent, usd, wish } from "./fixture.ts";
+import { goLive, retrying, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
 const maker = { statements: db.statements, digest: createDigest("pepper"), serviceName: "service" };
@@ -56,7 +56,7 @@ test("concurrent first grants of a period create one budget and keep the cap", a
 	for (const id of ids) await goLive(db, id);
 	const replies = await Promise.all(
 		Array.from({ length: 40 }, (_, n) =>
-			patient(storeOf(ids[n % 4] as string)).grant([wish(today, 90), wish(key, 90)]),
+			retrying(storeOf(ids[n % 4] as string)).grant([wish(today, 90), wish(key, 90)]),
 		),
 	);
 	const granted = replies.map(([period]) => Number(period?.amount));
@@ -186,7 +186,7 @@ test("a request is settled on its own period: in time, late and after a crash", 
 		return Number(row?.settled);
 	};
 	expect([await lease(today), await lease(key), await lease(tomorrow)]).toEqual([350, 350, 0]);
-	await patient(store).close();
+	await retrying(store).close();
 	// A late settlement is charged to the budget of the day of its request, not of tomorrow.
 	await store.settleLate(JSON.stringify(charge(700, [today])));
 	expect(await budgetOf(today)).toMatchObject({ drawn: 1_000 });

@@ -7,7 +7,7 @@ import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
 import { readJournal } from "../../src/ledger/journal-reader.ts";
 import { type JournalRecord, readRecords } from "../../src/ledger/journal-record.ts";
-import { NO_COUNTS, type Outcome } from "../../src/ledger/outcome.ts";
+import { NO_USAGE, type Outcome } from "../../src/ledger/outcome.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
@@ -30,7 +30,7 @@ export function settledEvent(
 		basis: "exact",
 		ending: "finished",
 		status: 200,
-		...NO_COUNTS,
+		...NO_USAGE,
 		promptTokens: 1,
 		completionTokens: 1,
 		replica: "r1",
@@ -42,7 +42,7 @@ export function settledEvent(
 
 export function outcome(cost: number): Outcome {
 	return {
-		...NO_COUNTS,
+		...NO_USAGE,
 		costNanoUsd: nanoUsd(cost),
 		basis: "exact",
 		ending: "finished",
@@ -113,7 +113,7 @@ async function unlessLate<T>(asked: Promise<T>): Promise<T | undefined> {
 }
 
 /** Wraps a store that retries after a locked row or a missing answer, as the store's callers do. */
-export function patient(store: LedgerStore): LedgerStore {
+export function retrying(store: LedgerStore): LedgerStore {
 	return {
 		...store,
 		async grant(requests) {
@@ -148,7 +148,7 @@ export function patient(store: LedgerStore): LedgerStore {
 	};
 }
 
-export function replayed(disk: JournalDisk, nowWallMs = 0) {
+export function replayedJournal(disk: JournalDisk, nowWallMs = 0) {
 	const settled: SettledEvent[] = [];
 	const reader = readJournal(disk, nowWallMs);
 	for (;;) {

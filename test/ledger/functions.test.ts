@@ -9,11 +9,11 @@ import { lockWaits } from "../support/lock-waits.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { waitFor } from "../support/wait.ts";
-import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
+import { giving, goLive, makeAccount, retrying, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
 
-const storeOf = (id: string) => patient(createPgLedgerStore({ statements: db.ledger }, id, 1));
+const storeOf = (id: string) => retrying(createPgLedgerStore({ statements: db.ledger }, id, 1));
 const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>
 	Promise.all(Array.from({ length: count }, (_, n) => work(n)));
 

@@ -7,7 +7,7 @@ import { createStatements, type Statements } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { settleBatch, waitsForRow } from "../../src/ledger/settling.ts";
+import { needsBusyRow, settleBatch } from "../../src/ledger/settling.ts";
 import { LeaseExceeded, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom, type Random } from "../support/random.ts";
@@ -138,7 +138,7 @@ async function flushBesideHolders(
 		for (const table of ["lease", "reservation", "usage_event"])
 			await tx`select 1 from ${tx(table)} where instance_id = ${id} and epoch = ${number} order by random() limit ${int(1, 4)} for update`;
 		const { busy } = await store.flush(batch, JSON.stringify(batch.slice(0, 5)));
-		for (const event of batch) if (!waitsForRow(event, busy)) acknowledged.add(event.id);
+		for (const event of batch) if (!needsBusyRow(event, busy)) acknowledged.add(event.id);
 	});
 	await hurried.end();
 }

@@ -11,7 +11,7 @@ import { createWriter, type Writer } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { generousStore } from "../support/generous-store.ts";
-import { admitted, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
+import { admitted, openTestJournal, outcome, replayedJournal, usd } from "./fixture.ts";
 
 /** Builds a ledger with ample credit and a writer that needs no database. */
 async function ledgerOver(
@@ -54,7 +54,7 @@ test("a long request keeps few segments, and its progress survives a crash", asy
 
 	// Closes the ledger while the request runs, as if the process had crashed.
 	expect(await ledger.retire(0)).toBe(false);
-	const { recovered } = replayed(openJournalDisk(path, { create: false }));
+	const { recovered } = replayedJournal(openJournalDisk(path, { create: false }));
 	expect(recovered).toMatchObject([
 		{ id: long.admitted.id, reserved: 1_000, charged: 10, promptTokens: 1, completionTokens: 2, ending: "crashed" },
 	]);
@@ -80,6 +80,6 @@ test("many long requests are copied to new segments, however fast these fill", a
 	expect(disk.list().length).toBeLessThanOrEqual(kept + SEGMENTS_MAX);
 
 	expect(await ledger.retire(0)).toBe(false);
-	const { recovered } = replayed(openJournalDisk(folder, { create: false }));
+	const { recovered } = replayedJournal(openJournalDisk(folder, { create: false }));
 	expect(new Set(recovered.map(({ id }) => id))).toEqual(new Set(long.map((hold) => hold.admitted.id)));
 });

@@ -19,7 +19,7 @@ import { DiskFull, type JournalDisk, type JournalFile, openJournalDisk } from ".
 import { encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { admitted, decodeRecords, openTestJournal, replayed, settledEvent } from "./fixture.ts";
+import { admitted, decodeRecords, openTestJournal, replayedJournal, settledEvent } from "./fixture.ts";
 
 const root = temporaryFolder();
 
@@ -44,7 +44,7 @@ test.each(["mapped", "written"])("acknowledged records survive kill -9 of the pr
 	await child.exited;
 	const lines = output.split("\n").slice(0, -1);
 	expect(lines.length).toBeGreaterThan(5_000);
-	const replay = replayed(openJournalDisk(path, { create: false }), 0);
+	const replay = replayedJournal(openJournalDisk(path, { create: false }), 0);
 	const settled = new Set(replay.settled.map(({ id }) => id));
 	const known = new Set([...settled, ...replay.recovered.map(({ id }) => id)]);
 	const missing = lines.filter((line) => {
@@ -84,7 +84,7 @@ test("a replay ends at the last complete record of a truncated file", () => {
 				bytes.map((byte, at) => (at < length ? byte : 0)),
 			);
 		const whole = ends.filter((end) => end <= length).length;
-		const replay = replayed(openJournalDisk(path, { create: false }), 0);
+		const replay = replayedJournal(openJournalDisk(path, { create: false }), 0);
 		expect([replay.settled.length, replay.recovered.length]).toEqual(
 			[
 				[0, 0],
@@ -111,18 +111,18 @@ test("a replay ends at any flipped bit and keeps all records before it", () => {
 		expect(intactBytes).toBe(before === 0 ? 0 : (ends[before - 1] as number));
 	}
 	writeFileSync(join(path, name), new Uint8Array(bytes.length));
-	expect(replayed(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
+	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
 test("a segment longer than the limit is read up to the limit", () => {
 	const path = folder();
 	const { name, bytes } = writeThree(path);
-	const whole = replayed(openJournalDisk(path, { create: false }), 0);
+	const whole = replayedJournal(openJournalDisk(path, { create: false }), 0);
 	expect([whole.settled.length, whole.recovered.length]).toEqual([1, 1]);
 	for (const length of [bytes.length + 1, 64 * 1024 ** 2, 64 * 1024 ** 3]) {
 		truncateSync(join(path, name), length);
 		const disk = openJournalDisk(path, { create: false });
-		expect(replayed(disk, 0)).toEqual(whole);
+		expect(replayedJournal(disk, 0)).toEqual(whole);
 		expect(disk.read(name).length).toBeLessThan(32 * 1024 ** 2);
 	}
 });
@@ -208,7 +208,7 @@ test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is cl
 	journal.close();
 	expect(openAt("00000002.log")).toEqual([]);
 	expect(lines).toEqual([]);
-	expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
+	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
 });
 
 test("a settlement in a later segment is kept as long as its admission", () => {
@@ -221,7 +221,7 @@ test("a settlement in a later segment is kept as long as its admission", () => {
 	journal.settle(settle("long", 77));
 	journal.admit(admit("next"));
 	journal.acknowledge(second);
-	const replay = replayed(disk, 0);
+	const replay = replayedJournal(disk, 0);
 	expect(replay.settled.map((one) => one.charged as number)).toEqual([77]);
 	journal.close();
 });
@@ -355,7 +355,7 @@ test("a missing folder refuses new requests, settles running ones and recovers",
 	expect(journal.problem()).toBe(undefined);
 	expect(journal.admit(admit("taken"))).toBe((segments.at(-1) ?? 0) + 1);
 	journal.close();
-	expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["taken"]);
+	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["taken"]);
 });
 
 test("durable() waits for a sync that began after the append", async () => {
@@ -458,7 +458,7 @@ test("a replay uses the progress from before a request was copied", () => {
 	journal.admit(admit("beyond"));
 	journal.progress(progress("beyond", 150, 200));
 	journal.close();
-	expect(replayed(disk, 0).recovered.map((one) => [one.id, one.charged as number])).toEqual([
+	expect(replayedJournal(disk, 0).recovered.map((one) => [one.id, one.charged as number])).toEqual([
 		["carried", 10],
 		["beyond", 100],
 	]);

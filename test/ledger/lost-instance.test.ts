@@ -1,11 +1,11 @@
-/** Tests of `recoverLost`: an operator declares that an instance and its journal are lost. */
+/** Tests of `recoverLostInstance`: an operator declares that an instance and its journal are lost. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import type { Statements, StatementValue } from "../../src/db/statements.ts";
-import { recoverLost } from "../../src/ledger/lost-journal.ts";
+import { recoverLostInstance } from "../../src/ledger/lost-journal.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { outcome } from "./fixture.ts";
@@ -20,7 +20,7 @@ test("an attestation closes the leases and is refused while the instance may run
 	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");
 	const { statements, liveness } = world.db;
 	const deps = { statements, fence: createPgFenceStore(liveness), clock: systemClock };
-	const attest = () => recoverLost(deps, "lost", { graceMs: 200 });
+	const attest = () => recoverLostInstance(deps, "lost", { graceMs: 200 });
 	await expect(attest()).rejects.toMatchObject({ code: "conflict" });
 	await child.end();
 	rmSync(join(world.dataDir, "journal"), { recursive: true });
@@ -39,7 +39,7 @@ test("an attestation is refused if the instance joins again during the wait", as
 	await child.end();
 	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
 	let answer: unknown;
-	const attested = recoverLost(deps, "again", { graceMs: 200 }).catch((error: unknown) => (answer = error));
+	const attested = recoverLostInstance(deps, "again", { graceMs: 200 }).catch((error: unknown) => (answer = error));
 	await waitFor(async () => {
 		await world.db.sql`select instance_join('again', 60000)`;
 		return answer !== undefined;
@@ -71,7 +71,9 @@ test("an attestation is refused if the instance returns before its leases close"
 			await fence.fenceOff(id, epoch, beat);
 		},
 	};
-	const attested = recoverLost({ statements: slow, fence: slowFence, clock: systemClock }, "back", { graceMs: 200 });
+	const attested = recoverLostInstance({ statements: slow, fence: slowFence, clock: systemClock }, "back", {
+		graceMs: 200,
+	});
 	await expect(attested).rejects.toMatchObject({ code: "conflict" });
 	expect(await standing()).toMatchObject({ epoch: found?.epoch, state: "live" });
 	hold.ledger.settle(hold, outcome(40));
@@ -84,7 +86,7 @@ test("an attestation is refused if the instance returns before its leases close"
 	const [gone] = await world.db.sql`select epoch, beat from instance_now where id = 'gone'`;
 	await fence.silent("gone", gone?.epoch, gone?.beat);
 	const deps = { statements: world.db.statements, fence, clock: systemClock };
-	expect(await recoverLost(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
+	expect(await recoverLostInstance(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
 });
 
 test("an attestation pauses only after a step that closed no lease", async () => {
@@ -97,7 +99,7 @@ test("an attestation pauses only after a step that closed no lease", async () =>
 	];
 	const statements = (async ([text = ""]: TemplateStringsArray) =>
 		/lease_close/.test(text) ? [steps.shift()] : [epoch]) as unknown as Statements;
-	const recovered = recoverLost({ statements, fence: { async fenceOff() {} }, clock }, "lost", { graceMs: 0 });
+	const recovered = recoverLostInstance({ statements, fence: { async fenceOff() {} }, clock }, "lost", { graceMs: 0 });
 	await waitFor(() => clock.pending() === 1, "the pause");
 	expect(steps).toHaveLength(1);
 	clock.advance(200);

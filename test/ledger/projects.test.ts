@@ -8,7 +8,7 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
-import { goLive, patient, settledEvent, usd, wish } from "./fixture.ts";
+import { goLive, retrying, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
 const maker = { statements: db.statements, digest: createDigest("pepper"), serviceName: "service" };
@@ -40,7 +40,7 @@ for (const period of ["lifetime", "day"] as const)
 		for (const id of ids) await goLive(db, id);
 		const replies = await Promise.all(
 			Array.from({ length: 40 }, (_, n) =>
-				patient(storeOf(ids[n % 4] as string)).grant([wish(keys[n % 2] as string, 90), wish(limited, 90)]),
+				retrying(storeOf(ids[n % 4] as string)).grant([wish(keys[n % 2] as string, 90), wish(limited, 90)]),
 			),
 		);
 		expect(replies.filter(([, ofProject]) => Number(ofProject?.amount) === 90)).toHaveLength(11);
@@ -74,7 +74,7 @@ test("a key's usage is settled on its project, in time and late", async () => {
 		settledEvent(account, keys[0], nano, budgets === undefined ? {} : { budgets });
 	const batch = [charge(250, [project, limited]), charge(50), charge(10, [project])];
 	expect(await store.flush(batch, "[]")).toMatchObject({ fresh: 3 });
-	await patient(store).close();
+	await retrying(store).close();
 	await store.settleLate(JSON.stringify(charge(800, [project, limited])));
 	const rows =
 		await db.sql`select project_id as project, charged_nano_usd::float as charged, written_off_nano_usd::float as off from usage_event where key_id = ${keys[0]} order by charged_nano_usd`;

@@ -8,7 +8,7 @@ import { createModelStore } from "../sim/model-store.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
-import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+import { drawOutcome, OPTIONS, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
 
 test("a recall finds credit that moves between instances during it", async () => {
 	const clock = createManualClock();
@@ -38,7 +38,7 @@ test("a recall finds credit that moves between instances during it", async () =>
 		return open;
 	};
 	const reserve = async (amount: number) => {
-		expect(await outcome(holder.slices.draw(["b"], usd(amount)))).toBe("drawn");
+		expect(await drawOutcome(holder.slices.draw(["b"], usd(amount)))).toBe("drawn");
 		const slice = holder.slices.get("b") as Slice;
 		holdCredit(slice, usd(amount));
 		return slice;
@@ -59,8 +59,8 @@ test("a recall finds credit that moves between instances during it", async () =>
 	// At the recall, 15 of 100 are in transit to Postgres and 40 are free: at no time less than the 38 wanted.
 	const arriveFirst = gate();
 	free(slice, 15);
-	const drawn = outcome(asking.slices.draw(["b"], usd(38)));
-	await pass(clock, 100);
+	const drawn = drawOutcome(asking.slices.draw(["b"], usd(38)));
+	await passTime(clock, 100);
 	const [asked] = model.recalled("holder", 1);
 	expect(asked?.budget).toBe("b");
 	void holder.slices.answer("b", asked?.ticket ?? 0);
@@ -72,13 +72,13 @@ test("a recall finds credit that moves between instances during it", async () =>
 	clock.advance(0);
 	holder.parts.hold = undefined;
 	arriveFirst();
-	await pass(clock, 200);
+	await passTime(clock, 200);
 	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
 	// The request is not refused, because a second recall brings all free credit back.
 	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
 	await settleMicrotasks();
 	arriveSecond();
-	await pass(clock, 500);
+	await passTime(clock, 500);
 	expect(await drawn).toBe("drawn");
 });
 
@@ -89,13 +89,13 @@ test("a recall is repeated if other instances drew credit between two checks", a
 		// A `lent` that has decreased proves nothing, so the request gets a 503.
 		[-1n, "service_unavailable"],
 	] as const) {
-		const { slices, state, clock } = scripted(5);
+		const { slices, state, clock } = scriptedSlices(5);
 		state.onGrant = ({ ticket }) => {
 			state.unanswered = ticket === null ? 1 : 0;
 			state.lent += rises;
 		};
-		const drawn = outcome(slices.draw(["b"], usd(50)));
-		await pass(clock, 2_500);
+		const drawn = drawOutcome(slices.draw(["b"], usd(50)));
+		await passTime(clock, 2_500);
 		expect([rises, await drawn]).toEqual([rises, becomes]);
 		// An instance queries at most twenty times a second.
 		expect(state.recalled.length).toBeLessThan(50);
@@ -103,7 +103,7 @@ test("a recall is repeated if other instances drew credit between two checks", a
 });
 
 test("a recall is repeated if free credit here was used after it", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	let slice: Slice | undefined;
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket === null ? 1 : 0;
@@ -114,11 +114,11 @@ test("a recall is repeated if free credit here was used after it", async () => {
 		holdCredit(slice, usd(44));
 		state.available += 30;
 	};
-	const drawn = outcome(slices.draw(["b"], usd(50)));
+	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
 	slice = slices.get("b");
 	await settleMicrotasks();
 	if (slice) slice.free = usd(44);
-	await pass(clock, 600);
+	await passTime(clock, 600);
 	expect(await drawn).toBe("refused");
 	// Credit here and in Postgres changed, so the other instances are recalled once more.
 	expect(state.recalled.length).toBe(3);

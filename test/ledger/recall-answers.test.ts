@@ -3,7 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
 import type { Recall } from "../../src/ledger/store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { pass } from "./scripted-store.ts";
+import { passTime } from "./scripted-store.ts";
 
 function build() {
 	const clock = createManualClock();
@@ -29,10 +29,10 @@ function build() {
 test("a recall whose notification was lost is found within two seconds", async () => {
 	const { clock, state, answers } = build();
 	state.asked = [{ budget: "b", ticket: 1 }];
-	await pass(clock, 1_500);
+	await passTime(clock, 1_500);
 	expect(state.answered).toEqual(["b 1"]);
 	state.asked = [{ budget: "b", ticket: 2 }];
-	await pass(clock, 1_500);
+	await passTime(clock, 1_500);
 	expect(state.answered).toEqual(["b 1", "b 2"]);
 	answers.stop();
 });
@@ -43,16 +43,16 @@ test("a newer recall waits only for a slow answer of its own budget", async () =
 	state.held = promise;
 	state.asked = [{ budget: "held", ticket: 1 }];
 	answers.hear();
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	state.asked = [
 		{ budget: "held", ticket: 3 },
 		{ budget: "other", ticket: 2 },
 	];
 	answers.hear();
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	expect(state.answered).toEqual(["other 2"]);
 	resolve();
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	expect(state.answered).toEqual(["other 2", "held 1", "held 3"]);
 	answers.stop();
 });
@@ -61,13 +61,13 @@ test("an instance queries Postgres at most once in ten milliseconds", async () =
 	const { clock, state, answers } = build();
 	for (let asked = 0; asked < 20; asked++) {
 		answers.hear();
-		await pass(clock, 5);
+		await passTime(clock, 5);
 	}
 	expect(state.looks).toBeGreaterThanOrEqual(5);
 	expect(state.looks).toBeLessThanOrEqual(12);
 	answers.stop();
 	answers.hear();
 	const before = state.looks;
-	await pass(clock, 3_000);
+	await passTime(clock, 3_000);
 	expect(state.looks).toBe(before);
 });

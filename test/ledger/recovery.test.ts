@@ -15,8 +15,8 @@ import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
-import { createLeftJournals } from "../../src/ledger/left-journals.ts";
-import { InstanceRuns, NONE_KEPT, type OwnerState, waitForOwnerState } from "../../src/ledger/lost-journal.ts";
+import { createJournalReplays } from "../../src/ledger/left-journals.ts";
+import { InstanceRunning, KEEP_NONE, type OwnerState, waitForOwnerState } from "../../src/ledger/lost-journal.ts";
 import { replayJournal } from "../../src/ledger/recovery.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
 import { type FlushResult, LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
@@ -81,14 +81,14 @@ function left(
 		instanceId: "here",
 		timesOf: async () => ({}),
 		heartbeats: { position: async () => ({ seq: 0, server: position.server }) },
-		kept: NONE_KEPT,
+		kept: KEEP_NONE,
 		standingOf: async () => {
 			waiting.begun += 1;
 			await waiting.over;
 			return waiting.standing;
 		},
 	};
-	const journalsHere = createLeftJournals(deps);
+	const journalsHere = createJournalReplays(deps);
 	return {
 		done,
 		closedInPart,
@@ -108,7 +108,7 @@ function left(
 		pass: (ms: number) => clock.advance(ms),
 		async recover(instanceId = deps.instanceId) {
 			let failed: number | undefined;
-			const left = instanceId === deps.instanceId ? journalsHere : createLeftJournals({ ...deps, instanceId });
+			const left = instanceId === deps.instanceId ? journalsHere : createJournalReplays({ ...deps, instanceId });
 			const recovering = left.look().then(async (tried) => (failed = tried + (await left.ended())));
 			await waitFor(() => {
 				if (clock.pending() > 0) clock.advance(200);
@@ -295,13 +295,13 @@ test.each([
 test("an owner runs elsewhere once it renews without a journal on this machine", async () => {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
-	const renews = (epoch: number) => new InstanceRuns("one", epoch, true);
-	async function standing(...seen: (InstanceRuns | undefined)[]) {
-		const untilSilent = async () => {
+	const renews = (epoch: number) => new InstanceRunning("one", epoch, true);
+	async function standing(...seen: (InstanceRunning | undefined)[]) {
+		const waitUntilSilent = async () => {
 			const runs = seen.shift();
 			if (runs) throw runs;
 		};
-		return [await waitForOwnerState({ untilSilent, journals }, "one"), seen.length];
+		return [await waitForOwnerState({ waitUntilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
 	// The instance that renewed its lease has since ended in order, so its journal no longer exists.
@@ -310,7 +310,7 @@ test("an owner runs elsewhere once it renews without a journal on this machine",
 	// Two instances with one name, started from two copies, renew in turns.
 	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
 	// The epoch has just joined and may be about to create its journal.
-	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);
+	expect(await standing(renews(1), new InstanceRunning("one", 2, false))).toEqual(["unsure", 0]);
 	const claim = openJournalHome(home).claim("one", 1, { create: true });
 	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
 	claim?.release();

@@ -2,36 +2,36 @@ import { expect, test } from "bun:test";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
-import { outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+import { drawOutcome, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
 
 test("a request is refused once every instance with a slice has answered the recall", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 2;
-	const drawn = outcome(slices.draw(["b"], usd(50)));
+	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
 	let known = false;
 	void drawn.then(() => (known = true));
-	await pass(clock, 1_500);
+	await passTime(clock, 1_500);
 	expect(known).toBe(false);
 	state.unanswered = 0;
-	await pass(clock, 200);
+	await passTime(clock, 200);
 	expect(await drawn).toBe("refused");
 });
 
 test("a request gets 503 if its refusal is not proved in time", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 1;
-	const drawn = outcome(slices.draw(["b"], usd(50)));
+	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
 	let known = false;
 	void drawn.then(() => (known = true));
 	// Advances to half a second before callers stop waiting for Postgres.
-	await pass(clock, 2_500);
+	await passTime(clock, 2_500);
 	expect(known).toBe(true);
 	expect(await drawn).toBe("service_unavailable");
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
 test("a recall's answers refuse no request that arrived after the recall", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	let answered = 1;
 	// Simulates an instance that counts as unanswered until it has answered this recall's ticket.
 	state.onGrant = ({ ticket }) => {
@@ -41,73 +41,73 @@ test("a recall's answers refuse no request that arrived after the recall", async
 		// The third recall finds new credit, of which the first request has used two.
 		if (state.recalled.length === 3) state.available += 100;
 	};
-	const first = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 50);
+	const first = drawOutcome(slices.draw(["b"], usd(50)));
+	await passTime(clock, 50);
 	expect(state.recalled.length).toBe(2);
-	const late = outcome(slices.draw(["b"], usd(60)));
+	const late = drawOutcome(slices.draw(["b"], usd(60)));
 	answered = 3;
-	await pass(clock, 400);
+	await passTime(clock, 400);
 	expect(await first).toBe("refused");
 	expect(await late).toBe("drawn");
 	expect(state.recalled.length).toBe(3);
 });
 
 test("recalls of many budgets share few statements", async () => {
-	const { slices, state, clock } = scripted(0);
+	const { slices, state, clock } = scriptedSlices(0);
 	state.unanswered = 1;
 	const budgets = Array.from({ length: 150 }, (_, n) => `b${n}`);
-	const drawn = budgets.map((budget) => outcome(slices.draw([budget], usd(50))));
-	await pass(clock, 300);
+	const drawn = budgets.map((budget) => drawOutcome(slices.draw([budget], usd(50))));
+	await passTime(clock, 300);
 	expect(new Set(state.recalled.flat()).size).toBe(150);
 	expect(state.recalled.length).toBeLessThan(10);
 	state.unanswered = 0;
-	await pass(clock, 300);
+	await passTime(clock, 300);
 	expect(new Set(await Promise.all(drawn))).toEqual(new Set(["refused"]));
 });
 
 test("an unanswered recall is sent again", async () => {
-	const { slices, state, clock } = scripted(0);
+	const { slices, state, clock } = scriptedSlices(0);
 	state.unanswered = 1;
 	let failures = 2;
 	state.onRecall = async () => {
 		if (failures-- > 0) throw new DatabaseTimeout("late");
 		state.available += 50;
 	};
-	const drawn = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 600);
+	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
+	await passTime(clock, 600);
 	expect(await drawn).toBe("drawn");
 	expect(state.recalled.length).toBe(3);
 });
 
 test("a grant repeated after a lost refusal uses credit returned since", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	let replies = 0;
 	state.beforeReply = async () => {
 		replies += 1;
 		// Loses the first answer and the second, which is a final refusal.
 		if (replies <= 2) throw new DatabaseTimeout("late");
 	};
-	const drawn = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 150);
+	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
+	await passTime(clock, 150);
 	state.available += 100;
-	await pass(clock, 300);
+	await passTime(clock, 300);
 	expect(await drawn).toBe("drawn");
 });
 
 test("a locked row delays only its own account", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	state.held.add("a");
-	const held = outcome(slices.draw(["a"], usd(10)));
-	const free = outcome(slices.draw(["b"], usd(10)));
-	await pass(clock, 20);
+	const held = drawOutcome(slices.draw(["a"], usd(10)));
+	const free = drawOutcome(slices.draw(["b"], usd(10)));
+	await passTime(clock, 20);
 	expect(await free).toBe("drawn");
 	state.held.delete("a");
-	await pass(clock, 500);
+	await passTime(clock, 500);
 	expect(await held).toBe("drawn");
 });
 
 test("a return for a locked row delays no other return and is not spent", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["a"], usd(10));
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -121,14 +121,14 @@ test("a return for a locked row delays no other return and is not spent", async 
 	expect(free).toBeGreaterThan(0);
 	expect([slices.get("a")?.free, first]).toEqual([usd(0), false]);
 	state.held.delete("a");
-	await pass(clock, 500);
+	await passTime(clock, 500);
 	expect(first).toBe(true);
 	expect(state.available).toBe(1_000);
 });
 
 test("a recall is answered after all credit in transit has arrived", async () => {
 	for (const underWay of ["back", "here"]) {
-		const { slices, state, calls, clock } = scripted(1_000);
+		const { slices, state, calls, clock } = scriptedSlices(1_000);
 		await slices.draw(["b"], usd(10));
 		clock.advance(0);
 		const slice = slices.get("b");
@@ -153,14 +153,14 @@ test("a recall is answered after all credit in transit has arrived", async () =>
 			calls.flatMap(({ requests }) => requests.filter((one) => "recall" in one && one.recall === 7));
 		expect([underWay, answers()]).toEqual([underWay, []]);
 		arriveFirst();
-		await pass(clock, 50);
+		await passTime(clock, 50);
 		await answered;
 		expect([underWay, answers().length]).toEqual([underWay, 1]);
 	}
 });
 
 test("a lowered limit returns free credit and arriving grants", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	slices.limitChanged("b", true);
@@ -170,7 +170,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
-	const drawn = outcome(slices.draw(["b"], usd(10)));
+	const drawn = drawOutcome(slices.draw(["b"], usd(10)));
 	await settleMicrotasks();
 	// Lowers the limit while a grant under the old limit is in transit; the new limit leaves no credit.
 	slices.limitChanged("b", true);
@@ -179,24 +179,24 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 		state.available = 0;
 	};
 	answer();
-	await pass(clock, 100);
+	await passTime(clock, 100);
 	expect(await drawn).toBe("refused");
 });
 
 test("a lowered limit withdraws credit promised to a waiting request", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
 	state.onGrant = ({ budget }) => {
 		state.beforeReply = async () => (budget === "account" ? answered : undefined);
 	};
-	const drawn = outcome(slices.draw(["key", "account"], usd(10)));
+	const drawn = drawOutcome(slices.draw(["key", "account"], usd(10)));
 	await settleMicrotasks();
 	expect(slices.get("key")?.promised).toBe(usd(10));
 	state.beforeReply = async () => {};
 	slices.limitChanged("key", true);
 	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
 	// Ends the older promise, which must leave the credit that was promised after the change.
-	const later = outcome(slices.draw(["key"], usd(7)));
+	const later = drawOutcome(slices.draw(["key"], usd(7)));
 	await settleMicrotasks();
 	answer();
 	expect([await drawn, await later]).toEqual(["drawn", "drawn"]);
@@ -206,7 +206,7 @@ test("a lowered limit withdraws credit promised to a waiting request", async () 
 });
 
 test("a contested budget grants no more than requests need", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	state.contested = true;
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -217,7 +217,7 @@ test("a contested budget grants no more than requests need", async () => {
 });
 
 test("the totals sum the slices of accounts at each tick", async () => {
-	const { slices, clock } = scripted(Number.MAX_SAFE_INTEGER);
+	const { slices, clock } = scriptedSlices(Number.MAX_SAFE_INTEGER);
 	for (let n = 0; n < 12_000; n++) {
 		await slices.draw([n % 2 ? `acc_${n}` : `key${n}`], usd(1));
 	}
@@ -230,7 +230,7 @@ test("the totals sum the slices of accounts at each tick", async () => {
 });
 
 test("a request that arrives while a recall is sent gets another recall", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket === null ? 1 : 0;
 	};
@@ -239,24 +239,24 @@ test("a request that arrives while a recall is sent gets another recall", async 
 		if (state.recalled.length === 2) await new Promise<void>((resolve) => (sent = resolve));
 		if (state.recalled.length === 3) state.available += 200;
 	};
-	const first = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 100);
+	const first = drawOutcome(slices.draw(["b"], usd(50)));
+	await passTime(clock, 100);
 	expect(state.recalled.length).toBe(2);
-	const second = outcome(slices.draw(["b"], usd(60)));
-	await pass(clock, 10);
+	const second = drawOutcome(slices.draw(["b"], usd(60)));
+	await passTime(clock, 10);
 	sent();
-	await pass(clock, 1_000);
+	await passTime(clock, 1_000);
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 	expect(state.recalled.length).toBe(3);
 });
 
 test("a grant's refusal does not apply to a request that arrived during it", async () => {
-	const { slices, state } = scripted(5);
+	const { slices, state } = scriptedSlices(5);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
-	const first = outcome(slices.draw(["b"], usd(50)));
+	const first = drawOutcome(slices.draw(["b"], usd(50)));
 	await settleMicrotasks();
-	const second = outcome(slices.draw(["b"], usd(60)));
+	const second = drawOutcome(slices.draw(["b"], usd(60)));
 	state.beforeReply = async () => {};
 	state.available = 100;
 	answer();
@@ -264,10 +264,10 @@ test("a grant's refusal does not apply to a request that arrived during it", asy
 });
 
 test("a request whose need decreased during a grant gets another grant", async () => {
-	const { slices, state } = scripted(25);
+	const { slices, state } = scriptedSlices(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
-	const drawn = outcome(slices.draw(["b"], usd(50)));
+	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
 	await settleMicrotasks();
 	const slice = slices.get("b");
 	if (slice) slice.free = usd(30);
@@ -277,25 +277,25 @@ test("a request whose need decreased during a grant gets another grant", async (
 });
 
 test("a grant restarts the proof of a shortage", async () => {
-	const { slices, state, clock } = scripted(5);
+	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 1;
-	const large = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 60);
+	const large = drawOutcome(slices.draw(["b"], usd(50)));
+	await passTime(clock, 60);
 	expect(state.recalled.length).toBe(1);
 	state.available += 10;
-	const small = outcome(slices.draw(["b"], usd(10)));
-	await pass(clock, 300);
+	const small = drawOutcome(slices.draw(["b"], usd(10)));
+	await passTime(clock, 300);
 	expect(await small).toBe("drawn");
 	expect(state.recalled.length).toBeGreaterThanOrEqual(2);
 	state.unanswered = 0;
-	await pass(clock, 300);
+	await passTime(clock, 300);
 	expect(await large).toBe("refused");
 });
 
 test("a grant resumes only as many waiters as it covers", async () => {
-	const { slices, clock } = scripted(15);
+	const { slices, clock } = scriptedSlices(15);
 	const reserve = async (): Promise<string> => {
-		const told = await outcome(slices.draw(["b"], usd(10)));
+		const told = await drawOutcome(slices.draw(["b"], usd(10)));
 		const slice = slices.get("b");
 		if (told !== "drawn" || !slice) return told;
 		if (slice.free < 10) return "told of what is not there";
@@ -304,12 +304,12 @@ test("a grant resumes only as many waiters as it covers", async () => {
 		return told;
 	};
 	const reserved = [reserve(), reserve()];
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	expect(await Promise.all(reserved)).toEqual(["drawn", "refused"]);
 });
 
 test("a contested budget's freed credit is returned and none is drawn in advance", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	await slices.answer("b", 1);
@@ -327,7 +327,7 @@ test("a contested budget's freed credit is returned and none is drawn in advance
 });
 
 test("`handBack` returns free credit now and later", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	await slices.handBack();
@@ -342,7 +342,7 @@ test("`handBack` returns free credit now and later", async () => {
 });
 
 test("`handBack` returns credit that arrives for a new slice", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	const replies: (() => void)[] = [];
 	state.beforeReply = () => new Promise((resolve) => replies.push(resolve));
 	const drawn = slices.draw(["key", "account"], usd(10));
@@ -352,38 +352,38 @@ test("`handBack` returns credit that arrives for a new slice", async () => {
 	for (const reply of replies) reply();
 	expect([await drawn, await back]).toEqual([null, true]);
 	// The epoch has ended, so the instance does not keep the grant.
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
 
 test("an instance that may hold more than it counts answers no recall", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	let fault: Error | undefined = new DatabaseTimeout("no answer");
 	state.beforeReply = async () => {
 		if (fault) throw fault;
 	};
-	const drawn = outcome(slices.draw(["b"], usd(10)));
-	await pass(clock, 50);
+	const drawn = drawOutcome(slices.draw(["b"], usd(10)));
+	await passTime(clock, 50);
 	// The instance is fenced off, so it never learns whether its first attempt was granted.
 	fault = new NotLive("fenced off");
-	await pass(clock, 200);
+	await passTime(clock, 200);
 	expect(await drawn).toBe("service_unavailable");
 	fault = undefined;
 	await slices.answer("b", 1);
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
 	// The slice is kept even beyond the time after which idle slices are dropped.
 	clock.advance(2 * 60_000);
 	await slices.answer("b", 2);
-	await pass(clock, 50);
+	await passTime(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
 });
 
 test("an account has a bounded number of waiting requests", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	state.beforeReply = () => new Promise(() => {});
-	const waiting = Array.from({ length: 10_000 }, () => outcome(slices.draw(["b"], usd(1))));
-	expect(await outcome(slices.draw(["b"], usd(1)))).toBe("overloaded");
+	const waiting = Array.from({ length: 10_000 }, () => drawOutcome(slices.draw(["b"], usd(1))));
+	expect(await drawOutcome(slices.draw(["b"], usd(1)))).toBe("overloaded");
 	slices.stop();
 	expect(new Set(await Promise.all(waiting))).toEqual(new Set(["service_unavailable"]));
 	clock.advance(0);

@@ -74,14 +74,14 @@ function scriptedStore(available: number) {
 	return { store, state, calls };
 }
 
-export function scripted(available: number) {
+export function scriptedSlices(available: number) {
 	const { store, state, calls } = scriptedStore(available);
 	const clock = createManualClock();
 	const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
 	return { slices, state, calls, clock };
 }
 
-export async function pass(clock: ManualClock, ms: number): Promise<void> {
+export async function passTime(clock: ManualClock, ms: number): Promise<void> {
 	for (let passed = 0; passed < ms; passed += 5) {
 		await settleMicrotasks();
 		clock.advance(5);
@@ -92,7 +92,7 @@ export async function pass(clock: ManualClock, ms: number): Promise<void> {
 export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Outcome of a draw: null if it succeeded, else its shortage, or the code of its Fault. */
-export const outcome = (drawn: Promise<Shortage | null>) =>
+export const drawOutcome = (drawn: Promise<Shortage | null>) =>
 	drawn.then(
 		(shortage) => (shortage === null ? "drawn" : "refused"),
 		(error) => (error instanceof Fault ? error.code : String(error)),

@@ -4,7 +4,7 @@ import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
-import { goLive, makeAccount, patient, settledEvent, wish } from "./fixture.ts";
+import { goLive, makeAccount, retrying, settledEvent, wish } from "./fixture.ts";
 
 const ACCOUNTS = ["a", "b", "c"];
 const EPOCHS = 8;
@@ -18,7 +18,7 @@ const keyOf = (account: string) => `key-${account}`;
 for (const account of ACCOUNTS) await makeAccount(db, account, 10_000_000, { [keyOf(account)]: null });
 for (let epoch = 1; epoch <= EPOCHS; epoch++) {
 	await goLive(db, "i");
-	const store = patient(createPgLedgerStore({ statements: db.ledger }, "i", epoch));
+	const store = retrying(createPgLedgerStore({ statements: db.ledger }, "i", epoch));
 	for (const account of ACCOUNTS) {
 		await store.grant([wish(account, 1_000), wish(keyOf(account), 1_000)]);
 		const events = [10, 3].map((charged) => settledEvent(account, keyOf(account), charged));

@@ -8,7 +8,7 @@ import { type GrantRequest, type LedgerStore, NotLive } from "../../src/ledger/s
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
-import { OPTIONS, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+import { OPTIONS, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
 
 /** Does what a request does: reserves the amount in each slice, or draws credit and tries again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
@@ -27,7 +27,7 @@ async function reserve(slices: Slices, budgets: readonly string[], amount: numbe
 }
 
 test("a grant whose reply was lost is repeated with the same op", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	let failures = 2;
 	state.beforeReply = async () => {
 		if (failures-- > 0) throw new Error("connection reset");
@@ -52,12 +52,12 @@ test("a reply that lacks a grant counts as no answer", async () => {
 	const grant: LedgerStore["grant"] = async (requests) => (calls++ === 0 ? [] : generous.grant(requests));
 	const slices = createSlices({ store: { ...generous, grant }, clock, log: silentLog, newUuid }, OPTIONS);
 	const drawn = slices.draw(["b"], usd(10));
-	await pass(clock, 5_000);
+	await passTime(clock, 5_000);
 	expect([await drawn, calls]).toEqual([null, 2]);
 });
 
 test("a return leaves memory before it is sent", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	const slice = slices.get("b");
@@ -75,7 +75,7 @@ test("a return leaves memory before it is sent", async () => {
 });
 
 test("a return without an answer is sent again with the same op", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	let fail = true;
@@ -94,7 +94,7 @@ test("a return without an answer is sent again with the same op", async () => {
 });
 
 test("a recall is answered only after an arriving grant", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = slices.draw(["b"], usd(10));
@@ -118,7 +118,7 @@ test("a recall is answered only after an arriving grant", async () => {
 });
 
 test("a shortage names the budget, the need and the available amount", async () => {
-	const { slices } = scripted(30);
+	const { slices } = scriptedSlices(30);
 	expect(await slices.draw(["b"], usd(31))).toEqual({
 		budget: "b",
 		needNanoUsd: usd(31),
@@ -128,7 +128,7 @@ test("a shortage names the budget, the need and the available amount", async () 
 });
 
 test("a period that has ended or not begun is reported to all waiters", async () => {
-	const { slices, state } = scripted(1_000);
+	const { slices, state } = scriptedSlices(1_000);
 	state.untimely = true;
 	const drawn = await Promise.all([slices.draw(["b"], usd(10)), slices.draw(["b"], usd(20))]);
 	expect(drawn).toEqual([
@@ -140,7 +140,7 @@ test("a period that has ended or not begun is reported to all waiters", async ()
 });
 
 test("a request waits for returns in transit before its refusal", async () => {
-	const { slices, state, calls } = scripted(100);
+	const { slices, state, calls } = scriptedSlices(100);
 	await slices.draw(["b"], usd(10));
 	let arrive = () => {};
 	state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
@@ -156,7 +156,7 @@ test("a request waits for returns in transit before its refusal", async () => {
 });
 
 test("credit is drawn in advance, but not while Postgres has none", async () => {
-	const { slices, state, calls } = scripted(1_000);
+	const { slices, state, calls } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	const slice = slices.get("b");
 	if (!slice) throw new Error("it has a slice");
@@ -175,7 +175,7 @@ test("credit is drawn in advance, but not while Postgres has none", async () => 
 });
 
 test("a refusal does not apply to a later request of less", async () => {
-	const { slices, state } = scripted(20);
+	const { slices, state } = scriptedSlices(20);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const large = slices.draw(["b"], usd(50));
@@ -188,7 +188,7 @@ test("a refusal does not apply to a later request of less", async () => {
 });
 
 test("waiters are served in order as far as the credit suffices", async () => {
-	const { slices } = scripted(30);
+	const { slices } = scriptedSlices(30);
 	const served: number[] = [];
 	const outcomes = await Promise.all(
 		[1, 2, 3, 4, 5].map(async (number) => {
@@ -202,7 +202,7 @@ test("waiters are served in order as far as the credit suffices", async () => {
 });
 
 test("a request that waits longer than the deadline gets 503", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	state.beforeReply = () => new Promise(() => {});
 	const drawn = slices.draw(["b"], usd(10));
 	await settleMicrotasks();
@@ -212,7 +212,7 @@ test("a request that waits longer than the deadline gets 503", async () => {
 });
 
 test("waiters of a fenced instance get 503", async () => {
-	const { slices, state } = scripted(1_000);
+	const { slices, state } = scriptedSlices(1_000);
 	state.beforeReply = async () => {
 		throw new NotLive("fenced");
 	};
@@ -222,14 +222,14 @@ test("waiters of a fenced instance get 503", async () => {
 });
 
 test("a request for no credit creates a slice and sends no statement", async () => {
-	const { slices, calls } = scripted(0);
+	const { slices, calls } = scriptedSlices(0);
 	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
 	expect(slices.get("b")?.free).toBe(usd(0));
 	expect(calls).toEqual([]);
 });
 
 test("a refused return is repeated at growing intervals", async () => {
-	const { slices, state, calls, clock } = scripted(1_000);
+	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	await settleMicrotasks();
 	state.beforeReply = async () => {
@@ -254,7 +254,7 @@ test("a refused return is repeated at growing intervals", async () => {
 });
 
 test("an idle slice is returned and then dropped", async () => {
-	const { slices, state, clock } = scripted(1_000);
+	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(59_000);
 	expect(slices.get("b")?.free).toBeGreaterThan(0);
@@ -266,7 +266,7 @@ test("an idle slice is returned and then dropped", async () => {
 });
 
 test("a slice with unacknowledged charges is not dropped", async () => {
-	const { slices, clock } = scripted(1_000);
+	const { slices, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	const slice = slices.get("b");

@@ -183,7 +183,7 @@ export function modelContractStore(): ContractStore {
 }
 
 /** Sorts each table's rows, because the stores may return equal rows in different orders. */
-export function canonical(dump: unknown): unknown {
+export function canonicalDump(dump: unknown): unknown {
 	const tables = Object.entries(dump as Record<string, string[]>);
 	return Object.fromEntries(tables.map(([name, lines]) => [name, [...lines].sort()]));
 }

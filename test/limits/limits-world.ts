@@ -27,7 +27,7 @@ export const limitsOf = (requestsPerMinute: number | null, concurrencyMax: numbe
 });
 
 /** Divides pauses only by two, for tests that wait for real answers on a busy machine. */
-export const PATIENT = 2;
+export const PATIENT_DIVISOR = 2;
 
 /**
  * A clock for limits: `passMs` advances counts, `stepMs` shifts wall time, and pauses are real but divided by

@@ -5,7 +5,7 @@ import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import { limitsOf, PATIENT, withInstances } from "./limits-world.ts";
+import { limitsOf, PATIENT_DIVISOR, withInstances } from "./limits-world.ts";
 
 const { db, cluster } = await withInstances();
 
@@ -20,14 +20,14 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) =>
 	});
 
 	test("admits its whole number from sequential requests", async () => {
-		const { at } = await cluster(count, PATIENT);
+		const { at } = await cluster(count, PATIENT_DIVISOR);
 		for (let sent = 0; sent < 10; sent++)
 			expect({ sent, in: await at(sent).enter("key", 10) }).toEqual({ sent, in: true });
 		for (let place = 0; place < count; place++) expect(await at(place).enter("key", 10)).toBe(false);
 	});
 
 	test("moves to another instance once it is unused", async () => {
-		const { clock, at } = await cluster(count, PATIENT);
+		const { clock, at } = await cluster(count, PATIENT_DIVISOR);
 		for (let round = 0; round < 2 * count; round++) {
 			let passed = 0;
 			while (await at(round).enter("key", 6)) passed += 1;
@@ -50,7 +50,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) =>
 	});
 
 	test("admits exactly its tokens from requests of any size", async () => {
-		const { at } = await cluster(count, PATIENT);
+		const { at } = await cluster(count, PATIENT_DIVISOR);
 		const burst = Array.from({ length: 60 }, (_, place) => at(place).use("key", 1_000, 90));
 		expect((await Promise.all(burst)).filter(Boolean)).toHaveLength(11);
 		expect(await at(0).use("key", 1_000, 11)).toBe(false);
@@ -169,7 +169,7 @@ test("a cut-off instance keeps to its share and answers 503", async () => {
 });
 
 test("a share granted by a lost answer is returned", async () => {
-	const { at } = await cluster(2, PATIENT);
+	const { at } = await cluster(2, PATIENT_DIVISOR);
 	expect(await at(0).enter("key", 20, 20)).toBe(true);
 	while (at(0).limits.enter("key", limitsOf(20, 20), 1));
 	const counted = at(0).limits.running("key");
@@ -288,7 +288,7 @@ test("a lowered limit applies at once, and a raised one can be drawn", async () 
 test.each(["rate", "running"])(
 	"requests from before a limit of %p count from the first request under it",
 	async (kind) => {
-		const { all, at } = await cluster(2, PATIENT);
+		const { all, at } = await cluster(2, PATIENT_DIVISOR);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
 		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
 		// The first instance does not yet know the other instances' requests.
@@ -299,7 +299,7 @@ test.each(["rate", "running"])(
 );
 
 test("a lowered limit applies to all instances together", async () => {
-	const { clock, all } = await cluster(3, PATIENT);
+	const { clock, all } = await cluster(3, PATIENT_DIVISOR);
 	const everywhere = async (perMinute: number | null, atOnce: number | null) => {
 		const before = all.map(({ limits }) => limits.running("key"));
 		await Promise.all(

@@ -1,6 +1,6 @@
 /** Repeating a creation with its idempotency token returns the first result; the stored claim contains no secret. */
 import { expect, test } from "bun:test";
-import { claimSubject, deleteOldManagementClaims } from "../../src/keys/management-claim.ts";
+import { claimCreatedId, deleteOldManagementClaims } from "../../src/keys/management-claim.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { withChat } from "../support/service.ts";
 import { managementClient } from "./management-client.ts";
@@ -97,7 +97,7 @@ test("a token is bound to its request, its management key and a day", async () =
 test("a token stays valid if the database's clock is set forward", async () => {
 	const deps = { statements: service.db.statements, digest: createDigest("p".repeat(32)) };
 	const ask = (subject: string, aheadMs: number) =>
-		claimSubject(deps, { by: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
+		claimCreatedId(deps, { by: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
 	const dayMs = 25 * 3600_000;
 	expect(await ask("one", 0)).toBe("one");
 	expect(await ask("two", dayMs)).toBe("one");

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import {
-	coveringCents,
+	centsRoundedDown,
+	centsRoundedUp,
 	isWholeCents,
 	MAX_NANO_USD,
 	nanoUsd,
 	nanoUsdOfCents,
-	wholeCents,
 } from "../../src/money/nano-usd.ts";
 
 const CENT = 10_000_000n;
@@ -22,8 +22,8 @@ test("whole cents of an amount are computed exactly", () => {
 	fc.assert(
 		fc.property(amount, (value) => {
 			const whole = BigInt(value) / CENT;
-			expect(BigInt(wholeCents(nanoUsd(value)))).toBe(whole);
-			expect(BigInt(coveringCents(nanoUsd(value)))).toBe((BigInt(value) + CENT - 1n) / CENT);
+			expect(BigInt(centsRoundedDown(nanoUsd(value)))).toBe(whole);
+			expect(BigInt(centsRoundedUp(nanoUsd(value)))).toBe((BigInt(value) + CENT - 1n) / CENT);
 			expect(isWholeCents(nanoUsd(value))).toBe(BigInt(value) % CENT === 0n);
 			expect(BigInt(nanoUsdOfCents(Number(whole)))).toBe(whole * CENT);
 			expect(BigInt(nanoUsdOfCents(-Number(whole)))).toBe(-whole * CENT);

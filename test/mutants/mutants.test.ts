@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { withDatabase } from "../support/database.ts";
-import { mutated } from "./mutations.ts";
+import { applyMutation } from "./mutations.ts";
 import { sqlMutations } from "./sql-mutants.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -14,7 +14,7 @@ test("each SQL mutant's text occurs once and gives a valid function", async () =
 	const mutations = sqlMutations(ROOT);
 	expect(mutations.length).toBeWithin(40, 61);
 	for (const mutation of mutations) {
-		const text = mutated(readFileSync(join(ROOT, mutation.file), "utf8"), mutation);
+		const text = applyMutation(readFileSync(join(ROOT, mutation.file), "utf8"), mutation);
 		await db.sql
 			.unsafe(`set search_path = ${FUNCTION_SET}, public; ${text}`)
 			.catch((error) => refused.push(`${mutation.change}: ${error}`));

@@ -77,7 +77,7 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 }
 
 /** The changed text; undefined if it does not parse. */
-export function mutated(text: string, { file, start, end, replacement }: Mutation): string | undefined {
+export function applyMutation(text: string, { file, start, end, replacement }: Mutation): string | undefined {
 	// Replaces a statement by an empty one, because it may be the only statement of an `if`.
 	const isSql = file.endsWith(".sql");
 	const changed = text.slice(0, start) + (replacement === "" && !isSql ? ";" : replacement) + text.slice(end);

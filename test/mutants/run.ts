@@ -16,7 +16,7 @@ import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { testPostgres } from "../support/postgres.ts";
 import { createRandom } from "../support/random.ts";
-import { type Mutation, mutated, mutationsOf } from "./mutations.ts";
+import { applyMutation, type Mutation, mutationsOf } from "./mutations.ts";
 import { sqlMutations } from "./sql-mutants.ts";
 
 type Tree = ReturnType<typeof plantTree>;
@@ -141,7 +141,7 @@ async function tryRoom(word: string): Promise<void> {
 	let tried = 0;
 	let unparsed = 0;
 	for (const mutation of sample) {
-		const text = mutated(read(mutation.file), mutation);
+		const text = applyMutation(read(mutation.file), mutation);
 		if (text === undefined) {
 			unparsed += 1;
 			continue;

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createCleanup } from "../../src/base/cleanup.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Watch } from "../../src/base/watch.ts";
-import { pooledProblem } from "../../src/db/new-client.ts";
+import { poolerProblem } from "../../src/db/new-client.ts";
 import { type BooksCheck, createGatewayHealth, startGatewayWatches } from "../../src/planes/gateway-health.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
@@ -54,7 +54,7 @@ test("a pooler that changes to transaction mode is named in readiness", async ()
 	const cleanup = createCleanup({ clock, log: silentLog });
 	const deps = { statements: db.statements, clock, log: silentLog, cleanup };
 	const { pooled } = startGatewayWatches({ ...deps, url: pooler.url });
-	expect(await pooledProblem(pooler.url)).toBe(undefined);
+	expect(await poolerProblem(pooler.url)).toBe(undefined);
 	mode.byTransaction = true;
 	clock.advance(MINUTE_MS);
 	await waitFor(() => pooled.last() !== undefined, "the pooler to be seen");

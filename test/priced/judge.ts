@@ -4,7 +4,7 @@ import { type ParseError, visit } from "jsonc-parser";
 import type { Quantities } from "../../src/admission/price.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
-import { checkStructure, type Structure } from "../../src/base/json-structure.ts";
+import { checkJsonStructure, type JsonStructure } from "../../src/base/json-structure.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { shortenTexts } from "../../src/gateway/body/shortened-json.ts";
@@ -75,7 +75,7 @@ function refusedOr<T>(read: () => T): T | undefined {
 
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	if (kind === "chat") {
-		const raw = (checkStructure(text, "messages") as Structure).field();
+		const raw = (checkJsonStructure(text, "messages") as JsonStructure).field();
 		const short = shortenTexts(text, raw);
 		const input = readChatRequest(JSON.parse(short.text), model, raw, short.leftOut);
 		const { prompt, maxOutputTokens, choices, fields, stream } = input;

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { type Ask, type Sent, sendChat } from "../chaos/chat-client.ts";
+import { type ChatRequest, type SentRequest, sendChat } from "../chaos/chat-client.ts";
 import { startCountingUpstream } from "../chaos/counting-upstream.ts";
-import { type FleetMember, handedIn, startFleet } from "../chaos/fleet.ts";
+import { areJournalsReplayed, type FleetMember, startFleet } from "../chaos/fleet.ts";
 import { withOwnPostgres } from "../chaos/own-postgres.ts";
 import { costOf } from "../chaos/verdict.ts";
 import { runHere } from "../cli/run-here.ts";
@@ -27,8 +27,8 @@ const RICH = 100_000_000_000;
 const POOR = LONG ? 1_400_000 : 450_000;
 const REQUESTS = Number(process.env.REQUESTS ?? (LONG ? 40 : 9));
 const USERS = LONG ? 4 : 3;
-const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
-const STREAM: Ask = { words: 400, stream: true, maxTokens: 500 };
+const SHORT: ChatRequest = { words: 4, stream: true, maxTokens: 20 };
+const STREAM: ChatRequest = { words: 400, stream: true, maxTokens: 500 };
 /** Cost of the 64 tokens that the gateway may deliver before its journal records them. */
 const QUANTUM = costOf(0, 64);
 
@@ -46,8 +46,8 @@ const journals = temporaryFolder();
 const KEPT = ["journal", "control"];
 
 type Key = Awaited<ReturnType<typeof fleet.key>>;
-const send = (key: Key, what: Ask, member: FleetMember) => sendChat(member, key, what);
-const chargeOf = (sent: readonly Sent[]) =>
+const send = (key: Key, what: ChatRequest, member: FleetMember) => sendChat(member, key, what);
+const chargeOf = (sent: readonly SentRequest[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
 const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;
 
@@ -57,7 +57,7 @@ async function serve(
 	enough: number,
 	{ at = fleet.members, until = Promise.resolve() as Promise<unknown> } = {},
 ) {
-	const sent: Sent[] = [];
+	const sent: SentRequest[] = [];
 	let done = false;
 	const working = until.finally(() => {
 		done = true;
@@ -75,14 +75,14 @@ async function serve(
 	return sent;
 }
 
-const whole = (sent: readonly Sent[]) => sent.filter(({ complete }) => complete);
-async function rowsOf(sent: readonly Sent[]): Promise<Map<string, { charged: number; off: number }>> {
+const whole = (sent: readonly SentRequest[]) => sent.filter(({ complete }) => complete);
+async function rowsOf(sent: readonly SentRequest[]): Promise<Map<string, { charged: number; off: number }>> {
 	const ids = sent.flatMap(({ uuid }) => (uuid === undefined ? [] : [uuid]));
 	const rows = await fleet.sql`
 		select request_id, charged_nano_usd as charged, written_off_nano_usd as off from usage_event where request_id = any (${ids}::uuid[])`;
 	return new Map(rows.map((row) => [row.request_id, { charged: Number(row.charged), off: Number(row.off) }]));
 }
-const missing = async (sent: readonly Sent[]) => {
+const missing = async (sent: readonly SentRequest[]) => {
 	const rows = await rowsOf(sent);
 	return sent.filter(({ uuid }) => !rows.has(uuid ?? ""));
 };
@@ -192,7 +192,7 @@ describe("a restore with kept journals", () => {
 		// In the restored books, closed epochs hold credit for the settlements in their journals.
 		await Promise.all(["i0", "i1"].map(recover));
 		await Promise.all(fleet.members.map((member) => member.start()));
-		await waitFor(() => handedIn(fleet.members), "the journals to be handed in", 30_000);
+		await waitFor(() => areJournalsReplayed(fleet.members), "the journals to be handed in", 30_000);
 		expect(await missing([...whole([...inBackup, ...inLog]), ...acknowledged])).toEqual([]);
 		const rows = await rowsOf([...acknowledged, ...cut]);
 		const off = [...rows.values()].reduce((sum, row) => sum + row.off, 0);

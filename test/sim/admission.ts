@@ -11,12 +11,12 @@ import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareStore } from "../../src/limits/share-store.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
-import { checkShortage, coverage, hadHeldRows, isCalm } from "./invariants.ts";
+import { checkShortage, hadHeldRows, isCalm, reachableCredit } from "./invariants.ts";
 import { checkLowered } from "./lowered.ts";
 import { budgetsOf } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
-import { addPending, Broken, NO_LIMITS, type PendingDraw, type RequestRecord, type World } from "./world.ts";
+import { addPending, NO_LIMITS, type PendingDraw, type RequestRecord, Violation, type World } from "./world.ts";
 
 export type SimAdmission = ReturnType<typeof createSimAdmission>;
 
@@ -48,7 +48,7 @@ export function createSimAdmission(
 			const process = processOf();
 			const ledger = process.instanceLease?.ledger();
 			if (ledger) return watched(world, process, ledger);
-			if (isCalm(world, world.timeline.nowMs())) throw new Broken(`${process.name} admits nothing in calm weather`);
+			if (isCalm(world, world.timeline.nowMs())) throw new Violation(`${process.name} admits nothing in calm weather`);
 			world.count("gate closed");
 			return undefined;
 		},
@@ -80,7 +80,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			process.ledgers.add(ledger);
 			world.count("admitted");
 			if (world.revokedForSure.has(record.key))
-				throw new Broken(`${process.name} admitted key ${record.key} after its revocation had returned`);
+				throw new Violation(`${process.name} admitted key ${record.key} after its revocation had returned`);
 			checkLimits(world, record);
 			checkLowered(world, process, ledger, record, hold);
 			return hold;
@@ -101,7 +101,7 @@ function checkLimits(world: World, record: RequestRecord): void {
 	if (concurrencyMax !== null) {
 		const running = hosts.reduce((sum, { process }) => sum + (process?.keyLimits.running(id) ?? 0), 0);
 		if (running > concurrencyMax)
-			throw new Broken(`${running} requests of key ${id} run at once, ${concurrencyMax} may`);
+			throw new Violation(`${running} requests of key ${id} run at once, ${concurrencyMax} may`);
 	}
 	if (requestsPerMinute === null && tokensPerMinute === null) return;
 	const recent = (admissions.get(id) ?? []).filter(({ atMs }) => atMs > timeline.nowMs() - 60_000);
@@ -109,30 +109,30 @@ function checkLimits(world: World, record: RequestRecord): void {
 	admissions.set(id, recent);
 	// The product approximates a sliding minute by two fixed windows, so up to twice the limit is possible.
 	if (requestsPerMinute !== null && recent.length > 2 * requestsPerMinute)
-		throw new Broken(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
+		throw new Violation(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
 	// A running request counts with its bound, an ended request with the two tokens that its stream reports.
 	const tokens = recent.reduce((sum, { record: { amount, settled } }) => sum + (settled ? 2 : amount), 0);
 	if (tokensPerMinute !== null && tokens > 2 * tokensPerMinute)
-		throw new Broken(`requests of key ${id} took ${tokens} tokens in a minute, ${tokensPerMinute} may be used`);
+		throw new Violation(`requests of key ${id} took ${tokens} tokens in a minute, ${tokensPerMinute} may be used`);
 }
 
 function noteSettled(world: World, process: SimProcess, event: SettledEvent): void {
 	const record = world.requests.get(event.id);
 	if (!record || process.dead) return;
-	if (record.settled) throw new Broken(`request ${record.id} was settled twice`);
+	if (record.settled) throw new Violation(`request ${record.id} was settled twice`);
 	if (!record.settleAppended && process.host.disk.room < 1_000) record.excused = true;
 	record.settled = { charged: event.charged, off: event.off };
 	if (!world.model.usage.has(record.id)) addPending(world, record, event.charged);
 	// A stopping process closed the journal before this request ended, so it is charged as by a replay after a crash.
 	if (event.basis === "recovered") {
 		world.count("outlived the journal");
-		if (!process.leaving) throw new Broken(`request ${record.id} outlived the journal of a process that goes on`);
+		if (!process.leaving) throw new Violation(`request ${record.id} outlived the journal of a process that goes on`);
 	} else if (event.charged + event.off !== record.delivered)
-		throw new Broken(`request ${record.id} was not charged what it cost`);
+		throw new Violation(`request ${record.id} was not charged what it cost`);
 }
 
 /** True if the process's clock differs so far from the database's that the process uses another day's budget. */
-export function isAstray(world: World, { clock }: SimProcess): boolean {
+export function usesAnotherDay(world: World, { clock }: SimProcess): boolean {
 	const aheadMs = clock.wallMs() - EPOCH_MS - world.timeline.nowMs() - world.serverAheadMs;
 	return aheadMs > DAY_AHEAD_MS || aheadMs < -DAY_BEHIND_MS;
 }
@@ -146,7 +146,7 @@ async function drawWatched(
 ): Promise<Shortage | null> {
 	const { account } = drawing;
 	const budgets = budgetsOf(drawing);
-	const least = new Map(budgets.map((budget) => [budget, coverage(world, budget, process)]));
+	const least = new Map(budgets.map((budget) => [budget, reachableCredit(world, budget, process)]));
 	const draw: PendingDraw = { process, budgets, startedMs: world.timeline.nowMs(), least };
 	world.draws.add(draw);
 	try {
@@ -157,10 +157,10 @@ async function drawWatched(
 		// Only a fault that locks this account's rows, or affects every account, may keep a request from its credit.
 		if (
 			isCalm(world, draw.startedMs) &&
-			!(drawing.budgets && isAstray(world, process)) &&
+			!(drawing.budgets && usesAnotherDay(world, process)) &&
 			!hadHeldRows(world, account, draw.startedMs)
 		)
-			throw new Broken(`${process.name} got no credit of ${account} in calm weather: ${String(error)}`);
+			throw new Violation(`${process.name} got no credit of ${account} in calm weather: ${String(error)}`);
 		world.count("unproved");
 		throw error;
 	} finally {

@@ -2,7 +2,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage, Slice } from "../../src/ledger/slices.ts";
 import { budgetsOf, instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
-import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
+import { type PendingDraw, type RequestRecord, Violation, type World } from "./world.ts";
 
 /** Milliseconds without faults after which old leases have ended and restarts are complete. */
 const CALM_MS = 12_000;
@@ -46,7 +46,7 @@ function watchDraws(world: World): void {
 			// If a budget had no credit at some moment of the draw, every refusal is correct.
 			const before = least.get(budget) ?? 0;
 			if (before <= 0) continue;
-			const covered = known.get(budget) ?? coverage(world, budget, process);
+			const covered = known.get(budget) ?? reachableCredit(world, budget, process);
 			known.set(budget, covered);
 			if (covered < before) least.set(budget, covered);
 		}
@@ -72,13 +72,13 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 	for (const lease of model.leases.values()) {
 		const rest = restOf(lease);
 		if (rest < 0)
-			throw new Broken(`lease ${lease.budget} of ${lease.instance} spent ${-rest} more than it was granted`);
+			throw new Violation(`lease ${lease.budget} of ${lease.instance} spent ${-rest} more than it was granted`);
 		const part = lease.state === "open" ? lease.granted - lease.returned : lease.settled;
 		drawn.set(lease.budget, (drawn.get(lease.budget) ?? 0) + part);
 	}
 	for (const budget of model.budgets.values()) {
 		if (budget.drawn !== (drawn.get(budget.id) ?? 0)) {
-			throw new Broken(`budget ${budget.id} has drawn ${budget.drawn}, its leases ${drawn.get(budget.id) ?? 0}`);
+			throw new Violation(`budget ${budget.id} has drawn ${budget.drawn}, its leases ${drawn.get(budget.id) ?? 0}`);
 		}
 		const paidIn = () =>
 			model.entries.reduce((sum, entry) => sum + (entry.account === budget.id ? entry.amount : 0), 0);
@@ -86,8 +86,9 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 		if (!ceilings.has(budget.id) && budget.id.includes(":"))
 			ceilings.set(budget.id, budget.limit ?? Number.POSITIVE_INFINITY);
 		const ceiling = budget.kind === "account" ? paidIn() : (ceilings.get(budget.id) ?? Number.POSITIVE_INFINITY);
-		if (budget.drawn > ceiling) throw new Broken(`budget ${budget.id} has drawn ${budget.drawn} of ${ceiling}`);
-		if (budget.writtenOff > 0 && !mayWriteOff) throw new Broken(`budget ${budget.id} wrote off ${budget.writtenOff}`);
+		if (budget.drawn > ceiling) throw new Violation(`budget ${budget.id} has drawn ${budget.drawn} of ${ceiling}`);
+		if (budget.writtenOff > 0 && !mayWriteOff)
+			throw new Violation(`budget ${budget.id} wrote off ${budget.writtenOff}`);
 	}
 }
 
@@ -106,14 +107,15 @@ function checkMemory(world: World): void {
 				}
 				for (const slice of ledger.slices()) {
 					const { budget, free, held, unacknowledged, returning } = slice;
-					if (Math.min(free, held, unacknowledged, returning) < 0) throw new Broken(`a slice of ${budget} is negative`);
+					if (Math.min(free, held, unacknowledged, returning) < 0)
+						throw new Violation(`a slice of ${budget} is negative`);
 					const key = keyOf(slice, budget, host.id, ledger.epoch);
 					const lease = model.leases.get(key);
 					const rest = lease ? restOf(lease) : 0;
 					// Charges of a dead epoch are not those of a new epoch to which the server assigned the same number.
 					const pending = world.goesBack && world.failovers > 0 ? 0 : (pendingCharges.get(key) ?? 0);
 					if (free + held + pending > rest) {
-						throw new Broken(
+						throw new Violation(
 							`${process.name} has ${free} free, ${held} held and ${pending} charged of ${budget}, its lease says ${rest}`,
 						);
 					}
@@ -129,7 +131,7 @@ function checkMemory(world: World): void {
  * count them if the process had answered the last recall of `asking`: answers are sent in order, and a crash loses the
  * later ones.
  */
-export function coverage(world: World, id: string, asking: SimProcess): number {
+export function reachableCredit(world: World, id: string, asking: SimProcess): number {
 	const { model, pendingCharges } = world;
 	const budget = model.budgets.get(id);
 	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
@@ -198,9 +200,9 @@ export function checkShortage(world: World, draw: PendingDraw, shortage: Shortag
 	// After a failover, it is unknown what epochs of the previous server hold.
 	if (world.failovers > 0) return;
 	world.count("refusals checked");
-	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));
+	const least = Math.min(draw.least.get(shortage.budget) ?? 0, reachableCredit(world, shortage.budget, draw.process));
 	if (least >= shortage.needNanoUsd) {
-		throw new Broken(
+		throw new Violation(
 			`${shortage.needNanoUsd} of ${shortage.budget} were refused since ${draw.startedMs.toFixed(1)}, though ${least} were there all the time`,
 		);
 	}
@@ -210,7 +212,7 @@ export function checkShortage(world: World, draw: PendingDraw, shortage: Shortag
 export function checkAtRest(world: World): void {
 	for (const host of world.hosts) {
 		const ledger = host.process?.instanceLease?.present();
-		if (!ledger) throw new Broken(`${host.id} did not come back`);
+		if (!ledger) throw new Violation(`${host.id} did not come back`);
 		const slices = new Map([...ledger.slices()].map((slice) => [slice.budget, slice]));
 		for (const lease of world.model.leases.values()) {
 			if (lease.instance !== host.id || lease.epoch !== ledger.epoch || lease.state !== "open") continue;
@@ -221,7 +223,7 @@ export function checkAtRest(world: World): void {
 			// This epoch keeps grants that the server lost; charges above its lease are settled as late.
 			if (known > restOf(lease) && world.unaware.has(ledger)) continue;
 			if (known !== restOf(lease)) {
-				throw new Broken(`${host.id} knows of ${known} of ${lease.budget}, its lease says ${restOf(lease)}`);
+				throw new Violation(`${host.id} knows of ${known} of ${lease.budget}, its lease says ${restOf(lease)}`);
 			}
 		}
 	}
@@ -232,10 +234,10 @@ export function checkEnd(world: World): void {
 	const { model } = world;
 	checkBudgets(world);
 	for (const lease of model.leases.values()) {
-		if (lease.state === "open") throw new Broken(`the lease of ${lease.budget} by ${lease.instance} is still open`);
+		if (lease.state === "open") throw new Violation(`the lease of ${lease.budget} by ${lease.instance} is still open`);
 	}
-	if (model.reservations.size > 0) throw new Broken("requests are still shown as running");
-	for (const host of world.hosts) if (!host.disk.isEmpty()) throw new Broken(`${host.id} still has a journal`);
+	if (model.reservations.size > 0) throw new Violation("requests are still shown as running");
+	for (const host of world.hosts) if (!host.disk.isEmpty()) throw new Violation(`${host.id} still has a journal`);
 	const charged = new Map<string, number>();
 	for (const row of model.usage.values()) {
 		for (const id of budgetsOf(row)) charged.set(id, (charged.get(id) ?? 0) + row.charged);
@@ -243,7 +245,7 @@ export function checkEnd(world: World): void {
 	for (const budget of model.budgets.values()) {
 		const sum = charged.get(budget.id) ?? 0;
 		if (sum !== budget.drawn)
-			throw new Broken(`budget ${budget.id} has drawn ${budget.drawn}, its requests cost ${sum}`);
+			throw new Violation(`budget ${budget.id} has drawn ${budget.drawn}, its requests cost ${sum}`);
 	}
 	checkProjects(world);
 	for (const record of world.requests.values()) checkRequest(world, record);
@@ -259,7 +261,7 @@ function checkProjects({ model, keys }: World): void {
 	}
 	for (const [project, sum] of charged) {
 		const drawn = model.budgets.get(project)?.drawn;
-		if (drawn !== sum) throw new Broken(`project ${project} has drawn ${drawn}, its keys cost ${sum}`);
+		if (drawn !== sum) throw new Violation(`project ${project} has drawn ${drawn}, its keys cost ${sum}`);
 	}
 }
 
@@ -267,18 +269,18 @@ function checkRequest(world: World, record: RequestRecord): void {
 	const row = world.model.usage.get(record.id);
 	if (record.excused) return;
 	if (record.admitAppended && !row)
-		throw new Broken(`request ${record.id} stands in the journal and was never recorded`);
+		throw new Violation(`request ${record.id} stands in the journal and was never recorded`);
 	if (!row) return;
 	const cost = row.charged + row.off;
 	if (record.settled) {
 		const { charged, off } = record.settled;
 		if (cost !== charged + off)
-			throw new Broken(`request ${record.id} was settled at ${charged}+${off}, recorded at ${cost}`);
-		if (row.charged !== charged && !world.mayWriteOff) throw new Broken(`request ${record.id} was written off`);
+			throw new Violation(`request ${record.id} was settled at ${charged}+${off}, recorded at ${cost}`);
+		if (row.charged !== charged && !world.mayWriteOff) throw new Violation(`request ${record.id} was written off`);
 		return;
 	}
-	if (row.charged > record.delivered) throw new Broken(`request ${record.id} paid for more than it received`);
+	if (row.charged > record.delivered) throw new Violation(`request ${record.id} paid for more than it received`);
 	const due = Math.min(record.known, row.reserved);
 	if (cost < due && !world.mayWriteOff)
-		throw new Broken(`request ${record.id} had received ${record.known} for sure, recorded are ${cost}`);
+		throw new Violation(`request ${record.id} had received ${record.known} for sure, recorded are ${cost}`);
 }

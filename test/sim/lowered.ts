@@ -3,7 +3,7 @@ import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
 import { hadHeldRows } from "./invariants.ts";
 import { budgetsOf, leaseKey, type ModelStore } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
-import { Broken, type RequestRecord, type World } from "./world.ts";
+import { type RequestRecord, Violation, type World } from "./world.ts";
 
 const CUTS_MEAN_MS = 500;
 
@@ -83,7 +83,7 @@ export function checkLowered(
 			if (one.record.epoch === ledger.epoch) reserved += one.record.settled?.charged ?? one.hold.reserved;
 		}
 		if (reserved > granted) {
-			throw new Broken(
+			throw new Violation(
 				`${process.name} has reserved ${reserved} of ${budget} since its limit was lowered, of which it was granted ${granted}`,
 			);
 		}

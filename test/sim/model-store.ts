@@ -1,7 +1,7 @@
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
-import { NO_COUNTS } from "../../src/ledger/outcome.ts";
+import { NO_USAGE } from "../../src/ledger/outcome.ts";
 import type { FlushResult, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
@@ -606,7 +606,7 @@ function lostUsage(id: string, { account, key, instance, epoch, reserved }: Mode
 		basis: "recovered",
 		ending: "crashed",
 		status: 500,
-		...NO_COUNTS,
+		...NO_USAGE,
 		replica: null,
 		first: null,
 		ms: 0,

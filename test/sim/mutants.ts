@@ -5,7 +5,7 @@ import type { JournalHome } from "../../src/ledger/journal-home.ts";
 import { RecordKind } from "../../src/ledger/journal-record.ts";
 import type { ModelStore } from "./model-store.ts";
 import type { ServerFlaws } from "./server.ts";
-import type { Delicate } from "./world.ts";
+import type { DelicateMoment } from "./world.ts";
 
 /** A fault in the source that the simulation must detect. There is one of each kind. */
 export interface Mutant {
@@ -15,7 +15,7 @@ export interface Mutant {
 	/** First seed to try; 1 by default. */
 	readonly seed?: number;
 	/** Settings of the world, if few worlds show the fault. */
-	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
+	readonly world?: { readonly delicate?: DelicateMoment; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
 	readonly projects?: true;
 	/** True if only a world with lowered limits shows the fault. */

@@ -7,7 +7,7 @@ import type { KeyFields } from "../../src/keys/key-entry.ts";
 import { createKeyring, type Keyring } from "../../src/keys/keyring.ts";
 import { holdInstanceLease, type InstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import { NONE_KEPT } from "../../src/ledger/lost-journal.ts";
+import { KEEP_NONE } from "../../src/ledger/lost-journal.ts";
 import { plainKeyFields } from "../support/plain-key.ts";
 import { createSimAdmission, type SimAdmission } from "./admission.ts";
 import type { Appended } from "./disk.ts";
@@ -233,10 +233,10 @@ export function createSimProcess(
 					gate: world.mutant?.gate?.(gate) ?? gate,
 					heartbeats: noted(world.mutant?.heartbeats?.(database.heartbeats(call)) ?? database.heartbeats(call)),
 					witness: database.fence(call),
-					untilSilent: async () => {},
+					waitUntilSilent: async () => {},
 					storeFor,
 					timesOf: async () => ({}),
-					kept: NONE_KEPT,
+					kept: KEEP_NONE,
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					onMove: () => {},
 					redoLostActs: async () => {},

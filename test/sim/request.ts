@@ -5,14 +5,14 @@ import type { Exchange, ServeDeps } from "../../src/gateway/serve/context.ts";
 import type { Relay } from "../../src/gateway/serve/endpoint.ts";
 import { Streaming } from "../../src/gateway/serve/streaming.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
-import type { Ending } from "../../src/ledger/event.ts";
+import type { RequestEnding } from "../../src/ledger/event.ts";
 import { DiskFull } from "../../src/ledger/journal-disk.ts";
 import type { Outcome } from "../../src/ledger/outcome.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { boundOfAmount, isAstray, MODEL } from "./admission.ts";
+import { boundOfAmount, MODEL, usesAnotherDay } from "./admission.ts";
 import { hadHeldRows, isCalm } from "./invariants.ts";
 import type { SimProcess } from "./process.ts";
-import { Broken, type RequestRecord, type World } from "./world.ts";
+import { type RequestRecord, Violation, type World } from "./world.ts";
 
 const QUANTUM = 6;
 
@@ -49,7 +49,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 		// If the process died while it wrote the record, its code continues without effect.
 		if (admitted && !process.dead) await deliver(world, process, record, admitted);
 	} catch (error) {
-		if (error instanceof Broken) throw error;
+		if (error instanceof Violation) throw error;
 		if (process.dead) return;
 		if (!isFault(error)) throw error;
 		world.count(`fault ${error.code}`);
@@ -59,7 +59,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 
 /** True if no fault may keep the request from its credit. */
 const isFair = (world: World, { process, account }: RequestRecord, sinceMs: number) =>
-	isCalm(world, sinceMs) && !isAstray(world, process) && !hadHeldRows(world, account, sinceMs);
+	isCalm(world, sinceMs) && !usesAnotherDay(world, process) && !hadHeldRows(world, account, sinceMs);
 
 function isFault(error: unknown): error is { code: string; private?: string } {
 	return (error as Error | null)?.name === "Fault";
@@ -71,7 +71,7 @@ async function admit(world: World, process: SimProcess, record: RequestRecord): 
 	const startedMs = world.timeline.nowMs();
 	const known = process.keyring.peek(digest);
 	const entry = known === undefined || known === "unknown" ? await process.keyring.load(digest) : known;
-	if (!entry) throw new Broken(`key ${record.key} exists and was not found`);
+	if (!entry) throw new Violation(`key ${record.key} exists and was not found`);
 	try {
 		return await process.admission.admit({
 			id: record.id,
@@ -86,9 +86,9 @@ async function admit(world: World, process: SimProcess, record: RequestRecord): 
 	} catch (error) {
 		if (error instanceof CreditFault) world.count("refused");
 		else if (isFault(error) && error.code === "overloaded")
-			throw new Broken(`request ${record.id} drew for credit in vain again and again`);
+			throw new Violation(`request ${record.id} drew for credit in vain again and again`);
 		else if (isFault(error) && error.code === "service_unavailable" && isFair(world, record, startedMs))
-			throw new Broken(`request ${record.id} heard ${error.private} in calm weather`);
+			throw new Violation(`request ${record.id} heard ${error.private} in calm weather`);
 		else throw error;
 		return undefined;
 	}
@@ -129,14 +129,14 @@ async function deliver(world: World, process: SimProcess, record: RequestRecord,
 			`${world.timeline.nowMs().toFixed(1)} ${process.name} delivered ${record.id} ${next} of ${record.cost}, bound ${record.bound}`,
 		);
 		if (record.bound < next)
-			throw new Broken(`request ${record.id} delivered ${next}, its journal says ${record.bound}`);
+			throw new Violation(`request ${record.id} delivered ${next}, its journal says ${record.bound}`);
 	}
 	if (process.dead) return;
 	if (ending === "finished") record.delivered = record.cost;
 	if (chunks === 0 && ending === "finished") record.bound = record.cost;
 	await endAnswer(world, process, record, admitted, ending);
 	if (process.dead) return;
-	if (!record.settled) throw new Broken(`request ${record.id} ended and was not settled`);
+	if (!record.settled) throw new Violation(`request ${record.id} ended and was not settled`);
 	await ledger.settledDurable(hold);
 	if (process.dead) return;
 	record.acknowledged = true;
@@ -152,7 +152,7 @@ async function endAnswer(
 	process: SimProcess,
 	record: RequestRecord,
 	admitted: Admitted,
-	ending: Ending,
+	ending: RequestEnding,
 ): Promise<void> {
 	const { random, timeline } = world;
 	const open: { shutDown(): void }[] = [];
@@ -188,7 +188,7 @@ function streamOf(
 	process: SimProcess,
 	record: RequestRecord,
 	admitted: Admitted,
-	ending: Ending,
+	ending: RequestEnding,
 	open: { shutDown(): void }[],
 ): Streaming<never> {
 	const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0, units: 0 };

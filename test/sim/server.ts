@@ -4,7 +4,7 @@ import type { Random } from "../support/random.ts";
 import { instanceKey, type ModelInstance, type ModelState, type ModelStore } from "./model-store.ts";
 import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
-import type { Delicate } from "./world.ts";
+import type { DelicateMoment } from "./world.ts";
 
 /** Work of a statement on the server. It calls `done` at its commit, or `fail` if it is refused. */
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
@@ -41,7 +41,7 @@ export function createSimServer(
 		/** Wall clock of the server, which faults set forward. */
 		wallMs: () => number;
 		onCommit: () => void;
-		onDelicate: (kind: Delicate) => void;
+		onDelicate: (kind: DelicateMoment) => void;
 	},
 	options: { commitMsMax: (delicate: boolean) => number; flaws: ServerFlaws },
 ) {
@@ -81,7 +81,12 @@ export function createSimServer(
 	}
 
 	/** Runs `then` when the transaction commits, unless the server crashes before. */
-	function commitLater(label: string, fail: (error: unknown) => void, then: () => void, delicate?: Delicate): void {
+	function commitLater(
+		label: string,
+		fail: (error: unknown) => void,
+		then: () => void,
+		delicate?: DelicateMoment,
+	): void {
 		const startedIn = generation;
 		if (delicate) deps.onDelicate(delicate);
 		timeline.after(random.fraction() * options.commitMsMax(delicate !== undefined), `server: commit ${label}`, () => {
@@ -119,7 +124,7 @@ export function createSimServer(
 		[id, epoch]: readonly [string, number],
 		next: (instance: ModelInstance) => Next | undefined,
 		end: { done: (added: boolean) => void; fail: (error: unknown) => void },
-		delicate?: (instance: ModelInstance) => Delicate | undefined,
+		delicate?: (instance: ModelInstance) => DelicateMoment | undefined,
 	): void {
 		const row = instanceKey(id, epoch);
 		acquire(row, true, () => {

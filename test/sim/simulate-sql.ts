@@ -8,7 +8,7 @@ import { createSqlDatabase } from "./sql-database.ts";
 import { createSqlMirror } from "./sql-mirror.ts";
 import { type ChangedFunctions, createSqlSchema } from "./sql-schema.ts";
 import { createSqlServer, type SqlServer } from "./sql-server.ts";
-import { Broken, createWorld, type World } from "./world.ts";
+import { createWorld, Violation, type World } from "./world.ts";
 
 /** Smaller numbers than in the model's world, because each statement is a round trip to Postgres. */
 const TERMS = {
@@ -62,7 +62,7 @@ async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	);
 	const { ok, checks } = await reconcile(statements);
 	if (ok) return checkCaps(monitor);
-	throw new Broken(
+	throw new Violation(
 		`the books do not reconcile: ${checks.filter((check) => !check.ok).map(({ name, detail }) => `${name} ${detail}`)}`,
 	);
 }
@@ -77,7 +77,7 @@ async function checkCaps(monitor: postgres.Sql): Promise<void> {
 			union all select p.id, null from project p where p.cap_period <> 'lifetime'
 		) c join budget g on g.id = c.budget
 		where g.limit_nano_usd is distinct from c.cap and g.lift_seq is null`;
-	if (wrong.length > 0) throw new Broken(`budgets have other limits than their caps: ${JSON.stringify(wrong)}`);
+	if (wrong.length > 0) throw new Violation(`budgets have other limits than their caps: ${JSON.stringify(wrong)}`);
 }
 
 function announceTo(world: Omit<World, "database">, channel: string, payload: string): void {

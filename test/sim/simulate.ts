@@ -1,6 +1,6 @@
 import { drainMicrotasks } from "bun:jsc";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import { type FenceResult, waitApplied } from "../../src/cluster/fence.ts";
+import { type FenceResult, waitUntilApplied } from "../../src/cluster/fence.ts";
 import type { Call } from "./database.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { holdRows } from "./holds.ts";
@@ -12,13 +12,13 @@ import { runRequest } from "./request.ts";
 import { GRACE_MS } from "./terms.ts";
 import {
 	addHost,
-	Broken,
 	createWorld,
 	type KeyLimitsOf,
 	MODEL_TERMS,
 	NO_LIMITS,
 	type RequestRecord,
 	type SimKey,
+	Violation,
 	type World,
 } from "./world.ts";
 
@@ -108,7 +108,7 @@ function createRun(world: World) {
 			yield;
 			if (broken) throw broken;
 			checkStep(world);
-			if (steps > STEPS_MAX) throw new Broken("the run does not come to rest");
+			if (steps > STEPS_MAX) throw new Violation("the run does not come to rest");
 			if (stop?.()) return;
 		}
 		if (broken) throw broken;
@@ -139,7 +139,7 @@ function createRun(world: World) {
 		script,
 		result,
 		failed(error: unknown): SimResult {
-			if (error instanceof Broken) return result(error.message);
+			if (error instanceof Violation) return result(error.message);
 			return result(error instanceof Error ? `${error.name}: ${error.message}\n${error.stack}` : String(error));
 		},
 	};
@@ -251,12 +251,12 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	while (!applied) {
 		let entry: AppendedEntry | undefined;
 		while (!entry) entry = await database.revoke(call, key.id).catch(() => undefined);
-		applied = await waitApplied({ store, clock: operator.clock }, entry, options).catch(() => undefined);
+		applied = await waitUntilApplied({ store, clock: operator.clock }, entry, options).catch(() => undefined);
 	}
-	if (!applied.effective) throw new Broken(`the revocation of ${key.id} did not come into force`);
+	if (!applied.effective) throw new Violation(`the revocation of ${key.id} did not come into force`);
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
-		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
+		throw new Violation(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
 	// After a failover, the current server may lack a revocation that was effective.
 	if (failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
@@ -304,10 +304,10 @@ function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<vo
 	const { timeline, hosts } = world;
 	yield* runUntil(timeline.nowMs() + world.restMs);
 	checkAtRest(world);
-	if (world.revoking > 0) throw new Broken(`${world.revoking} revocations have not returned`);
+	if (world.revoking > 0) throw new Violation(`${world.revoking} revocations have not returned`);
 	for (const record of world.requests.values()) {
 		if (record.admitted && !record.ended && !isGone(record)) {
-			throw new Broken(`request ${record.id} never ended`);
+			throw new Violation(`request ${record.id} never ended`);
 		}
 	}
 	yield* stopAll(world, runUntil);
@@ -330,7 +330,7 @@ function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void>
 	const outcomes: boolean[] = [];
 	const stopping = hosts.map((host) => {
 		const { process } = host;
-		if (!process?.instanceLease) throw new Broken(`${host.id} is not running`);
+		if (!process?.instanceLease) throw new Violation(`${host.id} is not running`);
 		void process.keyLimits.stop();
 		void process.instanceLease.stop(STOP_MS).then((clean) => outcomes.push(clean));
 		return { host, process };
@@ -338,7 +338,7 @@ function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void>
 	drainMicrotasks();
 	yield* runUntil(timeline.nowMs() + STOP_MS + 1_000, () => outcomes.length === stopping.length);
 	if (outcomes.length < stopping.length || outcomes.includes(false))
-		throw new Broken("an instance did not stop cleanly");
+		throw new Violation("an instance did not stop cleanly");
 	for (const { host, process } of stopping) {
 		process.dead = true;
 		host.disk.releaseAll(process);

@@ -10,19 +10,19 @@ import { type Call, historyOf, type SimDatabase } from "./database.ts";
 import { keepWhatIsLost, settledIn } from "./failover.ts";
 import { instanceKey } from "./model-store.ts";
 import type { SqlMirror } from "./sql-mirror.ts";
-import { FOLLOWED } from "./sql-schema.ts";
-import type { Fate, SqlServer } from "./sql-server.ts";
+import { FOLLOWED_TABLES } from "./sql-schema.ts";
+import type { SqlServer, StatementFate } from "./sql-server.ts";
 import { GRACE_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
-const AT_ONCE: Fate = { commitMs: 0, fuse: null };
+const AT_ONCE: StatementFate = { commitMs: 0, fuse: null };
 
 /** The product's statements on a real Postgres. The product's own stores send them. */
 export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer, mirror: SqlMirror): SimDatabase {
 	const { model, random, timeline } = world;
 
 	/** As in the model's server, statements of revocations take time, and others sometimes do. */
-	function fateOf(text: string, values: readonly StatementValue[]): Fate {
+	function fateOf(text: string, values: readonly StatementValue[]): StatementFate {
 		const delicate = delicateOf(text, values);
 		if (delicate) world.onDelicate(delicate);
 		if (!world.stormy) return AT_ONCE;
@@ -163,7 +163,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 }
 
 /** Tables that a standby copies: those of money, keys and instances. */
-const COPIED = [...FOLLOWED, "api_key", "lease_op", "key_share", "server_seen"];
+const COPIED = [...FOLLOWED_TABLES, "api_key", "lease_op", "key_share", "server_seen"];
 
 /** Creates an asynchronous standby. After its promotion, commits after its copy are lost. */
 function createSqlStandby(

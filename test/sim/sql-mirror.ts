@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import { instanceKey, leaseKey, type ModelBudget, type ModelState, type ModelUsage } from "./model-store.ts";
-import { FOLLOWED } from "./sql-schema.ts";
+import { FOLLOWED_TABLES } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
@@ -116,7 +116,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			const { budgets, leases, usage, reservations, instances, entries, log, recalls } = model;
 			for (const rows of [budgets, leases, usage, reservations, instances]) rows.clear();
 			for (const rows of [entries, log, recalls]) rows.splice(0);
-			for (const what of FOLLOWED) {
+			for (const what of FOLLOWED_TABLES) {
 				const order = what === "control_log" ? "seq" : what === "recall" ? "ticket" : "1";
 				const rows = await sql.unsafe<{ row: Change["row"] }[]>(
 					`select to_jsonb(t) as row from ${what} t order by ${order}`,

@@ -7,7 +7,7 @@ import { testPostgres, uniqueName } from "../support/postgres.ts";
 export type SqlSchema = Awaited<ReturnType<typeof createSqlSchema>>;
 
 /** Tables that the mirror follows. `sim.note` records each row that a committed statement has changed. */
-export const FOLLOWED = [
+export const FOLLOWED_TABLES = [
 	"budget",
 	"lease",
 	"usage_event",
@@ -57,7 +57,7 @@ begin
       where table_schema = 'public' and column_default in ('now()', 'clock_timestamp()') loop
     execute format('alter table public.%I alter column %I set default sim.clock_timestamp()', c.table_name, c.column_name);
   end loop;
-  for c in select unnest(array[${FOLLOWED.map((name) => `'${name}'`).join(", ")}]) as name loop
+  for c in select unnest(array[${FOLLOWED_TABLES.map((name) => `'${name}'`).join(", ")}]) as name loop
     execute format('create trigger zz_sim_note after insert or update or delete on public.%I for each row execute function sim.note()', c.name);
   end loop;
 end $$;

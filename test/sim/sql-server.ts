@@ -10,7 +10,7 @@ import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
 /** How the server treats a statement. */
-export interface Fate {
+export interface StatementFate {
 	/** Milliseconds of simulated time for which the statement holds its locks before it commits; 0: commits at once. */
 	readonly commitMs: number;
 	/** Number of changed rows after which the statement is cancelled; null: never. */
@@ -133,7 +133,7 @@ export function createSqlServer(
 	function statement<Row>(
 		strings: TemplateStringsArray,
 		values: readonly StatementValue[],
-		fateOf: () => Fate,
+		fateOf: () => StatementFate,
 	): Statement<Row[]> {
 		return (done, fail) => {
 			const { commitMs, fuse } = fateOf();

@@ -11,7 +11,7 @@ import { createSimServer } from "./server.ts";
 import { createTimeline } from "./timeline.ts";
 
 /** Thrown when an invariant is violated, which means that the seed has found a fault. */
-export class Broken extends Error {
+export class Violation extends Error {
 	override readonly name = "Broken" as const;
 }
 
@@ -80,7 +80,7 @@ export interface KeyLimitsOf {
 export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null };
 
 /** Moments at which a revocation could most easily be missed. */
-export type Delicate = "renewal" | "go live" | "cut off";
+export type DelicateMoment = "renewal" | "go live" | "cut off";
 
 export interface PendingDraw {
 	readonly process: SimProcess;
@@ -179,7 +179,7 @@ function createState(
 		/** Ledgers of epochs that a rolled-back server has lost in part, without having a position by which to notice. */
 		unaware: new WeakSet<Ledger>(),
 		/** Called at moments at which a revocation is easily missed. */
-		onDelicate: (_kind: Delicate) => {},
+		onDelicate: (_kind: DelicateMoment) => {},
 		stats: {} as Record<string, number>,
 		count(what: string): void {
 			state.stats[what] = (state.stats[what] ?? 0) + 1;

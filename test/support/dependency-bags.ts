@@ -14,7 +14,7 @@ const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
 	["RunDeps", /^src\/(batch|cli)\//],
 	["InstanceLeaseParts", /^src\/ledger\//],
 	["EpochParts", /^src\/ledger\//],
-	["LeftJournalsDeps", /^src\/ledger\//],
+	["JournalReplaysDeps", /^src\/ledger\//],
 	["GatewayPlaneDeps", /^src\/planes\//],
 ];
 

@@ -12,7 +12,7 @@ import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance, type Balance } from "../../src/ledger/balance.ts";
-import { type Check, reconcile } from "../../src/ledger/reconciler.ts";
+import { type BooksCheck, reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import type { OpenDatabase } from "../../src/planes/opening.ts";
 import { createApp } from "./app.ts";
@@ -133,7 +133,7 @@ export async function startService(options: ServiceOptions) {
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by request_id`;
 		},
 		balance: (accountId: string): Promise<Balance> => accountBalance(db.statements, accountId),
-		reconciled: async (): Promise<readonly Check[]> => (await reconcile(db.statements)).checks,
+		reconciled: async (): Promise<readonly BooksCheck[]> => (await reconcile(db.statements)).checks,
 		/** Replaces the catalogue, as after a SIGHUP. */
 		async serve(models: string, limits?: string) {
 			writeFileSync(configPath, catalogText(models, limits));

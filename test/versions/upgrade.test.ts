@@ -3,11 +3,11 @@
  * Git history. Long form: `bun run upgrade`.
  */
 import { expect, test } from "bun:test";
-import { type Ask, type Sent, sendChat } from "../chaos/chat-client.ts";
+import { type ChatRequest, type SentRequest, sendChat } from "../chaos/chat-client.ts";
 import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
-import { type Fleet, type FleetMember, handedIn, LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
+import { areJournalsReplayed, type Fleet, type FleetMember, LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
 import { type Load, type LoadKey, startLoad } from "../chaos/load.ts";
-import { judge } from "../chaos/verdict.ts";
+import { judgeBooks } from "../chaos/verdict.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
@@ -27,7 +27,7 @@ const ANSWERS = 12;
 /** Clients pause between requests: without pauses starting and stopping instances would lack processor time. */
 const REST_MS_MAX = LONG ? 100 : 200;
 const RICH = 100_000_000_000;
-const LONG_STREAM: Ask = { words: 150, stream: true, maxTokens: 200 };
+const LONG_STREAM: ChatRequest = { words: 150, stream: true, maxTokens: 200 };
 
 test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost request`, async () => {
 	const old = former.program;
@@ -118,12 +118,12 @@ async function withFleet(
 	});
 	try {
 		const load = await steps(fleet, upstream);
-		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);
+		await waitFor(() => areJournalsReplayed(fleet.members), "journals of crashes to be handed in", 30_000);
 		// An instance that is fenced off during its start learns so from its next heartbeat and settles its usage.
 		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;
 		await waitFor(async () => (await dead()).length === 0, "nobody to be fenced off", 60_000);
 		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
-		const findings = await judge(fleet, load, await upstream.report());
+		const findings = await judgeBooks(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);
 		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
 		// Requests are refused only for reaching a limit, or by an instance that restarts.
@@ -139,16 +139,16 @@ async function withFleet(
 }
 
 const USERS = 4;
-const SHORT: Ask = { words: 6, stream: true, maxTokens: 30 };
+const SHORT: ChatRequest = { words: 6, stream: true, maxTokens: 30 };
 
 /** A balancer that uses the instances in rotation in turn and repeats no request. */
 function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
-	const sent: Sent[] = [];
+	const sent: SentRequest[] = [];
 	const rotation = new Set(fleet.members);
 	const short = new Map<FleetMember, number>(fleet.members.map((member) => [member, 0]));
 	let stopping = false;
 	let turn = 0;
-	const send = async (member: FleetMember, ask: Ask) => {
+	const send = async (member: FleetMember, ask: ChatRequest) => {
 		const key = keys[turn++ % keys.length] as LoadKey;
 		const answer = await sendChat(member, key, ask);
 		sent.push(answer);

@@ -4,7 +4,7 @@ import { lostActsProblem, readLostActs } from "../../cluster/lost-acts.ts";
 import type { Config } from "../../config.ts";
 import { durabilityProblem, identityProblem, readDurability, standbyProblem } from "../../db/durability.ts";
 import { checkMayWrite, checkMigratable, migratedUrl } from "../../db/migrate.ts";
-import { checkOwnSession, connectTo, withClient } from "../../db/new-client.ts";
+import { checkOwnSession, createConnector, withClient } from "../../db/new-client.ts";
 import { noResponseError } from "../../db/outage.ts";
 import { createFindings, errorReason, type Finding, type Findings } from "./finding.ts";
 
@@ -32,7 +32,7 @@ export async function checkDatabase(
 	{ wallMs = Date.now, timer = systemClock }: { wallMs?: () => number; timer?: Clock } = {},
 ): Promise<readonly Finding[]> {
 	const [database, schema, clock] = [createFindings("database"), createFindings("schema"), createFindings("clock")];
-	const { ready, end } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
+	const { ready, end } = createConnector(url, { application_name: "tollgate doctor" }, CONNECT_S)();
 	try {
 		const client = await withDeadline(timer, ready, ANSWER_MS_MAX, noResponseError);
 		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, noResponseError);
@@ -102,7 +102,7 @@ async function checkSettings(
 
 /** Measures a commit that writes only to the write-ahead log. Uses its own connection, because the commit may hang. */
 async function checkCommit(url: string, durability: Awaited<ReturnType<typeof readDurability>>, found: Findings) {
-	const { ready, end, cancel } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
+	const { ready, end, cancel } = createConnector(url, { application_name: "tollgate doctor" }, CONNECT_S)();
 	try {
 		const client = await ready;
 		const startedMs = performance.now();

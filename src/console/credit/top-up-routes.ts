@@ -1,11 +1,11 @@
 import { t } from "elysia";
 import { newId } from "../../base/id.ts";
 import {
+	checkCardAmount,
 	createTopUp,
 	getTopUp,
 	listTopUps,
-	newReference,
-	payableByCard,
+	newPaymentReference,
 	rejectTopUp,
 	type TopUpRecord,
 } from "../../billing/top-ups.ts";
@@ -51,7 +51,7 @@ export function topUpRoutes(
 		.post("/top-ups/card", async ({ member, body: { usd, token } }) => {
 			if (!parts.cards)
 				throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
-			const amountNanoUsd = payableByCard(parseAmount(usd, "usd"), "usd");
+			const amountNanoUsd = checkCardAmount(parseAmount(usd, "usd"), "usd");
 			const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token });
 			const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
 			const url = await parts.cards.checkout(topUp, { email: member.viewer.email, back });
@@ -75,7 +75,7 @@ async function expectTopUp(
 	// Bank transfers have whole cents.
 	if (!isWholeCents(amountNanoUsd))
 		throw new ConsoleError("invalid_request", "Amounts must be whole cents.", { param: "usd" });
-	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
+	const expected = { accountId, amountNanoUsd, method, reference: newPaymentReference(), pendingMost: PENDING_MAX };
 	const asked = { amountNanoUsd, method };
 	const id = await claimIdOnPage(parts, member, { fresh: newId("top"), token, asked });
 	const act = member.noted("topup.create", { amountNanoUsd, reference: expected.reference });

@@ -1,12 +1,12 @@
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import {
-	coveringCents,
+	centsRoundedDown,
+	centsRoundedUp,
 	NANO_PER_USD,
 	type NanoUsd,
 	nanoUsd,
 	subUsd,
-	wholeCents,
 	ZERO_USD,
 } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
@@ -36,9 +36,9 @@ export async function checkCapRaise(
 	if (cap === null || cap > UNASKED_NANO_USD) throw sessions.passwordWanted();
 	const { viewer, accountId } = sessions.account(request);
 	const subject = `${viewer.userId} ${accountId}`;
-	const cents = coveringCents(subUsd(cap, from));
+	const cents = centsRoundedUp(subUsd(cap, from));
 	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
-	if (count <= wholeCents(UNASKED_NANO_USD)) return;
+	if (count <= centsRoundedDown(UNASKED_NANO_USD)) return;
 	await subtractCount(statements, "cents unasked", subject, cents);
 	throw sessions.passwordWanted();
 }

@@ -3,7 +3,7 @@ import { newId } from "../../base/id.ts";
 import { ENGLISH, isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import { isMailAddress, mailboxWithoutTag } from "../../base/mail-address.ts";
-import { inEnglish, type KnownText, translate } from "../../base/translate.ts";
+import { englishText, type KnownText, translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
@@ -78,7 +78,7 @@ export function createMailer(
 	);
 	return {
 		works: false,
-		send: (mail) => log.warn("a mail was not sent: SMTP_URL is not set", { subject: inEnglish(mail.subject) }),
+		send: (mail) => log.warn("a mail was not sent: SMTP_URL is not set", { subject: englishText(mail.subject) }),
 		deliver: () => Promise.reject(new Error("SMTP_URL is not set")),
 		outbox: undefined,
 		stop() {},
@@ -127,7 +127,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 			} catch (error) {
 				const againMs = AGAIN_MS[nth];
 				if (againMs === undefined || isStopped || isFinal(error)) throw error;
-				log.warn("a mail was not accepted and is retried", { subject: inEnglish(mail.subject), againMs, error });
+				log.warn("a mail was not accepted and is retried", { subject: englishText(mail.subject), againMs, error });
 				await sleep(clock, againMs);
 			}
 		}
@@ -137,7 +137,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 		works: true,
 		deliver: (mail) => counted(async () => (await mayGet(statements, mail)) && post(mail)),
 		send(mail) {
-			const subject = inEnglish(mail.subject);
+			const subject = englishText(mail.subject);
 			if (!isMailAddress(mail.to)) {
 				log.warn("a mail was dropped: its recipient is no address", { subject });
 				return;
@@ -183,7 +183,7 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 
 /** Counts a mail to this mailbox; false above a limit. Each kind of mail has its own counters. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
-	const what = `${inEnglish(subject)} ${mailboxWithoutTag(to)}`;
+	const what = `${englishText(subject)} ${mailboxWithoutTag(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;
@@ -204,7 +204,7 @@ function createOutboxMailer({ clock, log, statements }: MailerDeps): Mailer {
 		deliver,
 		send: (mail) =>
 			void deliver(mail).catch((error: unknown) =>
-				log.error("a mail could not be sent", { subject: inEnglish(mail.subject), error }),
+				log.error("a mail could not be sent", { subject: englishText(mail.subject), error }),
 			),
 		outbox: (to) => sent.filter((mail) => mail.to === to.toLowerCase()),
 		stop() {},

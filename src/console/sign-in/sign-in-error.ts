@@ -1,7 +1,7 @@
 import { APIError } from "better-auth/api";
 import { signIn } from "../../base/de.json";
 import { ENGLISH, type Language } from "../../base/language.ts";
-import { fillPlaceholders, inEnglish, type TextValues } from "../../base/translate.ts";
+import { englishText, fillPlaceholders, type TextValues } from "../../base/translate.ts";
 
 /** Codes of sign-in errors, of the library and of this service; `signIn` in `de.json` translates them. */
 export type SignInErrorCode = keyof typeof signIn;
@@ -21,7 +21,7 @@ export function signInError(
 	options: { status?: Status; values?: TextValues; headers?: HeadersInit } = {},
 ): APIError {
 	const { status = "BAD_REQUEST", values } = options;
-	const message = inEnglish(values === undefined ? { id: text } : { id: text, values });
+	const message = englishText(values === undefined ? { id: text } : { id: text, values });
 	return new APIError(status, { code, message, ...(values === undefined ? {} : { values }) }, options.headers);
 }
 

@@ -1,10 +1,10 @@
 import type { AdmissionRequest, Admitted } from "../../admission/admission.ts";
-import { priceOfTokens, priceWithin, type Quantities } from "../../admission/price.ts";
+import { cappedPriceOf, priceOfTokens, type Quantities } from "../../admission/price.ts";
 import { completionTokensEstimate, type PromptMeasure, promptTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
-import type { Basis, Ending, SettledEvent, UsageCounts } from "../../ledger/event.ts";
+import type { RequestEnding, SettledEvent, UsageBasis, UsageCounts } from "../../ledger/event.ts";
 import { freeCredit } from "../../ledger/ledger.ts";
-import { NO_COUNTS, type Outcome } from "../../ledger/outcome.ts";
+import { NO_USAGE, type Outcome } from "../../ledger/outcome.ts";
 import { jsonUsd, type NanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
@@ -16,7 +16,7 @@ const LEARNT_FACTOR_MAX = 2;
 
 export interface Bill extends UsageCounts {
 	readonly cost: NanoUsd;
-	readonly basis: Basis;
+	readonly basis: UsageBasis;
 }
 
 /** Size of generated output. If the model server reports no token count, the estimate is derived from this size. */
@@ -31,7 +31,7 @@ export interface OutputSize {
 }
 
 /** Bill of a request that delivered nothing: no charge. */
-export const NO_CHARGE: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
+export const NO_CHARGE: Bill = { ...NO_USAGE, cost: ZERO_USD, basis: "exact" };
 
 /**
  * Prices the token counts that the model server reported. A missing count is estimated from the output's size, at most
@@ -78,7 +78,7 @@ function likelyTokens(bytes: number, chunks: number, tokensLikely: number | unde
 const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeDetails {
-	readonly ending: Ending;
+	readonly ending: RequestEnding;
 	readonly status: number;
 	readonly replica: string | undefined;
 	/** Milliseconds from admission to the first token; null if there was none. */
@@ -123,7 +123,7 @@ export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, e
 	deps.admission.settle(admitted, createOutcome(NO_CHARGE, facts));
 }
 
-export function endingForError(error: unknown): Ending {
+export function endingForError(error: unknown): RequestEnding {
 	if (!(error instanceof UpstreamFailure)) return "upstream_failed";
 	if (error.kind === "died") return "upstream_died";
 	if (error.kind === "timeout") return "upstream_silent";
@@ -170,10 +170,10 @@ export function usageRecord(bill: Bill) {
 /** Bill of an endpoint that charges images, searches or audio. If `counted` is false, it is marked as an estimate. */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
-	const cost = priceWithin(rateCard, used);
+	const cost = cappedPriceOf(rateCard, used);
 	const units = used.audioSeconds + used.images + used.searches;
 	return {
-		...NO_COUNTS,
+		...NO_USAGE,
 		promptTokens: used.promptTokens,
 		cachedTokens: used.cachedTokens,
 		completionTokens: used.completionTokens,

@@ -1,4 +1,4 @@
-import { createFairPool, type FairPool, type Yielding } from "../../base/fair-pool.ts";
+import { createFairPool, type EvictableHolder, type FairPool } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import { chargeRefusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
@@ -35,7 +35,7 @@ export function createBodyMemory(deps: {
 }
 
 /** Memory of one request's body, from its first bytes until the request is answered. A class to save closures. */
-export class BodyHold implements ByteCounter, Yielding {
+export class BodyHold implements ByteCounter, EvictableHolder {
 	readonly owner: string;
 	readonly #pool: FairPool;
 	#seen = 0;

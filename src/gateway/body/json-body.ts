@@ -1,11 +1,11 @@
 import type { TObject } from "@sinclair/typebox";
-import type { PlainLength } from "../../admission/prompt-bound.ts";
+import type { AsciiLength } from "../../admission/prompt-bound.ts";
 import { assert } from "../../base/assert.ts";
 import { parseExactly } from "../../base/exact-json.ts";
 import { Fault } from "../../base/fault.ts";
-import { parseInTurns } from "../../base/json-in-turns.ts";
+import { parseJsonInTurns } from "../../base/json-in-turns.ts";
 import type { ListBounds } from "../../base/json-list-bounds.ts";
-import { checkStructure, type RawValue, type Structure } from "../../base/json-structure.ts";
+import { checkJsonStructure, type JsonStructure, type RawJson } from "../../base/json-structure.ts";
 import { createTimeSlice, hadRefusals, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
@@ -37,9 +37,9 @@ const BUFFERED_BYTES = 64 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
-	readonly raw: RawValue | undefined;
+	readonly raw: RawJson | undefined;
 	/** Size of the strings cut from the field `BodyForm.field`; undefined if none were cut. `raw` has the whole text. */
-	readonly leftOut: PlainLength | undefined;
+	readonly leftOut: AsciiLength | undefined;
 	readonly timeSlice: TimeSlice | undefined;
 }
 
@@ -179,13 +179,13 @@ function bodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Pro
 	});
 }
 
-function structureOf(text: string, { field, lists }: BodyForm): Structure {
-	const checked = checkStructure(text, text.length < RAW_FIELD_CHARS_MIN ? undefined : field, lists);
+function structureOf(text: string, { field, lists }: BodyForm): JsonStructure {
+	const checked = checkJsonStructure(text, text.length < RAW_FIELD_CHARS_MIN ? undefined : field, lists);
 	assert(!(checked instanceof Promise), "a text shorter than LONG_CHARS is checked in one turn");
 	return checked;
 }
 
-function shortBodyOf(text: string, structure: Structure, { field }: BodyForm): JsonBody {
+function shortBodyOf(text: string, structure: JsonStructure, { field }: BodyForm): JsonBody {
 	const raw = structure.field();
 	const short = shortenTexts(text, raw);
 	const value = parseObject(short.text);
@@ -197,11 +197,11 @@ async function longBodyOf(
 	text: string,
 	owner: string,
 	{ field, lists }: BodyForm,
-	checked?: Structure,
+	checked?: JsonStructure,
 ): Promise<JsonBody> {
 	const timeSlice = createTimeSlice(TURN_MS, owner);
 	await timeSlice.begin();
-	const structure = checked ?? (await checkStructure(text, field, lists, timeSlice));
+	const structure = checked ?? (await checkJsonStructure(text, field, lists, timeSlice));
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
 	const short = shortenTexts(text, raw);
@@ -209,7 +209,7 @@ async function longBodyOf(
 	const value =
 		structure.parts < PARTS_A_STEP
 			? parseObject(short.text)
-			: objectOf((await parseInTurns(Buffer.from(short.text), undefined, timeSlice)) ?? notJson());
+			: objectOf((await parseJsonInTurns(Buffer.from(short.text), undefined, timeSlice)) ?? notJson());
 	keepDigits(value, structure, short.leftOut === undefined ? undefined : field);
 	if (timeSlice.isOver()) await timeSlice.next();
 	return { value, raw, leftOut: short.leftOut, timeSlice };
@@ -226,7 +226,7 @@ function objectOf(value: unknown): Record<string, unknown> {
 }
 
 /** Parses members with integers beyond 2^53 again, without loss of digits. `except`: a member with cut strings. */
-function keepDigits(value: Record<string, unknown>, { exact }: Structure, except: string | undefined): void {
+function keepDigits(value: Record<string, unknown>, { exact }: JsonStructure, except: string | undefined): void {
 	if (exact === undefined) return;
 	const numbers: Record<string, unknown> = Object.create(null);
 	for (const [name, text] of exact) {

@@ -1,10 +1,10 @@
-import { isMostlyAscii, type PlainLength } from "../../admission/prompt-bound.ts";
-import type { RawValue } from "../../base/json-structure.ts";
+import { type AsciiLength, isMostlyAscii } from "../../admission/prompt-bound.ts";
+import type { RawJson } from "../../base/json-structure.ts";
 
 export interface ShortenedJson {
 	readonly text: string;
 	/** Size of the strings that were cut, also of those in repeated members; undefined if nothing was cut. */
-	readonly leftOut: PlainLength | undefined;
+	readonly leftOut: AsciiLength | undefined;
 }
 
 /** Deepest level in which strings are cut: messages, a message, its parts or calls, a part, its image or function. */
@@ -22,7 +22,7 @@ const WORTH = 2;
  * Returns the JSON text without the long strings of its member `raw` (the messages). These are sent as received, and
  * parsing would mostly copy them. Cuts only strings that are valid JSON, nearly ASCII and without `\u`.
  */
-export function shortenTexts(text: string, raw: RawValue | undefined): ShortenedJson {
+export function shortenTexts(text: string, raw: RawJson | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
 	const { longStrings } = raw;
 	let kept = "";
@@ -58,7 +58,7 @@ const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
 /** Size of a string that may be cut (valid JSON, nearly ASCII, no `\u`, few escapes); undefined for other strings. */
-function lengthSaid(string: string): PlainLength | undefined {
+function lengthSaid(string: string): AsciiLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;
 	for (let at = string.indexOf(ESCAPE); at >= 0; at = string.indexOf(ESCAPE, at + 2)) {

@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { measureChat, type PlainLength } from "../../admission/prompt-bound.ts";
+import { type AsciiLength, measureChat } from "../../admission/prompt-bound.ts";
 import { parseExactly } from "../../base/exact-json.ts";
 import { Fault } from "../../base/fault.ts";
-import type { RawValue } from "../../base/json-structure.ts";
+import type { RawJson } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { ChatChunk, ChatReply } from "../../upstream/chat/chat-answer.ts";
@@ -69,7 +69,7 @@ const RENDERED: ReadonlySet<string> = new Set([
 ]);
 
 /** Checks a chat request. `leftOut`: size of strings cut from `body`. Faults invalid_request, unsupported_parameter. */
-export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
+export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawJson, leftOut?: AsciiLength) {
 	removeEmpty(body);
 	assertBody(check, body);
 	assertStreamOptions(body);

@@ -1,4 +1,4 @@
-import type { RawValue } from "../../base/json-structure.ts";
+import type { RawJson } from "../../base/json-structure.ts";
 import { RAW_FIELD_CHARS_MIN } from "../body/json-body.ts";
 
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -28,7 +28,7 @@ const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
  * unknown fields and repeated names, because a server might read a member that the gateway did not check. `isCut`:
  * strings were cut from the messages, so they cannot be serialized.
  */
-export function canSendRaw(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
+export function canSendRaw(messages: readonly object[], { text, names }: RawJson, isCut: boolean): boolean {
 	if (text.length < RAW_FIELD_CHARS_MIN) return false;
 	let known = 0;
 	for (const message of messages) {

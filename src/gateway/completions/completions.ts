@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { addText, measureText, type PromptMeasure } from "../../admission/prompt-bound.ts";
+import { addTextMeasure, measureText, type PromptMeasure } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
@@ -108,7 +108,7 @@ function measureOf(prompts: readonly CompletionPrompt[], suffix: string, model: 
 	const all = { textBytes: text.textBytes * prompts.length, addedBytes: text.addedBytes * prompts.length };
 	let tokens = 0;
 	for (const prompt of prompts) {
-		if (typeof prompt === "string") addText(all, prompt, model);
+		if (typeof prompt === "string") addTextMeasure(all, prompt, model);
 		else tokens += prompt.length;
 	}
 	return { ...all, tokens, messages: prompts.length, images: 0, hasTools: false, prompts: prompts.length };

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { createFairPool, createFairQueue, ownShareIsTaken } from "../../base/fair-pool.ts";
+import { createFairPool, createFairQueue, ownShareFault } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import { forwardBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
@@ -44,7 +44,7 @@ export function createFileAnswers(deps: {
 		ownMax: UPLOADS_MAX * UPLOADS_SHARE,
 		waitingMax: UPLOADS_WAITING_MAX,
 		waitMsMax: UPLOAD_WAIT_MS_MAX,
-		full: ownShareIsTaken,
+		full: ownShareFault,
 	});
 	const downloads = createFairPool({ size: () => DOWNLOADS_MAX, share: () => DOWNLOADS_SHARE, allYield: true });
 

@@ -4,7 +4,7 @@ import { createFairPool, type FairPool } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { checkKey } from "../../keys/access.ts";
-import { bearerText } from "../../keys/bearer.ts";
+import { readBearerText } from "../../keys/bearer.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import { type BodyHold, createBodyMemory } from "../body/body-memory.ts";
@@ -81,7 +81,7 @@ export function createIdempotency(deps: {
 			const bytes = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 			// Claims belong to an API key, not to an account, because an account's keys may have different rights.
 			const id = hashClaimId(key.id, header);
-			const seal = await createSeal(bearerText(request.headers), header, id);
+			const seal = await createSeal(readBearerText(request.headers), header, id);
 			const proof = seal.proof(new URL(request.url).pathname, bytes, request.headers.get("content-type"));
 			const claim = { id, accountId: key.accountId, proof, requestUuid: uuid };
 			const outcome = await claimOrWait({ ...deps, waits }, claim, connection);

@@ -1,7 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import { type CatalogSnapshot, findModel, type Model, type Route } from "../../catalog/model.ts";
 import { openRouterPricing } from "../../catalog/rate-cards.ts";
-import { type AllowedModels, checkAllowed, mayUse } from "../../keys/access.ts";
+import { type AllowedModels, checkModelAllowed, mayUseModel } from "../../keys/access.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
 type Connected = (modelId: string) => boolean;
@@ -21,12 +21,12 @@ export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, key
 	if (entry) return entry;
 	const model = route?.models[0] ?? findModel(snapshot, id);
 	if (!model) throw modelNotFound(snapshot, id);
-	checkAllowed(key, model.id);
+	checkModelAllowed(key, model.id);
 	return modelEntry(model, connected(model.id));
 }
 
 function allowedOf(models: readonly Model[], key: AllowedModels): readonly Model[] {
-	return models.filter(({ id }) => mayUse(key, id));
+	return models.filter(({ id }) => mayUseModel(key, id));
 }
 
 function decoded(text: string): string {

@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { uuidFromId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import { presentPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
+import { keyPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
 import type { KeyEntry, ProjectEntry } from "../../keys/key-entry.ts";
 import { accountBalance, keyBalance } from "../../ledger/balance.ts";
 import type { CountColumns } from "../../ledger/usage-fields.ts";
@@ -127,7 +127,7 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 
 /** GET /v1/key: limits and spending of the key, in OpenRouter's fields and as exact decimals. */
 export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry) {
-	const period = presentPeriod(key, clock.wallMs());
+	const period = keyPeriod(key, clock.wallMs());
 	const budget = period?.budgets[0];
 	const balance = await queryDatabase(() =>
 		keyBalance(statements, key.id, budget === undefined ? null : { cap: key.capNanoUsd, budget }),

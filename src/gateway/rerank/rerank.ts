@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { NO_QUANTITIES } from "../../admission/price.ts";
-import { addText, measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import { addTextMeasure, measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/nano-usd.ts";
@@ -37,7 +37,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 	for (const document of documents) {
 		// The model reads the query again with each document, so the query's tokens count once per document.
 		const text = { ...query };
-		addText(text, document, model);
+		addTextMeasure(text, document, model);
 		const measure = { ...text, messages: 1, images: 0, hasTools: false };
 		tokensMax += promptTokensMax(measure, model);
 		tokensEstimate += promptTokensEstimate(measure, model);

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { checkKey, type KeyUse } from "../../keys/access.ts";
-import { bearerSecret, invalidApiKey } from "../../keys/bearer.ts";
+import { invalidApiKey, readBearerSecret } from "../../keys/bearer.ts";
 import type { FailedAttempts } from "../../keys/failed-attempts.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
@@ -44,7 +44,7 @@ export function createAuthenticate(
 	return (connection, use) => {
 		let found: KeyDigest;
 		try {
-			found = digest(bearerSecret(connection.request.headers, options.serviceName));
+			found = digest(readBearerSecret(connection.request.headers, options.serviceName));
 		} catch (error) {
 			failedAttempts.count(connection.address);
 			throw error;

@@ -2,7 +2,7 @@ import type { Admitted } from "../../admission/admission.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { Ending } from "../../ledger/event.ts";
+import type { RequestEnding } from "../../ledger/event.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import { type Bill, coverExcess, createOutcome, NO_CHARGE, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
@@ -114,7 +114,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	 * Computes the bill, ends the hold, and calls `after` with the bill in the same synchronous step. Returns a promise
 	 * if credit must be drawn first.
 	 */
-	settle(ending: Ending, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
+	settle(ending: RequestEnding, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
 		const { deps, context, admitted, delivery, upstream } = this;
 		const bill = delivery.firstMs === null && ending !== "finished" ? NO_CHARGE : this.#bill(ending);
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
@@ -140,7 +140,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	/** Computes the bill. If that throws, charges the upper bound in the journal, as after a crash. */
-	#bill(ending: Ending): Bill {
+	#bill(ending: RequestEnding): Bill {
 		const { deps, context, admitted, relay, delivery, upstream } = this;
 		delivery.isBroken = ending !== "finished" && ending !== "client_left";
 		try {
@@ -186,7 +186,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	/** Ends a stream whose status was sent. Must not throw: Bun would cut the connection without an error event. */
-	fail(ending: Ending, fault: Fault): Promise<void> | undefined {
+	fail(ending: RequestEnding, fault: Fault): Promise<void> | undefined {
 		const { deps, context, admitted, relay } = this;
 		// After a failure within the gateway, the upstream call would continue and keep its place at the server.
 		this.#hangUp();

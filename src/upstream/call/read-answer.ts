@@ -1,4 +1,4 @@
-import { parseInTurns } from "../../base/json-in-turns.ts";
+import { parseJsonInTurns } from "../../base/json-in-turns.ts";
 import { createTimeSlice } from "../../base/time-slice.ts";
 import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
@@ -56,7 +56,7 @@ export async function readLong(
 	const bytes = await readBytes(response, bytesMax, opened, takes);
 	const isLong = bytes.length > SHORT_BYTES;
 	return {
-		value: isLong ? await parseInTurns(bytes) : parseJson(new TextDecoder().decode(bytes)),
+		value: isLong ? await parseJsonInTurns(bytes) : parseJson(new TextDecoder().decode(bytes)),
 		bytes: isLong ? bytes.length : 0,
 	};
 }

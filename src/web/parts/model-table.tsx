@@ -1,6 +1,6 @@
 import { Button, Group, NumberInput, Progress, SimpleGrid, Stack } from "@mantine/core";
 import { useState } from "react";
-import { NO_QUANTITIES, priceWithin } from "../../admission/price.ts";
+import { cappedPriceOf, NO_QUANTITIES } from "../../admission/price.ts";
 import { SPEED_REQUESTS_MIN } from "../../console/views.ts";
 import { MAX_NANO_USD, type NanoUsd } from "../../money/nano-usd.ts";
 import type { ModelView } from "../api.ts";
@@ -225,7 +225,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 /** Cost of a request, rounded up once, as charges are. */
 export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
 	const cached = Math.min(work.cached, work.input);
-	return priceWithin(rates, {
+	return cappedPriceOf(rates, {
 		...NO_QUANTITIES,
 		promptTokens: work.input,
 		cachedTokens: cached,

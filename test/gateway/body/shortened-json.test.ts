@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { PlainLength } from "../../../src/admission/prompt-bound.ts";
-import { checkStructure, LONG_STRING_CHARS, type Structure } from "../../../src/base/json-structure.ts";
+import type { AsciiLength } from "../../../src/admission/prompt-bound.ts";
+import { checkJsonStructure, type JsonStructure, LONG_STRING_CHARS } from "../../../src/base/json-structure.ts";
 import { shortenTexts } from "../../../src/gateway/body/shortened-json.ts";
 
 const PROSE = "A line of prose, as people write it, of some length. ";
@@ -77,7 +77,7 @@ const broken = fc
 	});
 
 function shortened(text: string) {
-	const short = shortenTexts(text, (checkStructure(text, "messages") as Structure).field());
+	const short = shortenTexts(text, (checkJsonStructure(text, "messages") as JsonStructure).field());
 	return { value: JSON.parse(short.text) as unknown, leftOut: short.leftOut };
 }
 
@@ -90,10 +90,10 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 	}
 }
 
-const NOTHING: PlainLength = { bytes: 0, chars: 0 };
+const NOTHING: AsciiLength = { bytes: 0, chars: 0 };
 
 /** Size of the text that `short` lacks compared with `whole`. Asserts that everything else is equal. */
-function missingIn(whole: unknown, short: unknown): PlainLength {
+function missingIn(whole: unknown, short: unknown): AsciiLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);
 		const [all, some] = [whole, short as string];
@@ -104,7 +104,7 @@ function missingIn(whole: unknown, short: unknown): PlainLength {
 		return NOTHING;
 	}
 	expect(Object.keys(short as object)).toEqual(Object.keys(whole));
-	return Object.entries(whole).reduce<PlainLength>((sum, [name, value]) => {
+	return Object.entries(whole).reduce<AsciiLength>((sum, [name, value]) => {
 		const more = missingIn(value, (short as Record<string, unknown>)[name]);
 		return { bytes: sum.bytes + more.bytes, chars: sum.chars + more.chars };
 	}, NOTHING);
@@ -129,7 +129,7 @@ test("shortening cuts only ends of strings in `messages` and counts each cut byt
 			expect(rest).toEqual(others);
 			const missing = missingIn(some, messages);
 			// If an object repeats a name, JSON.parse drops the earlier value, so fewer bytes are missing than were cut.
-			if (namesIn(some) < ((checkStructure(text, "messages") as Structure).field()?.names ?? 0))
+			if (namesIn(some) < ((checkJsonStructure(text, "messages") as JsonStructure).field()?.names ?? 0))
 				expect(missing.bytes).toBeLessThanOrEqual(short.leftOut?.bytes ?? 0);
 			else expect(missing).toEqual(short.leftOut ?? NOTHING);
 			parsed += 1;

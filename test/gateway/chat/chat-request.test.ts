@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { checkStructure, type Structure } from "../../../src/base/json-structure.ts";
+import { checkJsonStructure, type JsonStructure } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
 import { shortenTexts } from "../../../src/gateway/body/shortened-json.ts";
 import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
@@ -154,7 +154,7 @@ describe("a long chat message", () => {
 	const LONG = "a line of text\n".repeat(2_000);
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
-		const raw = (checkStructure(text, "messages") as Structure).field();
+		const raw = (checkJsonStructure(text, "messages") as JsonStructure).field();
 		const short = shortenTexts(text, raw);
 		return readChatRequest(JSON.parse(short.text), of, raw, short.leftOut);
 	};

@@ -19,7 +19,11 @@ const SMALL_BODY_MS_MAX = 15_000;
 const LARGE_BODY_MS_MAX = 5 * 60_000;
 
 /** Limits of concurrent reads of pages. The console has four connections to the database. */
-const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: tooManyReads };
+const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: consoleIsBusy };
+
+/** Requests of one kind of sign-in that run at once. Those that wait for another service may each last 10 s. */
+const SIGN_INS = { ...READS, places: 3, ownMax: 2 };
+const ELSEWHERE_PLACES = 16;
 
 /** Changes per account, or per person without an account. Playground chats write no rows and are exempt. */
 const CHANGES = [
@@ -44,6 +48,13 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 	const ofAccounts = createBodyMemory({ limits: () => ACCOUNTS_MEMORY });
 	const ofNetworks = createBodyMemory({ limits: () => NETWORKS_MEMORY });
 	const reads = createFairQueue({ clock }, READS);
+	const signIns = {
+		/** Of browsers that signed in before. */
+		known: createFairQueue({ clock }, SIGN_INS),
+		unknown: createFairQueue({ clock }, SIGN_INS),
+		/** With an identity provider. */
+		elsewhere: createFairQueue({ clock }, { ...SIGN_INS, places: ELSEWHERE_PLACES }),
+	};
 	const windows = CHANGES.map((window) => ({ ...window, counts: new CounterMap(), endsMs: 0 }));
 
 	/**
@@ -67,6 +78,10 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 	return {
 		/** Runs a read of `owner`, possibly after waiting in the fair queue. Fault `overloaded`. */
 		read: <Answer>(owner: string, work: () => Promise<Answer>) => reads.run(owner, work),
+
+		/** Runs a request of the sign-in, possibly after waiting in the fair queue of its kind. Fault `overloaded`. */
+		signIn: <Answer>(kind: keyof typeof signIns, owner: string, work: () => Promise<Answer>) =>
+			signIns[kind].run(owner, work),
 
 		/** Counts a change of `owner`. Fault `rate_limit_exceeded` above the limits in CHANGES. */
 		change(owner: string): void {
@@ -103,6 +118,6 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 	};
 }
 
-function tooManyReads(): ConsoleError {
+function consoleIsBusy(): ConsoleError {
 	return new ConsoleError("overloaded", "The console is busy. Try again in a few seconds.", { retryAfterS: 2 });
 }

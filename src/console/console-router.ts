@@ -15,6 +15,7 @@ import { gzipped } from "./pages/gzip.ts";
 import { CHAT_BYTES_MAX, playgroundChat } from "./playground.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { ADDRESS_HEADER, rethrowAnswerError, rethrowExpected } from "./sign-in/auth.ts";
+import { deviceOf } from "./sign-in/auth-device.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
@@ -23,6 +24,8 @@ import { type Membership, readMemberships, type Viewer, viewedAccount } from "./
 /** Longest duration of a company session. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const BODY_BYTES_MAX = 64 * 1024;
+/** Steps of a sign-in that wait for an identity provider. */
+const ELSEWHERE = /^\/api\/auth\/(?:company|callback)\//;
 
 type RouterParts = Parts<"statements" | "gateways" | "config" | "door" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
@@ -102,10 +105,16 @@ export function createConsoleRouter(
 		.all(
 			"/api/auth/*",
 			unsigned(async (connection) => {
-				const { request } = connection;
+				const { request, address } = connection;
+				const { headers } = request;
 				checked(request);
-				const answer = await rethrowAnswerError(await parts.auth().handler(withAddress(connection)));
-				return translateSignIn(requestLanguage(request.headers), answer);
+				const auth = parts.auth();
+				const device = deviceOf(request, await auth.$context);
+				const isElsewhere = ELSEWHERE.test(new URL(request.url).pathname);
+				const kind = isElsewhere ? "elsewhere" : device === null ? "unknown" : "known";
+				const owner = isElsewhere || device === null ? addressNetwork(address) : device.id;
+				const answer = await door.signIn(kind, owner, () => auth.handler(withAddress(connection)));
+				return translateSignIn(requestLanguage(headers), await rethrowAnswerError(answer));
 			}),
 			bare,
 		)

@@ -56,6 +56,19 @@ const month = new Date().toISOString().slice(0, 7);
 const chat = JSON.stringify({ model: "none", messages: [{ role: "user", content: "x".repeat(31 * MB) }] });
 const models = Array.from({ length: 150 }, (_, at) => `model-${at}-${"x".repeat(40)}`);
 let changes = 0;
+let strangers = 0;
+
+/** A network of its own, with a new address for mails. */
+function stranger(url: string): Promise<unknown> {
+	strangers += 1;
+	const address = `11.${strangers >> 16}.${(strangers >> 8) & 255}.${strangers & 255}`;
+	const person = {
+		name: "Stranger",
+		email: `${crypto.randomUUID()}@example.com`,
+		password: "a stranger's long password",
+	};
+	return repeated("POST", "/api/auth/sign-up/email", () => JSON.stringify(person))(url, { address, cookies: "" });
+}
 
 export const CONSOLE_ATTACKERS = {
 	"one byte of a webhook": {
@@ -74,6 +87,7 @@ export const CONSOLE_ATTACKERS = {
 		...{ resource: "bodies of the console", connections: 24, signedIn: true },
 		attack: repeated("POST", "/api/console/playground/chat?key=none", () => chat),
 	},
+	"sign-ups of new networks": { ...{ resource: "sign-ins", connections: 300, signedIn: false }, attack: stranger },
 	"statements as PDF": {
 		...{ resource: "PDFs", connections: 60, signedIn: true },
 		attack: repeated("GET", `/api/console/credit/statement.pdf?month=${month}`),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
 import { createConsoleDoor } from "../../src/console/console-door.ts";
+import { deviceOf } from "../../src/console/sign-in/auth-device.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const MB = 1024 * 1024;
@@ -75,5 +76,32 @@ describe("the console", () => {
 		ends.shift()?.();
 		await Bun.sleep(0);
 		expect(begun.at(-1)).toBe("customer");
+	});
+
+	test("serves a browser that signed in before despite strangers who wait", async () => {
+		const door = createConsoleDoor({ clock });
+		const begun: string[] = [];
+		const signIn = (kind: "known" | "unknown", owner: string) =>
+			void door.signIn(kind, owner, () => {
+				begun.push(owner);
+				return new Promise(() => {});
+			});
+		for (let nth = 0; nth < 300; nth += 1) signIn("unknown", `network ${nth}`);
+		signIn("known", "browser");
+		await Bun.sleep(0);
+		expect(begun).toEqual(["network 0", "network 1", "network 2", "browser"]);
+	});
+
+	test("knows a browser by its signed cookie only", () => {
+		const secret = "s".repeat(32);
+		const signature = new Bun.CryptoHasher("sha256", secret).update("device~a~usr_1").digest("base64");
+		const deviceIn = (cookie: string) =>
+			deviceOf(new Request("http://x.example", { headers: { cookie: `d=${encodeURIComponent(cookie)}` } }), {
+				secret,
+				createAuthCookie: () => ({ name: "d", attributes: {} }),
+			});
+		expect(deviceIn(`device~a~usr_1.${signature}`)).toEqual({ id: "a", userIds: ["usr_1"] });
+		for (const forged of [`device~b~usr_1.${signature}`, "device~a~usr_1.", "device~a~usr_1"])
+			expect(deviceIn(forged)).toBeNull();
 	});
 });

@@ -24,6 +24,8 @@ export interface Mail {
 	readonly link?: string;
 	/** For password resets: no daily limit, because a stranger could use it up and lock the owner out. */
 	readonly isWayIn?: true;
+	/** For mails that strangers can cause at will. They take at most half of the places. */
+	readonly isByStranger?: true;
 	/** For subscribed mails, which the end of each batch may cause: they have higher limits. */
 	readonly isAskedFor?: true;
 	/** Message-ID; equal for all attempts to send this mail. */
@@ -90,6 +92,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 	const domain = /@([^\s>]+)/.exec(from)?.[1] ?? "localhost";
 	let isStopped = false;
 	let sending = 0;
+	let isDropping = false;
 
 	async function counted(work: () => Promise<boolean>): Promise<boolean> {
 		try {
@@ -142,9 +145,11 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 				log.warn("a mail was dropped: its recipient is no address", { subject });
 				return;
 			}
-			if (sending >= SENDING_MAX) {
+			if (sending >= (mail.isByStranger ? SENDING_MAX / 2 : SENDING_MAX)) {
 				figures.mail("dropped");
-				log.error("a mail was dropped: too many are pending", { subject });
+				// Logged once until the backlog has shrunk, so that a flood does not fill the log.
+				if (!isDropping) log.error("a mail was dropped: too many are pending", { subject });
+				isDropping = true;
 				return;
 			}
 			sending += 1;
@@ -155,6 +160,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 				.catch((error: unknown) => log.error("a mail could not be sent", { subject, error }))
 				.finally(() => {
 					sending -= 1;
+					if (sending < SENDING_MAX / 4) isDropping = false;
 				});
 		},
 		outbox: undefined,

@@ -1,3 +1,4 @@
+import { timingSafeEqual } from "node:crypto";
 import type { GenericEndpointContext } from "better-auth";
 
 /** A browser in which the person signed in before, recognized by a signed cookie. */
@@ -15,7 +16,23 @@ const PEOPLE_MAX = 5;
 
 export async function readDevice(ctx: GenericEndpointContext): Promise<Device | null> {
 	const value = await ctx.getSignedCookie(ctx.context.createAuthCookie(COOKIE).name, ctx.context.secret);
-	if (typeof value !== "string") return null;
+	return typeof value === "string" ? deviceIn(value) : null;
+}
+
+/** Like `readDevice`, before the library handles the request. */
+export function deviceOf(
+	{ headers }: Request,
+	{ createAuthCookie, secret }: Pick<GenericEndpointContext["context"], "createAuthCookie" | "secret">,
+): Device | null {
+	const signed = new Bun.CookieMap(headers.get("cookie") ?? "").get(createAuthCookie(COOKIE).name) ?? "";
+	const at = signed.lastIndexOf(".");
+	const value = signed.slice(0, Math.max(0, at));
+	const signature = new Bun.CryptoHasher("sha256", secret).update(value).digest();
+	const given = Buffer.from(signed.slice(at + 1), "base64");
+	return given.length === signature.length && timingSafeEqual(given, signature) ? deviceIn(value) : null;
+}
+
+function deviceIn(value: string): Device | null {
 	const [mark, id = "", ...userIds] = value.split("~");
 	return mark === MARK && id !== "" ? { id, userIds } : null;
 }

@@ -24,7 +24,7 @@ export function createSignInMails(
 		signUp(to: string, asked: Language, query: URLSearchParams) {
 			const link = `${origin}/verify?${query}`;
 			mailer.send({
-				...{ to, asked, link },
+				...{ to, asked, link, isByStranger: true },
 				subject: { id: "Confirm your address for {service}", values: { service } },
 				paragraphs: [
 					{ id: "Open this link within 24 hours and confirm that this is your address:" },
@@ -37,7 +37,7 @@ export function createSignInMails(
 		known(to: string, asked: Language) {
 			const link = `${origin}/sign-in`;
 			mailer.send({
-				...{ to, asked, link },
+				...{ to, asked, link, isByStranger: true },
 				subject: { id: "You already have an account at {service}", values: { service } },
 				paragraphs: [
 					{

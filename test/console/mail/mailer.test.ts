@@ -30,7 +30,8 @@ function mailerBefore(refusals: readonly string[]) {
 		mails: server.mails,
 		lines,
 		figures,
-		send: () => mailer.send({ to, subject: { id: "Summary" }, paragraphs: ["Hello!"] }),
+		send: (more: { isByStranger?: true } = {}) =>
+			mailer.send({ to, subject: { id: "Summary" }, paragraphs: ["Hello!"], ...more }),
 		counts: async () =>
 			(await db.sql`select count from rate_count order by started_at desc limit 2`).map(({ count }) => count),
 	};
@@ -58,4 +59,12 @@ test("a permanently refused mail is not retried; other failures get three attemp
 	expect(never.lines.map(({ level }) => level)).toEqual(["warn", "warn", "error"]);
 	expect([final.figures, never.figures]).toEqual([["failed"], ["failed"]]);
 	expect([...final.mails, ...never.mails]).toEqual([]);
+});
+
+test("mails caused by strangers take at most half of the places and one line of the log", () => {
+	const { lines, figures, send } = mailerBefore([]);
+	for (let nth = 0; nth < 200; nth += 1) send({ isByStranger: true });
+	expect([figures.length, lines.length]).toEqual([150, 1]);
+	for (let nth = 0; nth < 51; nth += 1) send();
+	expect([figures.length, lines.length]).toEqual([151, 1]);
 });

@@ -9,6 +9,8 @@ import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../src/catalog/service-limits.ts";
 import { UPSTREAM_FIELDS } from "../src/catalog/upstream-section.ts";
 import { ERRORS } from "../src/gateway/error-body.ts";
 import { openapiDocument } from "../src/gateway/openapi/openapi.ts";
+import { ATTACKERS } from "./attack/attackers.ts";
+import { CONSOLE_ATTACKERS } from "./attack/console-attackers.ts";
 import { markdownTable } from "./support/source-rules.ts";
 
 const SOURCE = join(import.meta.dir, "../src");
@@ -117,7 +119,7 @@ test("each constant in SECURITY.md has the value of the named source file", () =
 	for (const [file, line] of named) expect([file, paper(`../${file}`).includes(line)]).toEqual([file, true]);
 });
 
-test("each limit of a shared resource has the value of the named source file", () => {
+test("each shared resource has a test, and its named limits have their values", () => {
 	const security = readFileSync(join(SOURCE, "../SECURITY.md"), "utf8");
 	const rows = security.split("\n").filter((line) => /^\|.*`src\/[\w./-]+`( *)\|$/.test(line));
 	let seen = 0;
@@ -133,5 +135,8 @@ test("each limit of a shared resource has the value of the named source file", (
 		}
 	}
 	expect(rows.length).toBeGreaterThan(12);
+	expect(rows.filter((row) => !/`test\/[\w/-]+\.test\.ts`/.test(row))).toEqual([]);
+	for (const { resource } of [...Object.values(ATTACKERS), ...Object.values(CONSOLE_ATTACKERS)])
+		expect(rows.filter((row) => row.startsWith(`| ${resource}`))).not.toEqual([]);
 	expect(seen).toBeGreaterThan(20);
 });

@@ -72,28 +72,31 @@ function stranger(url: string): Promise<unknown> {
 
 export const CONSOLE_ATTACKERS = {
 	"one byte of a webhook": {
-		...{ resource: "open pages", connections: 4_300, signedIn: false },
+		...{ resource: "open requests", connections: 4_300, signedIn: false },
 		attack: unfinished("/api/stripe/webhook", MB, 1),
 	},
 	"nearly whole webhooks": {
-		...{ resource: "bodies of the console", connections: 400, signedIn: false },
+		...{ resource: "bodies of others", connections: 400, signedIn: false },
 		attack: unfinished("/api/stripe/webhook", MB, MB - 1),
 	},
 	"nearly whole sign-ins": {
-		...{ resource: "bodies of the console", connections: 1_000, signedIn: false },
+		...{ resource: "bodies of others", connections: 1_000, signedIn: false },
 		attack: unfinished("/api/auth/sign-in/email", 64 * 1024, 64 * 1024 - 1),
 	},
 	"chats of 31 MB": {
-		...{ resource: "bodies of the console", connections: 24, signedIn: true },
+		...{ resource: "bodies of accounts", connections: 24, signedIn: true },
 		attack: repeated("POST", "/api/console/playground/chat?key=none", () => chat),
 	},
-	"sign-ups of new networks": { ...{ resource: "sign-ins", connections: 300, signedIn: false }, attack: stranger },
+	"sign-ups of new networks": {
+		...{ resource: "requests of the sign-in", connections: 300, signedIn: false },
+		attack: stranger,
+	},
 	"statements as PDF": {
 		...{ resource: "PDFs", connections: 60, signedIn: true },
 		attack: repeated("GET", `/api/console/credit/statement.pdf?month=${month}`),
 	},
 	"sums of usage": {
-		...{ resource: "reads of the console", connections: 300, signedIn: true },
+		...{ resource: "sessions and pages being read", connections: 300, signedIn: true },
 		attack: repeated("GET", "/api/console/usage"),
 	},
 	"changes of a project": {

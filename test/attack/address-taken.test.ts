@@ -13,7 +13,7 @@ import { chatModel } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { withProduct } from "./product.ts";
 
-/** A stranger signs up with another person's address before, after and while its owner does. */
+/** A stranger signs up with another person's address, before, during and after the owner's sign-up. */
 
 const upstream = withUpstream("vllm");
 const service = await withProduct({
@@ -24,7 +24,7 @@ const service = await withProduct({
 const STRANGERS = "the stranger's own password";
 const OWNERS = "the owner's own long password";
 
-/** Two browsers: the owner's, and that of a stranger who knows the address. */
+/** Two browsers: that of the address's owner, and that of a stranger who knows the address. */
 function twoOfOneAddress(): [Person, Person] {
 	const owner = newPerson(service);
 	return [owner, newPerson(service, owner.email)];
@@ -42,7 +42,7 @@ const tokenOf = async (person: Person) => new URL(await mailedLink(person)).sear
 const verify = (person: Person, token: unknown, more = {}) =>
 	person.send("POST", "/api/auth/verify-email", { token, ...more });
 
-test("a password from a browser that did not prove the address is void", async () => {
+test("a password from a browser that did not prove the address is invalid", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const token = await tokenOf(owner);
@@ -59,14 +59,14 @@ test("a password from a browser that did not prove the address is void", async (
 	expect((await owner.get("/api/console/me")).body.user.name).toBe("Owner");
 });
 
-test("a later sign-up by the owner keeps the owner's password", async () => {
+test("the owner's password stays if the owner signs up later", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
 	await signUp(owner, OWNERS);
 	const owners = await tokenOf(owner);
 	expect(owners).not.toBe(strangers);
-	// Opening the stranger's mail by mistake does not activate the stranger's password.
+	// If the owner opens the stranger's mail by mistake, the stranger's password does not become active.
 	expect((await verify(owner, strangers)).body.code).toBe("PASSWORD_REQUIRED");
 	expect((await verify(owner, owners)).body).toEqual({ status: true, signedIn: true });
 	expect(await me(owner)).toBe(200);
@@ -76,7 +76,7 @@ test("a later sign-up by the owner keeps the owner's password", async () => {
 	expect([late.status, late.body.code]).toEqual([400, "INVALID_TOKEN"]);
 });
 
-test("requesting the link, by any method, does not prove the address", async () => {
+test("requesting the link does not prove the address, whatever the HTTP method", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { id } = await createAccount(service.db.statements, { email: owner.email, vouched: true });
 	await signUp(stranger, STRANGERS);
@@ -106,11 +106,11 @@ test("requesting the link, by any method, does not prove the address", async () 
 	expect((await owner.get("/api/console/me")).body.account.id).toBe(id);
 });
 
-test("proving an address removes unproved credentials", async () => {
+test("proving an address removes credentials from before the proof", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
-	// Creates a person with a password, session, social sign-in, second factor and reset token, all made by a stranger.
+	// Creates a person whose password, session, social sign-in, second factor and reset token are all a stranger's.
 	await sql`insert into console_user (id, name, email, two_factor_enabled) values ('usr_old', 'Stranger', ${owner.email}, true)`;
 	await sql`
 		insert into auth_account (id, account_id, provider_id, user_id, password)
@@ -137,7 +137,7 @@ test("proving an address removes unproved credentials", async () => {
 	expect([await signIn(stranger, PASSWORD), await signIn(owner, OWNERS)]).toEqual([401, 200]);
 });
 
-test("one of many concurrent proofs of an address counts", async () => {
+test("only one of many concurrent proofs of an address counts", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -159,7 +159,7 @@ test("one of many concurrent proofs of an address counts", async () => {
 		from console_user u join auth_account a on a.user_id = u.id where u.email = ${owner.email}`;
 	expect(row).toEqual({ people: 1, passwords: 1 });
 	expect((await service.db.sql`select 1 from sign_up where email = ${owner.email}`).length).toBe(0);
-	// Stores a credential at the moment at which the owner proves the address.
+	// Stores a credential at the moment in which the owner proves the address.
 	await service.db.sql`
 		insert into sign_up (token_hash, email, name, password, browser_hash, expires_at)
 		values (${new Bun.CryptoHasher("sha256").update("late").digest("hex")}, ${owner.email}, 'x', 'x', 'x', now() + interval '1 day')`;
@@ -168,7 +168,7 @@ test("one of many concurrent proofs of an address counts", async () => {
 	expect(await signIn(newPerson(service, owner.email), good)).toBe(200);
 });
 
-test("a known address cannot sign up again or be recognised", async () => {
+test("a known address can neither sign up again nor be recognised", async () => {
 	const owner = await signedUp(service);
 	const stranger = newPerson(service, owner.email.toUpperCase());
 	const known = await signUp(stranger, STRANGERS);
@@ -181,7 +181,7 @@ test("a known address cannot sign up again or be recognised", async () => {
 	expect([await signIn(stranger, STRANGERS), await me(owner)]).toEqual([401, 200]);
 });
 
-test("a link ends after a day; malformed fields get 400", async () => {
+test("a link expires after a day, and malformed fields get 400", async () => {
 	const person = newPerson(service);
 	await signUp(person, OWNERS);
 	const token = await tokenOf(person);

@@ -6,9 +6,9 @@ import { withProduct } from "./product.ts";
 import { watchSteps } from "./steps.ts";
 
 /**
- * No answer of a model server blocks the event loop, neither the largest valid ones nor hostile ones. The processor
- * time of one step is 5 to 20 ms, on an idle machine at most 50. Parsed at once, the vectors took a second and the
- * objects five. The short form tests each shape with its own code, at a size that is too slow if handled at once.
+ * No answer of a model server blocks the event loop, neither the largest valid answers nor hostile ones. One step takes
+ * 5 to 20 ms of CPU time, on an idle machine at most 50. Parsed in one step, the vectors took a second and the objects
+ * five. The short form tests each shape that has its own code, at a size that would take too long in one step.
  */
 const STEP_MS_MAX = 80;
 const TRIES_MAX = 3;
@@ -296,7 +296,7 @@ describe.skipIf(process.platform !== "linux")("a large answer does not block oth
 			const { body, type } = play.make();
 			// The server builds the bytes once, so that repeated answers cost it nothing.
 			answer = { body: new Blob([body], { type }), type };
-			// Takes the best of three tries: other work may slow one down.
+			// Takes the best of three tries, because other processes may slow a try down.
 			let stepMs = Number.POSITIVE_INFINITY;
 			for (let attempt = 0; attempt < TRIES_MAX && stepMs > STEP_MS_MAX; attempt += 1) {
 				await steps.longest(product);

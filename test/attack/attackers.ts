@@ -1,6 +1,6 @@
 /**
- * Attackers of shared resources, one a row: `bun test/attack/attackers.ts NAME URL SECRET…` attacks with all these
- * accounts until it is killed. It prints `ready` once the attack runs. A row describes the attack of one account.
+ * Attackers of shared resources, one per row: `bun test/attack/attackers.ts NAME URL SECRET…` attacks with all these
+ * accounts until it is killed. It prints `ready` once the attack runs. A row describes the attack of a single account.
  */
 import { connect } from "node:net";
 
@@ -8,7 +8,7 @@ export interface Attacker {
 	/** The resource to exhaust, by its name in SECURITY.md. */
 	readonly resource: string;
 	readonly connections: number;
-	/** Makes one connection; resolves when it has ended, and is then called again. */
+	/** Makes one connection and resolves when it has ended. It is then called again. */
 	attack(url: URL, secret: string): Promise<unknown>;
 }
 
@@ -17,7 +17,7 @@ const chat = (more: string, messages = '[{"role":"user","content":"x"}]') =>
 	`{"model":"test-model","messages":${messages}${more}}`;
 const list = (count: number, make: (at: number) => string) => Array.from({ length: count }, (_, at) => make(at)).join();
 
-/** Sends the same body again and again. */
+/** Sends the same body repeatedly. */
 function posts(resource: string, text: string, connections = 100): Attacker {
 	const headers = { "content-type": "application/json" };
 	const body = new Blob([text]);
@@ -35,7 +35,7 @@ function posts(resource: string, text: string, connections = 100): Attacker {
 	};
 }
 
-/** Declares a large body, and `again` times sends `bytes` of it, once a second. */
+/** Declares a large body, then sends `bytes` of it once a second, `again` times. */
 function unfinished(resource: string, bytes: number, again: number): Attacker {
 	return {
 		resource,

@@ -8,18 +8,18 @@ import { watchLife, withProduct } from "./product.ts";
 import { watchSteps } from "./steps.ts";
 
 /**
- * One request's body blocks neither the event loop nor the memory of others. The limits are for a busy machine; without
- * the bounds they were 5 to 40 seconds and 3 GB.
+ * The body of one request blocks neither the event loop nor the memory for other requests. The limits allow for a busy
+ * machine; without the product's limits the values were 5 to 40 seconds and 3 GB.
  */
 const HELD_MS_MAX = 750;
-/** Tries before a failure: other work may slow one down. */
+/** Tries before a failure, because other processes may slow a try down. */
 const TRIES_MAX = 3;
 const MB = 1024 * 1024;
-/** Share of the full sizes: what takes seconds with 32 MB takes a tenth of a second with 8 MB. */
+/** Share of the full sizes. A step that would take seconds with 32 MB still takes a tenth of a second with 8 MB. */
 const SHARE = LONG ? 1 : 0.25;
 
 /**
- * Limit of processor time for one step on a busy machine. Usual are 15 ms, and 25 for 32 MB of one text; without the
+ * Limit of CPU time for one step on a busy machine. Usual are 15 ms, and 25 for 32 MB of one text; without the
  * product's limits a step took seconds.
  */
 const STEP_MS_MAX = 80;
@@ -91,7 +91,7 @@ const BODIES: Bodies = {
 	],
 };
 
-/** The largest number of each thing that passes to the parser and the later checks. */
+/** Bodies with the largest numbers of each element that still reach the parser and the later checks. */
 const WITHIN_BOUNDS: Bodies = {
 	"a wrong message after 4,000": [
 		"`messages[4000].role`",
@@ -122,7 +122,7 @@ const WITHIN_BOUNDS: Bodies = {
 	"4,000 parts": [SERVED, () => chat(`[${'{"type":"text","text":"abc"},'.repeat(4_000)}{"type":"text","text":"abc"}]`)],
 };
 
-/** Bodies that are refused by the same code as another one; only the long run tests them. */
+/** Bodies that the same code refuses as another body; only the long run tests them. */
 const TWINS = new Set([
 	"objects without end",
 	"names in one object",
@@ -148,8 +148,8 @@ async function heldBy(body: Uint8Array, said: string): Promise<{ lateMs: number;
 	return { lateMs, stepMs: IS_LINUX ? Math.round(await steps.longest(product)) : 0 };
 }
 
-describe("a large body does not block others", () => {
-	// Warms up: a first request compiles code and opens connections.
+describe("a large body of another customer", () => {
+	// Warms up, because a first request compiles code and opens connections.
 	beforeAll(async () => void (await (await send(payer, bytes(JSON.stringify(ask())))).text()));
 
 	for (const [name, [said, make]] of ALL)
@@ -165,7 +165,7 @@ describe("a large body does not block others", () => {
 			expect({ ...least, isLong: isLong() }).toEqual({ ...least, isLong: false });
 		}, 60_000);
 
-	test("four large bodies at once do not delay a small request", async () => {
+	test("delays no small request although four arrive at once", async () => {
 		const bodies = ["millions of empty objects", "escapes in a text", "one long text", "very many biases"].map((name) =>
 			bytes((BODIES[name] as Bodies[string])[1]()),
 		);
@@ -187,10 +187,10 @@ describe("a large body does not block others", () => {
 	}, 60_000);
 });
 
-describe("checks before the body is read", () => {
+describe("an account without a top-up", () => {
 	const unread = () => new ReadableStream({ pull: () => new Promise(() => {}) });
 
-	test("an account without a top-up is refused before its body", async () => {
+	test("is refused before its body is read", async () => {
 		const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${stranger}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`;
 		const client = await openRaw(product.url, `${head}{`);
 		await client.until("top_up_required");
@@ -199,8 +199,8 @@ describe("checks before the body is read", () => {
 	});
 });
 
-describe("endless bodies", () => {
-	test("hold no memory before they arrive", async () => {
+describe("bodies that never end", () => {
+	test("use no memory before their bytes arrive", async () => {
 		const other = await product.secret("100");
 		for (const secret of [payer, other]) await (await send(secret, bytes(JSON.stringify(ask())))).text();
 		const secrets = [payer, ...(await Promise.all(Array.from({ length: 5 }, () => product.secret("100"))))];

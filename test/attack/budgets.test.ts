@@ -10,23 +10,23 @@ import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
- * Each attacker attacks at full effort with several accounts, while a customer in another process sends requests. In
- * every try all of the customer's requests are answered. In the best of three tries the 99th percentile of the loop's
- * time during a request is at most five times the value without an attack.
+ * Each attacker attacks as fast as possible with several accounts, while a customer in another process sends requests.
+ * In every try all of the customer's requests are answered. In the best of three tries, the 99th percentile of the
+ * event loop's CPU time during a request is at most five times the value without an attack.
  */
 const TIMES_MAX = 5;
-/** Least value without an attack: below it the ratio would measure noise. */
+/** Smallest value without an attack that is used for the ratio: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 6;
 const ACCOUNTS = LONG ? [1, 4, 16] : [4];
 const COUNT = ATTACK_S === undefined ? (LONG ? 500 : 30) : ATTACK_S * 25;
-/** Attackers that meet the same limits as others; only the long form tests them. */
+/** Attackers that are stopped by the same limits as others; only the long form tests them. */
 const SHORT: readonly string[] = [
 	"90,000 stops",
 	"49,000 names in tools",
 	"texts of 6 MB",
 	"bodies that arrive slowly",
 ];
-/** Only the measurement of time is repeated, because other work on the machine may slow one try down. */
+/** Only the measurement of time is repeated, because other processes may slow a try down. */
 const TRIES_MAX = 3;
 const BYTES = { processor: 100, "body memory": 200_000 } as const;
 
@@ -60,7 +60,7 @@ const seen = async (bytes: number): Promise<Seen> =>
 for (const [name, { resource }] of Object.entries(ATTACKERS).filter(([each]) => LONG || SHORT.includes(each)))
 	for (const accounts of ACCOUNTS)
 		test(
-			`${accounts} accounts with ${name} delay no customer`,
+			`${accounts} accounts that attack with ${name} delay no other customer`,
 			async () => {
 				const secrets = await Promise.all(Array.from({ length: accounts }, () => product.secret("100")));
 				const bytes = BYTES[resource as keyof typeof BYTES];

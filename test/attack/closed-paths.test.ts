@@ -5,7 +5,7 @@ import { chatModel } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { withProduct } from "./product.ts";
 
-/** Features of the sign-in library that this service disables, under every spelling of their paths. */
+/** Features of the sign-in library that this service disables, requested with every spelling of their paths. */
 
 const upstream = withUpstream();
 const models = chatModel({ url: upstream.url });
@@ -49,7 +49,7 @@ const spellings = (path: string) => [
 	path.replace(/(?=\?|$)/, "%20"),
 ];
 
-test("no spelling of a closed path opens it", async () => {
+test("no spelling of a disabled path reaches its feature", async () => {
 	const person = await signedUp(product);
 	const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
 	const opened: unknown[] = [];

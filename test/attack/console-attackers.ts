@@ -1,5 +1,5 @@
 /**
- * Attackers of the console's shared resources, one a row, and a customer. Both are processes of their own: `bun
+ * Attackers of the console's shared resources, one per row, and a customer. Each runs as a separate process: `bun
  * test/attack/console-attackers.ts NAME URL CALLER…` attacks until it is killed and prints `ready` once the attack
  * runs; with the name `customer` it prints one line of JSON. A CALLER is `ADDRESS` or `ADDRESS=COOKIES`.
  */
@@ -11,9 +11,9 @@ export interface ConsoleAttacker {
 	readonly resource: string;
 	/** Number of connections of all callers together. */
 	readonly connections: number;
-	/** Whether the callers have a session. */
+	/** True if the callers have a session. */
 	readonly signedIn: boolean;
-	/** Makes one connection; resolves when it has ended, and is then called again. */
+	/** Makes one connection and resolves when it has ended. It is then called again. */
 	attack(url: string, caller: Caller): Promise<unknown>;
 }
 
@@ -29,7 +29,7 @@ const headersOf = (url: string, { address, cookies }: Caller): Record<string, st
 	...(cookies === "" ? {} : { cookie: cookies }),
 });
 
-/** Declares `declared` bytes, sends `sent` of them, and waits for the server to close. */
+/** Declares `declared` bytes, sends `sent` of them, and waits until the server closes the connection. */
 const unfinished = (path: string, declared: number, sent: number) => (url: string, caller: Caller) =>
 	new Promise((resolve) => {
 		const { hostname, port } = new URL(url);
@@ -107,10 +107,10 @@ export const CONSOLE_ATTACKERS = {
 
 const PAUSE_MS = 20;
 const VISITED = ["/api/console/overview", "/api/console/keys", "/api/console/public/config"];
-/** Visited in each eighth round, because an address may request it 120 times a minute. */
+/** Requested only in each eighth round, because an address may request it 120 times a minute. */
 const SESSION = "/api/auth/get-session";
 
-/** Loads pages until the time is over, each at least once. */
+/** Loads pages until the time has passed, each page at least once. */
 async function visit(url: string, caller: Caller, seconds: number): Promise<Seen> {
 	const times: number[] = [];
 	const loopTimes: number[] = [];

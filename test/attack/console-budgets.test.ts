@@ -13,17 +13,18 @@ import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
- * Each attacker attacks at full effort with several accounts or addresses, while a customer in another process loads
- * pages. In each try all pages are answered, and the console's memory and log stay below their limits. In the best of
- * three tries the 99th percentile of the loop's time in a request is at most five times that without an attack.
+ * Each attacker attacks as fast as possible with several accounts or addresses, while a customer in another process
+ * loads pages. In each try all pages are answered, and the console's memory and log stay below their limits. In the
+ * best of three tries, the 99th percentile of the event loop's CPU time during a request is at most five times the
+ * value without an attack.
  */
 const TIMES_MAX = 5;
-/** Least value without an attack: below it the ratio would measure noise. */
+/** Smallest value without an attack that is used for the ratio: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 20;
 const CALLERS = LONG ? [1, 4, 16] : [4];
-/** Tries for the time only: other work may slow one down. */
+/** Only the measurement of time is repeated, because other processes may slow a try down. */
 const TRIES_MAX = 3;
-/** The bodies are 112 MB. The runtime keeps several copies of them for a while. */
+/** The attackers' bodies are 112 MB, of which the runtime keeps several copies for a while. */
 const MEMORY_MB_MAX = 1_000;
 const LOG_BYTES_A_SECOND_MAX = (1024 * 1024) / 60;
 const log = join(temporaryFolder(), "log");
@@ -39,7 +40,7 @@ const product = await withProduct({
 const [consolePid = 0] = childrenWithRole(product.serve.pid, "console");
 const customer = await caller();
 
-/** Creates a person with an account, and returns what the person's requests need. */
+/** Creates a person with an account, and returns the credentials for the person's requests. */
 async function caller(): Promise<string> {
 	const person = await signedUp({ url: product.url, db: product.db });
 	return `${person.address}=${[...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ")}`;
@@ -65,7 +66,7 @@ const seen = async (): Promise<Seen> => new Response(run("customer", product.url
 for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 	for (const count of CALLERS)
 		test(
-			`${count} callers with ${name} delay no customer`,
+			`${count} callers that attack with ${name} delay no customer`,
 			async () => {
 				const callers: string[] = [];
 				for (let nth = 0; nth < count; nth += 1)

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * A customer: `bun test/attack/customer.ts URL SECRET COUNT BYTES PID` sends so many requests of so many bytes and
- * prints one line of JSON. A process of its own, so that an attacker or a test does not delay its clock.
+ * A customer: `bun test/attack/customer.ts URL SECRET COUNT BYTES PID` sends COUNT requests of BYTES bytes and prints
+ * one line of JSON. A separate process, so that an attacker or a test does not delay its clock.
  */
 export interface Seen {
 	/** Status codes other than 200, or `none`. */
@@ -10,8 +10,8 @@ export interface Seen {
 	readonly p50Ms: number;
 	readonly p99Ms: number;
 	/**
-	 * Processor time that the other process's event loop used during the request, so mostly before it served the request.
-	 * Other work of the machine does not count.
+	 * CPU time that the event loop of process PID used during the request, which is mostly work for others before it.
+	 * Other processes of the machine do not count.
 	 */
 	readonly p99LoopMs: number;
 }
@@ -32,14 +32,14 @@ async function send(url: string, secret: string, bytes: number): Promise<string>
 	}
 }
 
-/** Refused requests, and percentiles of the times and loop times of all. */
+/** The refused requests, and percentiles of the times and event-loop times of all requests. */
 export function summarized(refused: readonly string[], times: number[], loopTimes: number[]): Seen {
 	const at = (all: number[], share: number) =>
 		Math.round((all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0) * 10) / 10;
 	return { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
 }
 
-/** The time that a process's main thread has run (Linux only). */
+/** CPU time of a process's main thread in ms (Linux only). */
 export function loopMs(pid: string): number {
 	if (process.platform !== "linux") return performance.now();
 	return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;

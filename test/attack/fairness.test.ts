@@ -9,13 +9,13 @@ import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
 /**
- * One customer's flood or unread answers do not delay another's request. Without turns between accounts it waited ten
- * seconds or was refused. The delay is counted in requests of the flood served before it, which is independent of the
- * machine.
+ * A customer's flood or unread answers do not delay another customer's request. Without turns between accounts, that
+ * request waited ten seconds or was refused. The delay is counted in requests of the flood that are served first, which
+ * does not depend on the machine.
  */
 const AHEAD_MAX = 60;
 const FLOOD = 1_000;
-/** Places that one account may hold, of eight. */
+/** Most places of the eight that one account may occupy. */
 const SHARE = 6;
 /** Seconds after which a waiting request of the flood is refused. */
 const QUEUE_WAIT_S = 30;
@@ -29,9 +29,7 @@ const product = await withProduct({
 const post = (secret: string, body: unknown) =>
 	openRaw(product.url, rawPost("/v1/chat/completions", secret, body, { connection: "close" }));
 
-/**
- * Counts the requests that reached the server after this one was sent and before it arrived. Expects a complete answer.
- */
+/** Counts the requests that reach the server between this request's sending and arrival. Expects a complete answer. */
 async function ahead(secret: string, body: unknown, server = upstream): Promise<number> {
 	const before = server.requests.length;
 	const answer = parseRaw(await (await post(secret, body)).ended(60_000));
@@ -59,7 +57,7 @@ test("a thousand requests of one customer do not delay another", async () => {
 	);
 	const clients = await Promise.all(Array.from({ length: FLOOD }, () => post(flood, ask("flood"))));
 	await waitFor(async () => upstream.open() === SHARE && (await waiting()) === FLOOD - SHARE, "the flood to wait");
-	// The hanging requests never end, yet the other customer's requests get a place.
+	// Although the hanging requests never end, the other customer's requests get a place.
 	for (let nth = 0; nth < 8; nth += 1) expect(await ahead(other, ask("other"))).toBe(0);
 	hold.resolve();
 	const waits: number[] = [];
@@ -69,7 +67,7 @@ test("a thousand requests of one customer do not delay another", async () => {
 	for (const client of clients) client.leave();
 }, 60_000);
 
-test("clients that never read do not block places", async () => {
+test("clients that never read do not occupy all places", async () => {
 	const readers = [await product.secret("100"), await product.secret("100")];
 	const other = await product.secret("100");
 	const long = reply().text(Array.from({ length: 1_500 }, () => "x".repeat(20_000)));

@@ -6,7 +6,7 @@ import { lockWaits } from "../support/lock-waits.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Guesses of passwords and codes from many addresses, and how they affect the account's owner. */
+/** Guessing passwords and codes from many addresses, and the effect on the account's owner. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 
@@ -17,7 +17,7 @@ const post = (browser: Person, act: string, body: object) => browser.send("POST"
 const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
 const elsewhere = ({ email }: Person) => newPerson(service, email);
 const timePasses = () => service.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
-/** Resets counts without removing their rows: the library answers 500 if a row disappears between its two reads. */
+/** Sets counts to 0 but keeps their rows: the library answers 500 if a row disappears between its two reads. */
 const limitsByAddressPass = () => service.db.sql`update rate_limit set count = 0`;
 
 async function withFactor() {
@@ -27,7 +27,7 @@ async function withFactor() {
 	const used = totpCode(secret);
 	expect((await post(person, "verify-totp", { code: used })).status).toBe(200);
 	const codes: string[] = body.backupCodes;
-	/** `next` is the code of the next step, which is valid already and was not used. */
+	/** `next` returns the code of the next time step, which is already valid and unused. */
 	return { person, secret, used, codes, next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 const wrongFor = (secret: string, nth: number) => {
@@ -37,7 +37,7 @@ const wrongFor = (secret: string, nth: number) => {
 	return String(code).padStart(6, "0");
 };
 
-test("a challenge accepts five codes from any number of addresses", async () => {
+test("a challenge accepts five codes in total from all addresses", async () => {
 	const { person, secret, next } = await withFactor();
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -57,7 +57,7 @@ test("a challenge accepts five codes from any number of addresses", async () => 
 	expect(left?.n).toBe(0);
 });
 
-test("a person gets ten guessed codes an hour over all challenges", async () => {
+test("a person has ten guesses of codes per hour over all challenges", async () => {
 	const { person, secret, codes, next } = await withFactor();
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 15; nth++) {
@@ -71,7 +71,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong two-factor codes")).length === 1,
 		"the one mail that warns",
 	);
-	// From an unknown browser even the right code is refused now; the person's own browser has its own count.
+	// From an unknown browser, even the correct code is now refused. The person's own browser has a separate count.
 	const stranger = elsewhere(person);
 	await signIn(stranger, PASSWORD);
 	expect((await post(stranger, "verify-backup-code", { code: codes[0] })).status).toBe(429);
@@ -81,9 +81,9 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 	expect(await me(person)).toBe(200);
 });
 
-test("a code is valid once", async () => {
+test("a code is valid only once", async () => {
 	const { person, used, codes, next } = await withFactor();
-	// The code that confirmed the set-up has been used.
+	// The code that confirmed the set-up counts as used.
 	const late = elsewhere(person);
 	await signIn(late, PASSWORD);
 	expect((await post(late, "verify-totp", { code: used })).status).toBe(401);
@@ -105,7 +105,7 @@ test("a code is valid once", async () => {
 	const backups: number[] = [];
 	const { sql } = service.db;
 	const spending = await sql.begin(async (held) => {
-		// All requests read the list of backup codes before any of them removes the code.
+		// Makes all requests read the list of backup codes before any of them removes the code.
 		await held`select from two_factor for update`;
 		const all = thieves.map(async (browser) => {
 			backups.push((await post(browser, "verify-backup-code", { code: codes[1] })).status);
@@ -119,11 +119,11 @@ test("a code is valid once", async () => {
 		expect((await post(late, "verify-totp", { code: odd })).status).toBeGreaterThanOrEqual(400);
 });
 
-test("wrong passwords block strangers, not a known browser", async () => {
+test("wrong passwords block unknown browsers, but not a known browser", async () => {
 	const person = await signedUp(service);
 	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
-	// The eleventh guess from one address is refused by the address's limit and does not count against the account.
+	// The eleventh guess from an address is refused by the address's limit and does not count against the account.
 	const one = elsewhere(person);
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 12; nth++) {
@@ -153,13 +153,13 @@ test("wrong passwords block strangers, not a known browser", async () => {
 	expect(await me(newBrowser)).toBe(200);
 });
 
-test("a known browser has no advantage at another account", async () => {
+test("a known browser has no advantage at another person's account", async () => {
 	const [person, other] = [await signedUp(service), await signedUp(service)];
 	await service.db.sql`
 		insert into rate_count (key, count, started_at)
 		values (${`passwords of person:${new Bun.CryptoHasher("sha256").update(person.email).digest("hex")}`}, 100, now())`;
 	expect((await signIn(other, PASSWORD, person.email)).status).toBe(429);
-	// A forged cookie, or one signed for another person, is invalid.
+	// A device cookie that is forged or signed for another person is invalid.
 	const device = [...other.cookies].find(([name]) => name.endsWith(".device"));
 	expect(device).toBeDefined();
 	const [name = "", value = ""] = device ?? [];

@@ -6,7 +6,7 @@ import { waitFor } from "../support/wait.ts";
 
 const { service } = await withChat({ env: PERSON_ENV });
 
-/** Opens a live page; returns the events it received, and whether it was ended. */
+/** Opens the live updates of a page. Returns the received events, and whether the server ended the stream. */
 async function watch(person: Person, path: string) {
 	const response = await person.fetch(path);
 	if (response.status !== 200) throw new Error(`the page was refused: ${response.status}`);
@@ -22,7 +22,7 @@ async function watch(person: Person, path: string) {
 
 const overview = (accountId: string) => `/api/console/live?account=${accountId}`;
 
-test("live pages end when their session loses its rights", async () => {
+test("live updates of a page end when the session loses its rights", async () => {
 	const owner = await signedUp(service);
 	const [guest, leaver, thrownOut, forgetful] = [
 		await signedUp(service),

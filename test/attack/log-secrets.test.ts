@@ -8,7 +8,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
-/** Whatever fails in the database, the log contains no data of customers or operators. */
+/** Whichever SQL statement fails, the log contains no data of customers or operators. */
 
 const CANARY = "c4n4ry";
 const upstream = withUpstream();
@@ -74,7 +74,7 @@ const eachTable = async (statement: (table: string) => string) => {
 };
 const errorLines = () => readFileSync(logPath, "utf8").split("\n");
 
-test("failing statements put no secret into the log", async () => {
+test("failing SQL statements put no secret into the log", async () => {
 	await key;
 	await everything();
 	await sql`create function repeat_it() returns trigger language plpgsql as $$ begin raise exception 'refused: %', new using detail = new::text; end $$`;
@@ -112,6 +112,6 @@ test("failing statements put no secret into the log", async () => {
 	for (const state of ["P0001", "42P01", "57014"])
 		expect([state, lines.some((line) => line.includes(`database error ${state}`))]).toEqual([state, true]);
 	expect(lines.filter((line) => line.includes(CANARY)).slice(0, 3)).toEqual([]);
-	// Every line was written by the log; nothing was printed directly.
+	// Every line was written by the log, and none was printed directly.
 	expect(lines.filter((line) => line !== "" && !line.startsWith("{")).slice(0, 3)).toEqual([]);
 }, 120_000);

@@ -4,7 +4,7 @@ import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "../console/
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A stranger can neither flood a mailbox nor put a text into a mail. */
+/** A stranger can neither flood a mailbox nor put text into a mail. */
 
 const { service } = await withChat({ env: PERSON_ENV, jobs: { pace: 10 } });
 const dropped = () =>
@@ -13,7 +13,7 @@ const dropped = () =>
 const signUp = (email: string, name = "Ann") =>
 	newPerson(service).send("POST", "/api/auth/sign-up/email", { name, email, password: PASSWORD });
 
-test("a mailbox gets at most five mails of a kind an hour", async () => {
+test("a mailbox gets at most five mails of one kind per hour", async () => {
 	const name = crypto.randomUUID();
 	const spellings = [
 		`${name}@example.com`,
@@ -24,12 +24,12 @@ test("a mailbox gets at most five mails of a kind an hour", async () => {
 	const all = () => spellings.flatMap((one) => mailsTo(one)).filter((mail, at, list) => list.indexOf(mail) === at);
 	const before = dropped();
 	const answers = await Promise.all(Array.from({ length: 16 }, (_, nth) => signUp(spellings[nth % 4] as string)));
-	// The answer does not reveal the limit.
+	// The answer is the same with and without the limit, so it reveals nothing.
 	expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
 	await waitFor(() => dropped() === before + 11, "eleven mails to be dropped");
 	await waitFor(() => all().length === 5, "five mails to arrive");
 	expect(new Set(all().map(({ subject }) => subject)).size).toBe(1);
-	// An hour later more mails may be sent, until the day's limit is reached.
+	// After an hour more mails may be sent, until the limit per day is reached.
 	for (const expected of [10, 15, 15]) {
 		await service.db
 			.sql`update rate_count set started_at = started_at - interval '61 minutes' where key like 'mails an hour:%'`;
@@ -40,7 +40,7 @@ test("a mailbox gets at most five mails of a kind an hour", async () => {
 	}
 });
 
-test("a flood of one kind of mail does not stop another", async () => {
+test("a flood of one kind of mail does not stop other kinds", async () => {
 	const victim = await signedUp(service);
 	const before = mailsTo(victim.email).length;
 	await Promise.all(Array.from({ length: 10 }, () => signUp(victim.email)));
@@ -49,7 +49,7 @@ test("a flood of one kind of mail does not stop another", async () => {
 	await waitFor(() => mailsTo(victim.email).some(({ text }) => text.includes("/reset?token=")), "the link");
 });
 
-test("the console sends five more reset links an hour after strangers used up five", async () => {
+test("a mailbox gets five more reset links an hour after strangers used up five", async () => {
 	const victim = await signedUp(service);
 	const links = () => mailsTo(victim.email).filter(({ text }) => text.includes("/reset?token=")).length;
 	for (const expected of [5, 10, 15, 20]) {
@@ -62,7 +62,7 @@ test("the console sends five more reset links an hour after strangers used up fi
 	}
 });
 
-/** Messages in fields that are for names. */
+/** Messages and links, entered in fields for names. */
 const NAMES = [
 	"Win at https://evil.example/now",
 	"visit www.evil.example",
@@ -93,7 +93,7 @@ const USUAL = [
 	"👩‍🚀 Ada",
 ];
 
-test("the console refuses names with links or markup, accepts people's names", async () => {
+test("the console refuses names with links or markup and accepts real names", async () => {
 	const person = await signedUp(service);
 	for (const name of NAMES) {
 		const shown = name.slice(0, 40);
@@ -109,13 +109,13 @@ test("the console refuses names with links or markup, accepts people's names", a
 	}
 });
 
-test("an invalid name gets the same refusal for known and unknown addresses", async () => {
+test("an invalid name gets the same error for known and unknown addresses", async () => {
 	const known = await signedUp(service);
 	const [a, b] = [await signUp(known.email, "evil.example"), await signUp("nobody@example.com", "evil.example")];
 	expect([a.status, a.body]).toEqual([b.status, b.body]);
 });
 
-test("an address is exactly one address", async () => {
+test("text that is not exactly one address is refused", async () => {
 	const owner = await signedUp(service);
 	const victim = `${crypto.randomUUID()}@example.com`;
 	for (const email of [
@@ -129,7 +129,7 @@ test("an address is exactly one address", async () => {
 		`a@b@example.com`,
 		`@example.com`,
 		`(${victim})x@example.com`,
-		// Some mail programs deliver these addresses to the same mailbox, with further dots too.
+		// Some mail programs deliver these addresses to the same mailbox, also with several dots.
 		`${victim}.`,
 		`${victim}..`,
 		`a@.example.com`,
@@ -142,7 +142,7 @@ test("an address is exactly one address", async () => {
 	expect(mailsTo(victim)).toEqual([]);
 });
 
-test("subjects contain no text of customers", async () => {
+test("mail subjects contain no text of customers", async () => {
 	const owner = await signedUp(service);
 	await owner.send("POST", "/api/auth/update-user", { name: "Buy Now" });
 	await owner.send("PATCH", "/api/console/account", { name: "Cheap Pills" });
@@ -154,7 +154,7 @@ test("subjects contain no text of customers", async () => {
 	expect(boss.email).toContain("@");
 	await owner.send("PUT", "/api/console/alert", { usd: "50" });
 	const alerts = () => mailsTo(owner.email).filter(({ subject }) => subject.startsWith("Low credit"));
-	// One job finds notices and another delivers them, each every five seconds.
+	// One job finds alerts and another delivers the mails, each every five seconds.
 	await waitFor(() => alerts().length === 1, "the alert", 45_000);
 	expect(alerts()[0]?.subject).toBe("Low credit (service)");
 	expect(alerts()[0]?.text).not.toContain("Cheap");

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { chatModel, type TestService, withService } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
-/** Only the operator can read the metrics, even if no token is configured. */
+/** Only the operator can read the metrics, even if METRICS_TOKEN is not set. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 const TOKEN = "t".repeat(32);
@@ -15,7 +15,7 @@ const closed = await withService({ models, env: { ...env, METRICS_TOKEN: TOKEN }
 const status = async (service: TestService, headers: Record<string, string>) =>
 	(await fetch(`${service.url}/metrics`, { headers })).status;
 
-test("without METRICS_TOKEN only direct local requests have access", async () => {
+test("without METRICS_TOKEN only direct local requests can read metrics", async () => {
 	for (const service of [open, unset]) {
 		expect(await status(service, {})).toBe(200);
 		expect(await status(service, { "x-forwarded-for": "203.0.113.7" })).toBe(404);

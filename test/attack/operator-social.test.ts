@@ -4,7 +4,7 @@ import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts"
 import { atEnd } from "../support/at-end.ts";
 import { withChat } from "../support/service.ts";
 
-/** Operators cannot sign in by a social provider, which does not check our second factor. */
+/** Operators cannot sign in through a social provider, because it does not check this service's second factor. */
 
 const { service } = await withChat({
 	env: {

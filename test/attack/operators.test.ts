@@ -3,7 +3,7 @@ import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from
 import { totpCode } from "../console/totp.ts";
 import { withChat } from "../support/service.ts";
 
-/** Neither a single operator nor a leaked operator's password can move money. */
+/** Neither a single operator nor a thief of an operator's password can move money alone. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
 const { service } = await withChat({
@@ -55,7 +55,7 @@ test("production operators need a second factor", async () => {
 		expect([path, answer.status, answer.body.error?.code]).toEqual([path, 403, "second_factor_required"]);
 	}
 	expect((await customer.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(0);
-	// A second factor counts only once a code has confirmed it.
+	// A second factor counts only after a code has confirmed it.
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	expect((await person.get("/api/console/operator/summary")).status).toBe(403);
 	const totp = new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
@@ -86,11 +86,11 @@ test("operators cannot decide about their own accounts", async () => {
 			expect([path, status, answer.error?.code]).toEqual([path, 403, "forbidden"]);
 		}
 	};
-	// The operator's own account, created at the first visit.
+	// The operator's own account, which was created at the first visit.
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const ownTopUp = (await ann.send("POST", "/api/console/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
 	await refused(ann, own, ownTopUp);
-	// An account that the operator will join and leave.
+	// An account that the operator will join and later leave.
 	const invite = await owner.send("POST", "/api/console/invitations", { email: ben.email, role: "owner" });
 	expect(invite.status).toBe(200);
 	await refused(ben, owner.accountId, topUp);
@@ -122,7 +122,7 @@ test("a large adjustment needs a second operator", async () => {
 	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
 	const payee = await signedUp(service);
 	const large = adjustment("1000", "made good for the outage");
-	// Repeating the adjustment in any form, also concurrently, counts once.
+	// The repeated adjustment counts once, in any form and also concurrently.
 	const sent = await Promise.all(
 		Array.from({ length: 6 }, (_, nth) =>
 			carl.send("POST", at("/adjust", payee.accountId), {
@@ -136,7 +136,7 @@ test("a large adjustment needs a second operator", async () => {
 	expect(others).toEqual([]);
 	expect(row).toMatchObject({ amountNanoUsd: 1000e9, firstBy: carl.email, reason: "made good for the outage" });
 	expect((await dora.get("/api/console/operator/summary")).body.waitingAdjustments).toContainEqual(row);
-	// Another operator can neither repeat the key nor reuse it for another adjustment.
+	// Another operator can neither repeat the adjustment's key nor use it for another adjustment.
 	expect((await dora.send("POST", at("/adjust", payee.accountId), large)).status).toBe(409);
 	const changed = { ...large, usd: "999" };
 	expect((await carl.send("POST", at("/adjust", payee.accountId), changed)).status).toBe(409);
@@ -154,7 +154,7 @@ test("a large adjustment needs a second operator", async () => {
 	]);
 });
 
-test("many small adjustments count as a large one", async () => {
+test("many small adjustments together count as a large one", async () => {
 	const carl = await boss();
 	const [one, two] = [await signedUp(service), await signedUp(service)];
 	const sent = await Promise.all(
@@ -167,7 +167,7 @@ test("many small adjustments count as a large one", async () => {
 	expect((await credit(one)) + (await credit(two))).toBe(900e9);
 	const back = await carl.send("POST", at("/adjust", one.accountId), adjustment("-300"));
 	expect([back.status, back.body.secondLookNeeded]).toEqual([200, true]);
-	// A day later the operator's sum starts again at zero.
+	// A day later, the sum of the operator's adjustments starts at zero again.
 	await service.db.sql`update credit_adjustment set first_at = first_at - interval '25 hours' where state = 'booked'`;
 	const next = await carl.send("POST", at("/adjust", one.accountId), adjustment("300"));
 	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
@@ -196,7 +196,7 @@ test("a rejected adjustment is never booked", async () => {
 	expect(await credit(payee)).toBe(booked ? 5000e9 : 0);
 });
 
-test("one bank transaction pays one top-up", async () => {
+test("one bank transaction confirms only one top-up", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async (usd: string) =>
@@ -210,7 +210,7 @@ test("one bank transaction pays one top-up", async () => {
 	for (const strange of ["ＢＡＮＫ20261", "BANK\u200b2026/1", "ВANK 2026/1", "--- / ---", "B\u0130NK 1", "--1"])
 		expect([strange, (await confirm(carl, other, strange)).status]).toEqual([strange, 400]);
 	expect(await credit(payer)).toBe(100e9);
-	// A bank reference is the same in other spellings.
+	// A bank reference counts as the same in other spellings.
 	expect((await confirm(carl, large, "Ref 77-A")).body.secondLookNeeded).toBe(true);
 	expect((await confirm(dora, large, "REF 78-A")).status).toBe(409);
 	expect((await confirm(dora, large, "ref77a")).body.topUp.state).toBe("confirmed");
@@ -218,7 +218,7 @@ test("one bank transaction pays one top-up", async () => {
 	expect(raced.map(({ status }) => status).sort()).toEqual([200, 409]);
 });
 
-test("a transaction of a rejected top-up can pay the right one", async () => {
+test("the transaction of a rejected top-up can confirm the correct one", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async () =>
@@ -227,7 +227,7 @@ test("a transaction of a rejected top-up can pay the right one", async () => {
 		(await person.send("POST", `/api/console/operator/top-ups/${id}/${act}`, body)).status;
 	const [rejected, cancelled, right] = [await expected(), await expected(), await expected()];
 	expect(await decide(carl, rejected, "confirm", { transactionReference: "LINE 90" })).toBe(200);
-	// The transaction pays no other top-up while that top-up is still pending.
+	// The transaction confirms no second top-up while the first one is still pending.
 	expect(await decide(carl, right, "confirm", { transactionReference: "LINE 90" })).toBe(409);
 	expect(await decide(carl, rejected, "reject", { reason: "the wrong one" })).toBe(200);
 	expect(await decide(carl, cancelled, "confirm", { transactionReference: "line-90" })).toBe(200);

@@ -8,14 +8,14 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
-/** Only a mail's recipient can read it, and its links lead to this service, whatever a request's headers say. */
+/** Only a mail's recipient can read it, and its links lead to this service, whatever headers a request has. */
 
 const upstream = withUpstream();
 const models = chatModel({ url: upstream.url });
 const silent = await withProduct({ models, env: { ROLE: "all", TRUSTED_PROXIES: "127.0.0.1" } });
 const mailing = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
 
-test("without a mail server no page shows mails", async () => {
+test("without a mail server no page shows the mails", async () => {
 	const boss = newPerson(silent);
 	await createOperator(silent.db.statements, boss.email);
 	const asked = await boss.send("POST", "/api/auth/request-password-reset", { email: boss.email });
@@ -32,7 +32,7 @@ test("without a mail server no page shows mails", async () => {
 		() => silent.serve.lines.some(({ message }) => message.startsWith("SMTP_URL is not set: no mail is sent")),
 		"the log to say that there is no mail",
 	);
-	// The log contains nothing of the mails.
+	// The log contains no part of the mails.
 	const [row] = await silent.db
 		.sql`select identifier from verification where identifier like 'reset-password:%' limit 1`;
 	const token = String(row?.identifier).split(":")[1] ?? "";
@@ -66,7 +66,7 @@ test("links in mails lead to this service", async () => {
 	}
 });
 
-test("return URLs of other sites are refused or left out of the mail", async () => {
+test("return URLs of other sites are refused or omitted from the mail", async () => {
 	const away = "https://attacker.example/";
 	for (const back of [away, "//attacker.example", "/\\attacker.example", "https:attacker.example"]) {
 		const person = newPerson(mailing);

@@ -1,4 +1,4 @@
-/** A device with one passkey that confirms its user. */
+/** A simulated device with one passkey that verifies its user. */
 import { createSign, generateKeyPairSync, randomBytes } from "node:crypto";
 
 const sha256 = (text: string | Uint8Array) => new Bun.CryptoHasher("sha256").update(text).digest();
@@ -18,7 +18,7 @@ export function createDevice() {
 	let count = 0;
 	return {
 		id,
-		/** The stored public key: COSE, for ES256. */
+		/** The stored public key in COSE format, for ES256. */
 		publicKey: base64url(cose),
 		answer(challenge: string, origin: string): Record<string, unknown> {
 			count += 1;

@@ -5,7 +5,7 @@ import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
-/** A password reset ends other people's passkeys, even while they sign in. */
+/** A password reset ends the passkeys of other people, even while they sign in. */
 
 const service = await withService({ env: PERSON_ENV });
 const { sql } = service.db;
@@ -35,20 +35,20 @@ async function withPasskey() {
 	};
 }
 
-test("a passkey signs in", async () => {
+test("a passkey signs its owner in", async () => {
 	const { owner, thief, signIn } = await withPasskey();
 	expect(await signIn()).toBe(200);
 	expect((await thief.get("/api/console/me")).body.user.email).toBe(owner.email);
 });
 
-test("a new password ends a concurrent passkey sign-in", async () => {
+test("a new password ends a passkey sign-in that is in progress", async () => {
 	for (const first of ["session", "reset"] as const) {
 		const { owner, thief, userId, signIn } = await withPasskey();
 		await owner.send("POST", "/api/auth/request-password-reset", { email: owner.email });
 		const token = new URL(await mailedLink(owner)).searchParams.get("token");
 		const newPassword = "another good one, long enough";
 		const reset = () => newPerson(service).send("POST", "/api/auth/reset-password", { token, newPassword });
-		// Delays the last step of one request (the session's creation, or the passkey's removal) until the other has ended.
+		// Delays the last step of one request (creating the session or removing the passkey) until the other has ended.
 		const [when, table] = first === "reset" ? ["insert", "session"] : ["delete", "passkey"];
 		await sql.unsafe(`create trigger test_held before ${when} on ${table} for each row execute function test_held()`);
 		const blocked = await sql.begin(async (hold) => {

@@ -14,16 +14,16 @@ import { waitFor } from "../support/wait.ts";
 export type Product = Awaited<ReturnType<typeof withProduct>>;
 
 const PEPPER = "p".repeat(32);
-/** Makes password hashes cheap. `planes/apart.test.ts` measures what they really cost. */
+/** Makes password hashes cheap. `planes/apart.test.ts` measures their real cost. */
 const CHEAP_SCRYPT = join(import.meta.dir, "../support/cheap-scrypt.ts");
 
-/** The product in a process of its own, with customers with and without a top-up. */
+/** The product in a separate process, with customers with and without a top-up. */
 export async function withProduct(options: {
 	models: string;
 	limits?: string;
 	env?: Readonly<Record<string, string>>;
 	logPath?: string;
-	/** A module that the process and its children load, and which makes passwords cheap. */
+	/** A module that the process and its children load, such as cheap password hashes. */
 	preload?: string;
 }) {
 	const db = await withDatabase();
@@ -43,11 +43,11 @@ export async function withProduct(options: {
 	atEnd(async () => {
 		const children = options.env?.ROLE === "all" ? childrenOf(serve.pid) : [];
 		serve.kill("SIGKILL");
-		// The children would end on their own only after their drain time.
+		// Without this, the children would end only after their drain time.
 		for (const pid of children) process.kill(pid, "SIGKILL");
 		await serve.exited;
 	});
-	// The console is a second process, which starts a moment later.
+	// The console is a second process, which is ready a moment later.
 	if (options.env?.ROLE === "all")
 		await waitFor(async () => (await fetch(`${serve.url}/api/console/public/config`)).ok, "the console to answer");
 	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };

@@ -1,9 +1,9 @@
 import { appendFileSync } from "node:fs";
 
-/** Seconds of one attack in the long form (`run.ts`); undefined in a test run. */
+/** Seconds of one attack in the long form (`run.ts`); undefined in an ordinary test run. */
 export const ATTACK_S = process.env.ATTACK_S === undefined ? undefined : Number(process.env.ATTACK_S);
 
-/** Runs a test with up to three tries; each measures once without and once with the attack. */
+/** Timeout of a test with up to three tries, each with one measurement without and one with the attack. */
 export const ATTACK_TEST_MS = 120_000 + 6_000 * (ATTACK_S ?? 0);
 
 export interface AttackRow {

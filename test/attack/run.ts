@@ -1,6 +1,6 @@
 /**
  * The long form of the attacks on shared resources: `bun run attack [-- --seconds 300] [--only NAME]`. Writes the table
- * of `results.md` and exits with 1 if a customer was refused or delayed.
+ * of `results.md`. Exit code 1 if a customer's request was refused or delayed.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

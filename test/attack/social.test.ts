@@ -41,7 +41,7 @@ const claimsOf = ({ id, email, verified }: typeof present) => ({
 	name: "Some Body",
 });
 
-/** Replaces the provider's answers; undefined: the provider answers as usual. */
+/** Replaces the provider's answers; undefined for its usual answer. */
 let says: (place: string) => Response | undefined = () => undefined;
 const real = globalThis.fetch;
 globalThis.fetch = Object.assign(
@@ -102,7 +102,7 @@ for (const provider of ["github", "google"] as const) {
 		expect(owner.me.body.account.id).toBe(victim.accountId);
 	});
 
-	test(`${provider}: the address's owner replaces an unproved sign-up`, async () => {
+	test(`${provider}: the address's owner replaces a sign-up without proof`, async () => {
 		const email = `${crypto.randomUUID()}@example.com`;
 		const taker = newPerson(service, email);
 		await taker.send("POST", "/api/auth/sign-up/email", {
@@ -117,12 +117,12 @@ for (const provider of ["github", "google"] as const) {
 		expect([signIn.status, (await taker.get("/api/console/me")).status]).toEqual([401, 401]);
 	});
 
-	test(`${provider}: a callback is valid once, in its own browser`, async () => {
+	test(`${provider}: a callback is valid once, only in the browser that began it`, async () => {
 		const victim = newPerson(service);
 		present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 		const attacker = newPerson(service);
 		const state = await begin(attacker, provider);
-		// If this worked, opening the attacker's link would sign the victim in as the attacker.
+		// If this worked, the attacker's link would sign the victim in as the attacker.
 		const lured = await comeBack(victim, provider, state);
 		expect([(await victim.get("/api/console/me")).status, isOurs(lured.headers.get("location") ?? "")]).toEqual([
 			401,
@@ -144,7 +144,7 @@ for (const provider of ["github", "google"] as const) {
 		for (const answer of all) expect(answer.headers.getSetCookie().join()).not.toContain("session_token=ey");
 	});
 
-	test(`${provider}: never redirects to another site`, async () => {
+	test(`${provider}: a sign-in never redirects to another site`, async () => {
 		const evil = [
 			"https://evil.example/",
 			"//evil.example",
@@ -174,7 +174,7 @@ for (const provider of ["github", "google"] as const) {
 	});
 }
 
-test("a sign-in accepts only fresh tokens of the provider for this client", async () => {
+test("a sign-in accepts only recent tokens of the provider for this client", async () => {
 	const victim = await signedUp(service);
 	const who = { sub: crypto.randomUUID(), email: victim.email, email_verified: true, name: "Some Body" };
 	const forged = {
@@ -199,7 +199,7 @@ test("a sign-in accepts only fresh tokens of the provider for this client", asyn
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
-test("a failing provider leads back to this site without a 500", async () => {
+test("a failing provider leads back to this site without a 5xx", async () => {
 	const failures: Record<string, () => Response> = {
 		"a failure that is a success": () => Response.json({ message: "rate limit" }),
 		"no JSON": () => new Response("<html>"),

@@ -6,10 +6,10 @@ import type { Product } from "./product.ts";
 
 export type Steps = ReturnType<typeof watchSteps>;
 
-/** Measures steps of a process's event loop in processor time (Linux). */
+/** Measures the CPU time of each step of a process's event loop (Linux). */
 export function watchSteps() {
 	const folder = temporaryFolder();
-	/** Steps of more than a millisecond since the last call. */
+	/** Steps of more than a millisecond since the previous call. */
 	async function taken({ serve }: Product): Promise<number[]> {
 		const path = join(folder, String(serve.pid));
 		rmSync(path, { force: true });

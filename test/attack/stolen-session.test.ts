@@ -5,7 +5,7 @@ import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { withChat } from "../support/service.ts";
 
-/** What a session may do some time after its sign-in, from an unattended page or by a stolen cookie. */
+/** Actions that a session allows some time after its sign-in, from an unattended page or with a stolen cookie. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;
@@ -64,7 +64,7 @@ const state = async () =>
 				(select count(*)::int from invitation) as invitations, (select sum(cap_nano_usd)::text from api_key) as caps`,
 	);
 
-test("sensitive acts need the password after 15 minutes", async () => {
+test("sensitive acts require the password 15 minutes after the sign-in", async () => {
 	const { owner, acts, spared } = await household();
 	await minutesPass(16);
 	const before = await state();
@@ -81,13 +81,13 @@ test("sensitive acts need the password after 15 minutes", async () => {
 	expect((await act(owner, acts[0] as [string, string, object])).status).toBe(403);
 }, 60_000);
 
-test("the password confirms one session; guesses are limited", async () => {
+test("the password confirms only one session, and guesses are limited", async () => {
 	const owner = await signedUp(service);
 	const phone = newPerson(service, owner.email);
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
 	await minutesPass(60);
 	const rotate = (person: Person) => act(person, ["POST", "/keys", { name: "x" }]);
-	// The client claims these fields of a session itself.
+	// A client tries to set these fields of its session itself.
 	const claim = { authenticatedAt: new Date().toISOString(), authenticated_at: Date.now(), createdAt: new Date() };
 	for (const path of ["update-session", "update-user", "get-session"])
 		await owner.send("POST", `/api/auth/${path}`, { ...claim, session: claim });
@@ -98,7 +98,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	const statuses = guesses.map(({ status }) => status);
 	expect(statuses.filter((status) => status === 400).length).toBeLessThanOrEqual(10);
 	expect((await again(owner, PASSWORD)).status).toBe(429);
-	// Guesses block no other session of the person, and another person's password confirms nothing.
+	// Guesses block no other session of the person. Another person's password confirms nothing.
 	const other = await signedUp(service);
 	expect((await again(other, PASSWORD)).status).toBe(200);
 	expect((await rotate(phone)).status).toBe(403);
@@ -107,7 +107,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	expect((await again(newPerson(service), PASSWORD)).status).toBe(401);
 });
 
-/** Routes that require the password again after a while: all except those that `ROUTE_RULES` lists with a reason. */
+/** Routes that require the password again after 15 minutes: all changing routes except those in `ROUTE_RULES`. */
 const ASKING = [
 	"POST /invitations",
 	"PATCH /members/:userId",
@@ -134,7 +134,7 @@ const ASKING = [
 	"POST /operator/management-keys",
 ];
 
-test("every changing route needs the password unless listed with a reason", async () => {
+test("every changing route requires the password unless listed with a reason", async () => {
 	const nothing = new Proxy({}, { get: () => () => {} }) as ConsoleParts;
 	const routes = createConsoleApi(nothing)
 		.routes.filter(({ method }) => method !== "GET")
@@ -176,7 +176,7 @@ test("the caps of many small keys add up to one limit", async () => {
 	const statuses = new Set(made.map(({ status }) => status));
 	expect([...statuses].toSorted()).toEqual([200, 403]);
 	expect((await spendable()) - before).toBeLessThanOrEqual(100);
-	// Narrowing a key and widening it again does not get around the limit.
+	// Lowering a key's cap and raising it again does not evade the limit.
 	for (let times = 0; times < 3; times += 1)
 		for (const capUsd of ["100", "1"]) await act(owner, ["PATCH", `/keys/${small}`, { capUsd }]);
 	expect((await act(owner, ["PATCH", `/keys/${small}`, { capUsd: "100" }])).status).toBe(403);

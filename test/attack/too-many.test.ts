@@ -41,12 +41,12 @@ async function expectFull(): Promise<void> {
 	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
 }
 
-test("two accounts leave a place for a third and are refused beyond their share", async () => {
+test("two accounts are refused beyond their share, so a third gets a place", async () => {
 	await expectFull();
 	expect((await chat(modest)).status).toBe(200);
 });
 
-test("every ending of a request returns its place", async () => {
+test("every ending of a request frees its place", async () => {
 	const leaving = async (stream: boolean) => {
 		const controller = new AbortController();
 		upstream.next(reply().text(["a", "b"]).hang());

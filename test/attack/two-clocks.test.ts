@@ -7,13 +7,13 @@ import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
-/** Protections hold even if the clocks of console and database differ. */
+/** Protections hold even if the clocks of the console and Postgres differ. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;
 
 const MINUTE_MS = 60_000;
-/** Moves the clock of the console and its sign-in library, but not the database's. */
+/** Moves the clock of the console and its sign-in library, but not that of Postgres. */
 const setApart = (minutes: number) => setSystemTime(new Date(Date.now() + minutes * MINUTE_MS));
 afterEach(() => {
 	setSystemTime();
@@ -29,7 +29,7 @@ async function withFactor() {
 	return { person, secret };
 }
 
-test("limits of codes hold if the database's clock is ahead", async () => {
+test("limits on codes hold although Postgres's clock is ahead", async () => {
 	const { person, secret } = await withFactor();
 	setApart(-20);
 	const signIn = async () => {
@@ -54,7 +54,7 @@ test("limits of codes hold if the database's clock is ahead", async () => {
 	expect(codes.filter((said) => said === "INVALID_CODE").length).toBeLessThanOrEqual(5);
 });
 
-test("a new password ends passkeys if the database's clock is ahead", async () => {
+test("a new password ends passkeys although Postgres's clock is ahead", async () => {
 	const owner = await signedUp(service);
 	const device = createDevice();
 	await sql`
@@ -80,7 +80,7 @@ const again = async (person: Person) =>
 	(await person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })).status;
 
 for (const apart of [-60, 60])
-	test(`a confirmation lasts 15 minutes if a console's clock is ${apart} minutes off`, async () => {
+	test(`a confirmation lasts 15 minutes although a console's clock is ${apart} min off`, async () => {
 		setApart(apart);
 		const person = await signedUp(service);
 		setApart(16);
@@ -91,7 +91,7 @@ for (const apart of [-60, 60])
 		expect(await act(person)).toBe(403);
 	});
 
-test("sessions and links keep their time if the database's clock is ahead", async () => {
+test("sessions and links keep their lifetime although Postgres's clock is ahead", async () => {
 	const { person, secret } = await withFactor();
 	setApart(-120);
 	const browser = newPerson(service, person.email);

@@ -1,6 +1,6 @@
 /**
- * Many long answers at once are read one after the other, so that they do not fill the memory. Answers that a client
- * never reads count only against its account.
+ * Many concurrent long answers are read from the server one after the other, so that they do not fill the memory.
+ * Answers that a client never reads count only against its account.
  */
 import { expect, test } from "bun:test";
 import { atEnd } from "../support/at-end.ts";
@@ -15,7 +15,7 @@ const MB = 1024 * 1024;
 const ANSWER_BYTES = 16 * MB;
 const AT_ONCE = LONG ? 20 : 12;
 /**
- * Without the bound 12 answers took 1,170 MB and 20 took 1,470; with it 610 to 760, on a machine with free memory and
+ * Without the limit, 12 answers took 1,170 MB and 20 took 1,470; with it 610 to 760, on a machine with free memory and
  * late collections.
  */
 const MEMORY_BYTES_MAX = 950 * MB;
@@ -67,7 +67,7 @@ async function statusOf(secret: string, headers: Record<string, string> = {}): P
 	return [response.status, error?.code];
 }
 
-test("many long answers arrive whole in bounded memory", async () => {
+test("many long answers arrive completely within bounded memory", async () => {
 	const secret = await product.secret("100");
 	const ask = async () => {
 		const answer = await send(secret);
@@ -79,18 +79,18 @@ test("many long answers arrive whole in bounded memory", async () => {
 	expect(await product.memoryBytes()).toBeLessThan(MEMORY_BYTES_MAX);
 }, 60_000);
 
-test("an account with too many unread answers is refused", async () => {
+test("an account with too much unread data is refused", async () => {
 	const [idle, other] = [await product.secret("1000"), await product.secret("1000")];
 	const before = asked;
 	const [first, second] = [await askUnread(idle, AGAIN), await askUnread(idle)];
 	await waitFor(() => asked === before + 2, "both to be answered");
-	// Two unread answers do not exceed the account's limit of 32 MB yet, so its next request is served without an error.
+	// Two unread answers are still below the account's limit of 32 MB, so its next request is served.
 	expect(await statusOf(idle)).toEqual([200, undefined]);
 	const third = await askUnread(idle);
 	await waitFor(async () => (await statusOf(idle))[1] === "rate_limit_exceeded", "what is unread to be counted");
 	expect(await statusOf(idle, AGAIN)).toEqual([429, "rate_limit_exceeded"]);
 	expect(await statusOf(other)).toEqual([200, undefined]);
-	// Reads one answer to its end; then all clients disconnect.
+	// The client reads one answer completely. Then all clients disconnect.
 	first.resume();
 	await waitFor(async () => (await statusOf(idle))[0] === 200, "room for who has read");
 	const fourth = await askUnread(idle);

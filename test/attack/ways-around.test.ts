@@ -3,7 +3,7 @@ import { ask } from "../support/chat.ts";
 import { withService } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 
-/** Routes, repetitions and concurrent requests never give a free answer or another customer's. */
+/** Routes, repeated requests and concurrent requests never give a free answer or another customer's answer. */
 
 const [first, second] = [withUpstream(), withUpstream()];
 const model = (id: string, url: string, rate: string) => `
@@ -35,8 +35,8 @@ const spent = async (accountId: string) => {
 	return (await service.usage(accountId)).reduce((sum, row) => sum + Number(row.charged_nano_usd), 0);
 };
 
-describe("a route", () => {
-	test("sends the second model its own form of the request", async () => {
+describe("a request to a route", () => {
+	test("reaches the second model in that model's own form", async () => {
 		const { secret } = await service.customer();
 		const body = {
 			messages: [
@@ -61,7 +61,7 @@ describe("a route", () => {
 		expect(second.requests.at(-1)?.body).toEqual(direct);
 	});
 
-	test("overspends no account or cap", async () => {
+	test("overspends neither the account nor a cap", async () => {
 		const credit = 9_000_000_000;
 		const { secret, accountId } = await service.customer({ exactCredit: credit });
 		let nth = 0;
@@ -77,7 +77,7 @@ describe("a route", () => {
 		for (const { name, ok } of await service.reconciled()) expect([name, ok]).toEqual([name, true]);
 	}, 30_000);
 
-	test("does not bypass a key's rate limit or models", async () => {
+	test("bypasses neither the key's rate limit nor its allowed models", async () => {
 		const { accountId } = await service.customer();
 		const limited = await service.key(accountId, { requestsPerMinute: 5, models: ["fair"] });
 		const before = first.requests.length;
@@ -112,8 +112,8 @@ describe("a route", () => {
 	});
 });
 
-describe("a repeated request", () => {
-	test("is charged once when sixty arrive at once", async () => {
+describe("a request with a repeated Idempotency-Key", () => {
+	test("is charged once although sixty arrive concurrently", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = second.requests.length;
 		first.always(() => reply().errorStatus(500));
@@ -131,7 +131,7 @@ describe("a repeated request", () => {
 		expect(charged.length).toBe(1);
 	}, 30_000);
 
-	test("is separate per key, endpoint and body", async () => {
+	test("runs again for another API key, and gets 422 for another body or endpoint", async () => {
 		const [one, other] = [await service.customer(), await service.customer()];
 		const sibling = await service.key(one.accountId);
 		const headers = { "idempotency-key": "mine" };
@@ -170,7 +170,7 @@ describe("a repeated request", () => {
 		).toBeTrue();
 		const again = await send(secret, { model: "dear" }, headers);
 		expect([again.status, (await again.text()).includes("USD")]).toEqual([409, true]);
-		// A client that leaves in the middle of an answer is charged once.
+		// A client that disconnects in the middle of an answer is charged once.
 		const leaving = new AbortController();
 		const left = await service.post(
 			"/v1/chat/completions",

@@ -30,7 +30,7 @@ async function withFactor(person: Person) {
 	return { codes: body.backupCodes as string[], next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 
-test("changing the second factor ends other sessions", async () => {
+test("changing the second factor ends all other sessions", async () => {
 	const person = await signedUp(service);
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -43,7 +43,7 @@ test("changing the second factor ends other sessions", async () => {
 	expect((await person.get("/api/console/me")).body.user.twoFactorEnabled).toBe(false);
 });
 
-test("session and password cannot remove the second factor", async () => {
+test("session and password together cannot remove the second factor", async () => {
 	const person = await signedUp(service);
 	const { codes, next } = await withFactor(person);
 	const isOn = async () => (await person.get("/api/console/me")).body.user.twoFactorEnabled;
@@ -62,14 +62,14 @@ test("session and password cannot remove the second factor", async () => {
 			expect(JSON.stringify(answer.body)).not.toContain("backupCodes");
 		}
 	await limitsPass();
-	// Tries to get a new secret, the present secret, and codes by mail.
+	// Tries to get a new secret, the current secret, and codes by mail.
 	expect((await auth(person, "two-factor/enable", { password: PASSWORD })).body.code).toBe("TWO_FACTOR_ENABLED");
 	for (const act of ["get-totp-uri", "send-otp", "verify-otp", "view-backup-codes"])
 		expect((await auth(person, `two-factor/${act}`, { password: PASSWORD, code: "123456" })).status).toBe(404);
 	const profile = await auth(person, "update-user", { twoFactorEnabled: false, emailVerified: false, operator: true });
 	expect([profile.status < 500, await isOn()]).toEqual([true, true]);
 	expect((await person.get("/api/console/me")).body.user.operator).toBe(false);
-	// With the unused backup code an owner without a phone can do all of these.
+	// An owner without a phone can do all of these with an unused backup code.
 	await limitsPass();
 	const anew = await auth(person, "two-factor/generate-backup-codes", { password: PASSWORD, code: next() });
 	expect(anew.body.backupCodes).toHaveLength(10);
@@ -103,7 +103,7 @@ test("a new password ends trusted browsers, unfinished sign-ins and links", asyn
 	expect(await me(trusted)).toBe(401);
 });
 
-test("a sign-in during a password change fails", async () => {
+test("a sign-in that overlaps a password change fails", async () => {
 	const person = await signedUp(service);
 	await auth(person, "request-password-reset", { email: person.email });
 	const token = new URL(await mailedLink(person)).searchParams.get("token");
@@ -127,7 +127,7 @@ test("a sign-in during a password change fails", async () => {
 	await told(person, "Your password was changed");
 });
 
-test("common passwords are refused wherever one is chosen", async () => {
+test("common passwords are refused wherever a password is set", async () => {
 	const bad = "Password2026!";
 	const fresh = newPerson(service);
 	const up = (password: string) => auth(fresh, "sign-up/email", { name: "Ann", email: fresh.email, password });

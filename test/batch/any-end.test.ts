@@ -8,11 +8,11 @@ import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
-/** A batch ends correctly after any action at any moment, while its runners die. */
+/** A batch ends correctly after any action at any moment, although its runners die. */
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-/** The short run repeats each action three times. In every second run a line is sent twice. */
+/** The short run repeats each action three times. In every second run one line is sent twice. */
 const SEEDS = LONG ? 30 : 12;
 const RUNS_MAX = 20;
 
@@ -20,7 +20,7 @@ const acts = ["cancel", "expire", "delete its input", "lose its input's bytes"] 
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
 	const act = acts[seed % acts.length] as (typeof acts)[number];
-	test(`${act} while runners die: the batch ends with each line once (seed ${seed})`, async () => {
+	test(`a batch ends with each line once after ${act} while runners die (seed ${seed})`, async () => {
 		const chance = createRandom(1_000 + seed).fraction;
 		const world = createCrashWorld(db, owner, chance);
 		const names = Array.from({ length: 5 + Math.floor(chance() * 30) }, (_, at) => `line-${at}`);
@@ -48,7 +48,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 			}
 			await running;
 		}
-		// A runner that died just before its end leaves files on the disk; the next check removes them.
+		// A runner that died just before the batch's end leaves files on the disk, which the next run removes.
 		await world.live().run(id);
 		const batch = await world.find(id);
 		expect([hasBatchEnded(batch.state), runs < RUNS_MAX]).toEqual([true, true]);
@@ -56,7 +56,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		const error = await world.lines(batch.errorFileId);
 		const named = [...output, ...error].map(({ custom_id }) => custom_id as string);
 		expect(new Set(named).size).toBe(named.length);
-		// Without the input file the lines that were not sent cannot be named.
+		// Without the input file, the lines that were not sent cannot be named.
 		if (batch.state !== "failed" && batch.model !== null) expect([...named].sort()).toEqual([...names].sort());
 		expect(await world.paid()).toEqual(output.map(({ response }) => response.request_id).sort());
 		expect(batch).toMatchObject({ completed: output.length, failed: error.length, paused: null });

@@ -28,7 +28,7 @@ export interface ShownLine {
 	readonly error: { readonly code: string; readonly message: string; readonly request_id?: string } | null;
 }
 
-/** Batch prices are half of the usual ones: USD 0.5 a million input tokens, USD 1 a million output tokens. */
+/** Batch prices are half of the usual prices: USD 0.5 per million input tokens, USD 1 per million output tokens. */
 const BATCH_MODEL = `    batch_rates: { input: "0.5", cached_input: "0.25", output: "1" }`;
 
 export function batchModel(url: string, more: { id?: string; dialect?: string; extra?: string } = {}): string {
@@ -78,7 +78,7 @@ export async function withBatches(
 	return batchesOf(service, upstream);
 }
 
-/** Batches of a service in a process of its own. */
+/** Batches of a service that runs in a separate process. */
 export function batchesAt(url: string): BatchService {
 	const post = (path: string, secret: string, body: unknown) =>
 		fetch(`${url}${path}`, {

@@ -8,9 +8,9 @@ import { chatLine, isOver, withBatches } from "./batch-service.ts";
 const batches = await withBatches();
 const { service, upstream } = batches;
 
-describe("a batch", () => {
+describe("a batch of OpenAI's library", () => {
 	for (const [version, Client] of Object.entries({ 6: OpenAI6, 7: OpenAI })) {
-		test(`works from upload to answers with version ${version} of OpenAI's library`, async () => {
+		test(`runs from upload to answers with version ${version}`, async () => {
 			const { secret, accountId } = await service.customer();
 			const client = new Client({ baseURL: `${service.url}/v1`, apiKey: secret }) as OpenAI;
 			const text = ["a", "b", "c"].map((id) => `${chatLine(id, `hello ${id}`)}\n`).join("");
@@ -66,7 +66,7 @@ describe("a batch", () => {
 	}
 });
 
-describe("batches", () => {
+describe("the batches of an account", () => {
 	test("are visible to all keys of their account only", async () => {
 		const mine = await service.customer();
 		const sibling = await service.key(mine.accountId);
@@ -92,7 +92,7 @@ describe("batches", () => {
 		expect((await service.get(`/v1/files/${done.output_file_id}/content`, stranger.secret)).status).toBe(404);
 	});
 
-	test("refuse a missing or revoked key", async () => {
+	test("are refused for a missing or revoked key", async () => {
 		const { accountId } = await service.customer();
 		const { id, secret } = await service.key(accountId);
 		const batch = await batches.run(secret, [chatLine("a")]);
@@ -106,7 +106,7 @@ describe("batches", () => {
 });
 
 describe("a request for a batch", () => {
-	test("names the field of a mistake", async () => {
+	test("with a mistake gets an error that names the field", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -126,7 +126,7 @@ describe("a request for a batch", () => {
 			expect((await service.get(`/v1/batches?limit=${limit}`, secret)).status).toBe(400);
 	});
 
-	test("makes one batch for a repeated Idempotency-Key", async () => {
+	test("creates one batch for a repeated Idempotency-Key", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -165,7 +165,7 @@ describe("a request for a batch", () => {
 	});
 });
 
-test("an input with mistakes fails with their line numbers and sends nothing", async () => {
+test("an input with mistakes fails with the line numbers and sends nothing", async () => {
 	const { secret } = await service.customer();
 	const before = upstream.requests.length;
 	const batch = await batches.run(secret, [chatLine("a"), "{", chatLine("a")]);

@@ -17,11 +17,11 @@ import type { TestDatabase } from "../support/database.ts";
 import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
 
 const MB = 1024 * 1024;
-/** Time runs a hundred times faster, so pauses are a hundredth. */
+/** Time runs a hundred times faster, so pauses take a hundredth of their length. */
 const SPEED = 100;
 export const COST = 10;
 
-/** One batch process, which can stop before or after any of its calls to the books or the files. */
+/** One process that runs batches. It can die before or after any of its calls to the books or the files. */
 export interface Life {
 	run(batchId: string, signal?: AbortSignal): Promise<void>;
 	readonly isOver: () => boolean;
@@ -29,9 +29,9 @@ export interface Life {
 
 export interface LifeOptions {
 	readonly diesAt?: number;
-	/** Whether the call at which the process stops takes effect. */
+	/** True if the call at which the process dies still takes effect. */
 	readonly after?: boolean;
-	/** Calls to the books fail from the call number `from` to before `until`. */
+	/** Calls to the books fail from call number `from` to before call number `until`. */
 	readonly away?: readonly [from: number, until: number];
 	readonly log?: Log;
 	readonly refused?: Set<string>;
@@ -43,14 +43,14 @@ export async function keyOwner(db: TestDatabase): Promise<FileOwner> {
 	return { accountId, keyId: (await createKey(maker, accountId, { name: "crash" })).id };
 }
 
-/** One upstream and one database for a succession of batch processes. */
+/** One model server and one database for several batch processes, one after the other. */
 export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () => number) {
 	const folder = temporaryFolder();
-	/** How often the upstream completed each line, by the line's name. */
+	/** Number of completions of each line by the model server, by the line's name. */
 	const executed = new Map<string, number>();
-	/** Names of the lines that a process was about to send. */
+	/** Names of the lines that a process has started to send. */
 	const given = new Set<string>();
-	/** UUIDs of charged requests. */
+	/** UUIDs of the charged requests. */
 	const charged = new Set<string>();
 	const fileDeps = {
 		statements: db.statements,
@@ -75,7 +75,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		let dead = false;
 		const died = Promise.withResolvers<void>();
 		const forever = new Promise<never>(() => {});
-		/** Counts the process's external calls, and stops the process at the chosen one. */
+		/** Counts the process's external calls, and lets the process die at the chosen call. */
 		async function call<T>(work: () => Promise<T>): Promise<T> {
 			if (dead) return forever;
 			calls += 1;
@@ -163,7 +163,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		executed,
 		given,
 		charged: () => charged.size * COST,
-		/** Ids of the requests that the account finally pays for: charged and not credited as lost. */
+		/** Ids of the requests that the account finally pays for: charged and not refunded as lost. */
 		async paid(): Promise<string[]> {
 			const rows = await db.sql<{ id: string }[]>`select request_id::text as id from batch_lost_request`;
 			const lost = new Set(rows.map(({ id }) => id));

@@ -25,7 +25,7 @@ const random = (seed: number) => createRandom(seed).fraction;
 const requestIds = (lines: readonly { response: { request_id: string } }[]) =>
 	lines.map(({ response }) => response.request_id).sort();
 
-/** Expects one answer for each line, and a charge only for the request that gave it. */
+/** Expects one answer for each line, and a charge only for the request that gave this answer. */
 async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string, names: readonly string[]) {
 	const batch = await world.find(id);
 	const output = await world.lines(batch.outputFileId);
@@ -38,7 +38,7 @@ async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string
 		total: names.length,
 		completed: output.length,
 		failed: 0,
-		// Includes the lines of earlier runs.
+		// Includes the usage of lines that earlier runs sent.
 		promptTokens: 2 * output.length,
 		completionTokens: output.length,
 		chargedNanoUsd: COST * output.length,
@@ -62,18 +62,18 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 	}, 30_000);
 }
 
-test("an outage of the database causes no extra charge", async () => {
+test("an outage of Postgres causes no additional charge", async () => {
 	const world = createCrashWorld(db, owner, random(99));
 	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	const life = world.live({ away: [18, 60] });
-	// A run that ends early, without running lines, is started again, as by the queue.
+	// A run that ended early is started again, as the queue would.
 	while (!hasBatchEnded((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
 	const { batch } = await assertOnce(world, id, names);
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
 
-test("an answer stays when one flush has several entries for its line", async () => {
+test("an answer is kept although one flush has several entries for its line", async () => {
 	const world = createCrashWorld(db, owner, random(5));
 	const id = await world.create([chatLine("a")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
@@ -85,7 +85,7 @@ test("an answer stays when one flush has several entries for its line", async ()
 	const [first, second] = [crypto.randomUUID(), crypto.randomUUID()];
 	const flush = () => outcomes.flush(AbortSignal.timeout(5_000));
 
-	// The claim's answer was lost, so the line may belong to either request.
+	// The reply to the claim was lost, so the claim may belong to either request.
 	await world.books.claim(id, run, [{ line: 1, id: first }]);
 	outcomes.release(1, crypto.randomUUID());
 	outcomes.release(1, first);
@@ -101,7 +101,7 @@ test("an answer stays when one flush has several entries for its line", async ()
 	expect(outcomes.counts()).toMatchObject({ completed: 1, failed: 0 });
 });
 
-test("a replaced runner sends no more lines; its outcomes do not count", async () => {
+test("a superseded run sends no more lines, and its outcomes are ignored", async () => {
 	const world = createCrashWorld(db, owner, random(7));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -111,7 +111,7 @@ test("a replaced runner sends no more lines; its outcomes do not count", async (
 	await assertOnce(world, id, names);
 });
 
-test("a replaced run that fails to seal leaves the files to the newer run", async () => {
+test("a superseded run that fails to seal leaves the files to the newer run", async () => {
 	const world = createCrashWorld(db, owner, random(8));
 	const id = await world.create([chatLine("a")]);
 	const { outcomes } = world.books;
@@ -129,7 +129,7 @@ test("a replaced run that fails to seal leaves the files to the newer run", asyn
 	expect((await world.find(id)).state).toBe("in_progress");
 });
 
-test("a late fence of an earlier run ends the run, not the batch", async () => {
+test("a late fence of an earlier run ends the current run, but not the batch", async () => {
 	const world = createCrashWorld(db, owner, random(9));
 	const names = Array.from({ length: 20 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -155,7 +155,7 @@ test("a deleted input fails the batch", async () => {
 	});
 });
 
-test("lost bytes of an input fail the batch without further charges", async () => {
+test("a batch whose input has lost bytes fails without further charges", async () => {
 	const world = createCrashWorld(db, owner, random(13));
 	const lose = async (id: string) =>
 		rmSync(join(world.folder, (await world.find(id)).inputFileId), { recursive: true });
@@ -181,7 +181,7 @@ test("lost bytes of an input fail the batch without further charges", async () =
 	expect(world.executed.size).toBe(output.length);
 });
 
-test("batches and files expire by the database's clock, not the gateway's", async () => {
+test("batches and files expire by Postgres's clock, not the gateway's", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	const { files, books } = world;
 	const models = new Map([["test-model", { batch: {} }]]) as unknown as CatalogSnapshot["models"];
@@ -211,7 +211,7 @@ test("batches and files expire by the database's clock, not the gateway's", asyn
 	}
 });
 
-test("an unreachable store delays a batch until an hour after its window", async () => {
+test("an unreachable store delays a batch until an hour after its time limit", async () => {
 	const world = createCrashWorld(db, owner, random(17));
 	const away = `${world.folder}-away`;
 	const waiting = await world.create([chatLine("a")]);
@@ -234,7 +234,7 @@ test("an unreachable store delays a batch until an hour after its window", async
 	await assertOnce(world, waiting, ["a"]);
 });
 
-test("an expired batch lists its lines in the error file if its input is readable", async () => {
+test("an expired batch lists its lines in the error file if the input is readable", async () => {
 	const world = createCrashWorld(db, owner, random(19));
 	const hourMs = 3600_000;
 	const [read, unread] = [
@@ -252,7 +252,7 @@ test("an expired batch lists its lines in the error file if its input is readabl
 	expect(world.executed.size).toBe(0);
 });
 
-test("a runner that dies while preparing a batch leaves no unknown file", async () => {
+test("a runner that dies while preparing a batch leaves no file without a batch", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	for (let diesAt = 2; diesAt <= 9; diesAt += 1) {
 		const id = await world.create([chatLine(`line-${diesAt}`)]);
@@ -264,7 +264,7 @@ test("a runner that dies while preparing a batch leaves no unknown file", async 
 	}
 });
 
-test("a stopped runner gives back its lines; none is sent twice", async () => {
+test("a stopped runner returns its lines, and none is sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -291,7 +291,7 @@ async function settled(request: string, { accountId, keyId } = owner, batch: str
 
 const lost = async () => (await db.sql`select request_id::text as id from batch_lost_request`).map(({ id }) => id);
 
-test("the charge of a lost request is credited once, whenever it is settled", async () => {
+test("the charge of a lost request is refunded once, whenever it is settled", async () => {
 	const world = createCrashWorld(db, owner, random(29));
 	const id = await world.create([chatLine("a")]);
 	const taken = async () => (await world.books.take(id))?.batch.run ?? 0;
@@ -312,7 +312,7 @@ test("the charge of a lost request is credited once, whenever it is settled", as
 	expect(await credit()).toBe(before + 40);
 });
 
-test("other accounts are credited if one account can take no credit", async () => {
+test("other accounts get refunds although one account can take no more credit", async () => {
 	const { id: full } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${Number.MAX_SAFE_INTEGER} where id = ${full}`;
 	const requests = [crypto.randomUUID(), crypto.randomUUID()] as const;
@@ -331,7 +331,7 @@ test("other accounts are credited if one account can take no credit", async () =
 	expect(await lost()).not.toContain(requests[0]);
 });
 
-test("the lost requests of a batch whose output was deleted are recorded", async () => {
+test("lost requests are recorded for a batch whose output was deleted", async () => {
 	const world = createCrashWorld(db, owner, random(31));
 	const id = await world.create([chatLine("a"), chatLine("b")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
@@ -384,7 +384,7 @@ test("requests of an ended batch whose claims a failover lost are recorded once"
 	];
 	const first = { line: 2, id: crypto.randomUUID() };
 	await world.books.claim(id, run, [{ line: 1, id: kept }, first]);
-	// The server has the claim of the line's first request, and lost that of the request which was answered.
+	// Postgres has the claim of the line's first request, but lost the claim of the request that was answered.
 	const tokens = { promptTokens: 1, cachedTokens: 0, completionTokens: 1, reasoningTokens: 0, charged: nanoUsd(40) };
 	await world.books.outcomes(id, run, [{ ...first, id: answered, state: "output", part: 0, ...tokens }]);
 	const all = [kept, gone, credited, answered];

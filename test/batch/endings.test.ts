@@ -6,13 +6,13 @@ import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { chatLine, isOver, withBatches } from "./batch-service.ts";
 
-/** Three of the four places are for batch lines; one stays free for other requests. */
+/** Batch lines may use three of the four places; the fourth stays free for other requests. */
 const batches = await withBatches({ maxConcurrency: 4 });
 const { service, upstream } = batches;
 const AT_ONCE = 3;
 const LINES = 10;
 const input = Array.from({ length: LINES }, (_, at) => chatLine(`line-${at}`));
-/** Reservation and cost of a line in nano-dollars. */
+/** Reservation and cost of one line in nano-dollars. */
 const COST = 4 * 500 + 2 * 1_000;
 
 let gate = Promise.withResolvers<void>();
@@ -49,7 +49,7 @@ async function assertOutcomes(secret: string, batch: Awaited<ReturnType<typeof b
 	expect(names).toEqual(input.map((_, at) => `line-${at}`).sort());
 }
 
-test("a cancelled batch settles running lines and sends no more", async () => {
+test("a cancelled batch settles lines in flight and sends no more", async () => {
 	const { secret, accountId } = await service.customer();
 	const { id, sent } = await begun(secret);
 	expect(await (await batches.cancel(secret, id)).json()).toMatchObject({ status: "cancelling" });
@@ -68,11 +68,11 @@ test("a cancelled batch settles running lines and sends no more", async () => {
 	expect((await batches.cancel(secret, id)).status).toBe(409);
 });
 
-test("an expired batch keeps its answers and lists the rest in the error file", async () => {
+test("an expired batch keeps its answers and lists other lines in the error file", async () => {
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
-	// The batch notices its cancellation when it reports progress. The next report proves that it sent nothing since.
+	// The batch learns of its cancellation when it stores progress. The progress after that proves that it sent nothing.
 	const told = async () => (await service.db.sql`select xmin::text as by from batch where id = ${id}`)[0]?.by;
 	for (let times = 0; times < 2; times++) {
 		const before = await told();
@@ -85,7 +85,7 @@ test("an expired batch keeps its answers and lists the rest in the error file", 
 	await assertOutcomes(secret, batch, "batch_expired");
 });
 
-test("a revoked key cancels its batches; running lines settle", async () => {
+test("a revoked key cancels its batches, and lines in flight are settled", async () => {
 	const { accountId } = await service.customer();
 	const { id: keyId, secret } = await service.key(accountId);
 	const sibling = await service.key(accountId);
@@ -104,7 +104,7 @@ test("a revoked key cancels its batches; running lines settle", async () => {
 	await assertOutcomes(sibling.secret, batch, "batch_cancelled");
 });
 
-test("a batch without credit pauses, and continues after a top-up", async () => {
+test("a batch without credit pauses and continues after a top-up", async () => {
 	const { secret, accountId } = await service.customer({ exactCredit: await creditFor(4) });
 	const { id } = await batches.create(secret, await batches.upload(secret, input));
 	const paused = await batches.until(secret, id, (batch) => batch.paused !== null, "paused");
@@ -120,7 +120,7 @@ test("a batch without credit pauses, and continues after a top-up", async () => 
 	expect((await service.balance(accountId)).spent).toBe(nanoUsd(LINES * COST));
 }, 30_000);
 
-test("a batch pauses at the cap of its key", async () => {
+test("a batch pauses when its key reaches its cap", async () => {
 	const { accountId } = await service.customer();
 	const { secret } = await service.key(accountId, { capNanoUsd: nanoUsd(await creditFor(4)) });
 	const { id } = await batches.create(secret, await batches.upload(secret, input));
@@ -130,7 +130,7 @@ test("a batch pauses at the cap of its key", async () => {
 	expect(await batches.until(secret, id, isOver, "over")).toMatchObject({ status: "cancelled" });
 });
 
-test("a number beyond a double is refused with its field's name", async () => {
+test("a number too large for a double is refused with its field's name", async () => {
 	upstream.decide(() => reply().text("fine").usage({ prompt: 4, completion: 2 }));
 	const { secret } = await service.customer();
 	const lines = ["1e400", "-1E+0400", `${"9".repeat(250)}e99`].map((number, at) =>
@@ -150,7 +150,7 @@ test("a number beyond a double is refused with its field's name", async () => {
 		expect(line.response).toMatchObject({ status_code: 400, body: { error: { ...told.error } } });
 });
 
-test("the error file has refused lines, and lines that failed three times", async () => {
+test("the error file has refused lines and lines that failed three times", async () => {
 	gate.resolve();
 	const { secret, accountId } = await service.customer();
 	upstream.decide((body) =>

@@ -1,4 +1,4 @@
-/** Inputs that cost more than their size, through the whole service. `bun run bench:uploads` measures them. */
+/** Inputs whose processing costs more than their size suggests. `bun run bench:uploads` measures the cost. */
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { chatLine, withBatches } from "./batch-service.ts";
@@ -10,7 +10,7 @@ const batches = await withBatches();
 const { service, upstream } = batches;
 const { secret } = await service.customer();
 
-test("a decompression bomb is refused as a body or file without unpacking", async () => {
+test("a decompression bomb is refused as a body and as a file, unpacked in neither", async () => {
 	const bomb = gzipSync(Buffer.alloc(BOMB_BYTES), { level: 1 });
 	const form = new FormData();
 	form.set("purpose", "batch");
@@ -31,7 +31,7 @@ test("a decompression bomb is refused as a body or file without unpacking", asyn
 	expect(batch.errors?.data[0]?.code).toBe("invalid_json_line");
 });
 
-test("a file of one endless line fails without sending a line", async () => {
+test("a file that is one endless line fails without sending a line", async () => {
 	const endless = new Uint8Array(ENDLESS_BYTES).fill(120);
 	const batch = await batches.run(secret, endless);
 	expect(batch.status).toBe("failed");
@@ -39,7 +39,7 @@ test("a file of one endless line fails without sending a line", async () => {
 	expect(upstream.requests).toEqual([]);
 });
 
-test("text that Postgres cannot store fails the file or the request", async () => {
+test("text that Postgres cannot store makes the file or the request fail", async () => {
 	for (const model of ["half \ud800", "zero \0", `${"x".repeat(127)}😀`]) {
 		const batch = await batches.run(secret, [chatLine("a", "a", { model }), chatLine("b")]);
 		expect(batch.status).toBe("failed");
@@ -55,7 +55,7 @@ test("text that Postgres cannot store fails the file or the request", async () =
 	}
 });
 
-test("strange `custom_id`s are in the output unchanged, each once", async () => {
+test("each unusual `custom_id` is in the output once, unchanged", async () => {
 	const names = [
 		"\0",
 		"x\0y",
@@ -80,7 +80,7 @@ test("strange `custom_id`s are in the output unchanged, each once", async () => 
 	expect(upstream.requests.length - before).toBe(names.length);
 });
 
-test("a query with text that Postgres cannot store gets a final error", async () => {
+test("a query with text that Postgres cannot store gets an error without retry", async () => {
 	const refused: [string, Promise<Response>][] = [
 		"usage?model=%00",
 		"usage?key=%00",

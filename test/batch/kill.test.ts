@@ -1,4 +1,4 @@
-/** Batches of a real process that is killed or loses its database, compared with the model server's own counts. */
+/** Batches of a real process that is killed or loses its database, compared with the counts of the model server. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { refundLostRequests } from "../../src/batch/lost-requests.ts";
@@ -41,7 +41,7 @@ async function started(name: string, count: number) {
 		id,
 		names,
 		arrived,
-		/** Waits until at least this many lines have arrived at the model server and it is answering some. */
+		/** Waits until at least this many lines have arrived at the model server and it is answering some of them. */
 		until: (lines: number) =>
 			waitFor(() => arrived().length >= lines && upstream.open() > 0, `${lines} lines to arrive`, WAIT_MS),
 	};
@@ -57,7 +57,7 @@ async function ended(id: string): Promise<ShownBatch> {
 	return last as ShownBatch;
 }
 
-/** Expects one answer for each line, and a charge only for the request that gave it. */
+/** Expects one answer for each line, and a charge only for the request that gave this answer. */
 async function assertOnce({ id, names }: { id: string; names: readonly string[] }) {
 	const batch = await ended(id);
 	const output = await batches.lines(secret, batch.output_file_id);
@@ -75,7 +75,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 			.map((row) => `req_${row.id.replaceAll("-", "")}`)
 			.sort();
 	const isPaidOnce = async () => {
-		// Runs a console's job here, since the test has no console.
+		// Runs a job of the console, because this test has no console.
 		await refundLostRequests(database.statements, silentLog);
 		return Bun.deepEquals(await paid(), answered);
 	};
@@ -83,10 +83,10 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 	return { sentAgain: names.filter((name) => (upstream.executed.get(name) ?? 0) > 1).length };
 }
 
-/** Numbers of arrived lines at which the process is killed. */
+/** Numbers of arrived lines after which the process is killed. */
 const KILLED_AT = LONG ? [90, 200] : [50];
 
-test("after kill -9 lines without a stored answer are sent again for one charge", async () => {
+test("lines without a stored answer are sent again for one charge after kill -9", async () => {
 	const batch = await started("killed", LONG ? 300 : 100);
 	for (const lines of KILLED_AT) {
 		await batch.until(lines);
@@ -100,18 +100,18 @@ test("after kill -9 lines without a stored answer are sent again for one charge"
 });
 
 // The next runner may also start during the outage; `crash.test.ts` tests a single runner.
-test.if(LONG)("an outage of the database loses no line", async () => {
+test.if(LONG)("an outage of Postgres loses no line", async () => {
 	const batch = await started("away", 200);
 	await batch.until(40);
 	member.proxy.cut();
-	// Lines that were claimed before the outage end, and no further lines can be claimed.
+	// Lines that were claimed before the outage finish, and no further lines can be claimed.
 	await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
 	expect(batch.arrived().length).toBeLessThan(batch.names.length);
 	member.proxy.restore();
 	expect(await assertOnce(batch)).toEqual({ sentAgain: 0 });
 });
 
-test("unsealed lines are sent again; a finished batch has no line rows", async () => {
+test("unsealed lines are sent again, and a finished batch has no line rows", async () => {
 	const over = await started("swept", 3);
 	await ended(over.id);
 	const batch = await started("unsealed", LONG ? 200 : 100);
@@ -129,12 +129,12 @@ test("unsealed lines are sent again; a finished batch has no line rows", async (
 	await waitFor(async () => (await rows()) === 0, "the lines of what is over to be removed", WAIT_MS);
 });
 
-/** A model server with a fixed latency that records which lines it completed, and when. */
+/** A model server with a fixed latency that records when it completed each line. */
 interface LineUpstream {
 	readonly url: string;
 	/** Number of completions by the text of the last message. */
 	readonly executed: ReadonlyMap<string, number>;
-	/** When the line started and ended by this process's monotonic clock; the end is infinite until then. */
+	/** Start and end of the line by this process's monotonic clock; the end is infinite while the line runs. */
 	times(text: string): { readonly fromMs: number; readonly untilMs: number } | undefined;
 	open(): number;
 	stop(): Promise<void>;

@@ -44,7 +44,7 @@ async function* linesOf(lines: number): AsyncGenerator<OpenLine, void> {
 }
 
 /**
- * Runs one line with these results of claims and these answer statuses; returns the line's outcomes and sent requests.
+ * Runs one line with these results of claims and these answer statuses. Returns the line's outcomes and sent requests.
  */
 async function runLine(
 	claim: (attempt: number, carryOut: () => ReadonlySet<number>) => Promise<ReadonlySet<number>>,
@@ -81,7 +81,7 @@ async function runLine(
 const away = () => Promise.reject(new Error("scripted: the database is away"));
 
 for (const isCarriedOut of [true, false]) {
-	test(`a claim without an answer (committed: ${isCarriedOut}) is repeated`, async () => {
+	test(`a claim whose reply was lost (committed: ${isCarriedOut}) is repeated`, async () => {
 		const lost = async (wanted: number, attempt: number, carryOut: () => ReadonlySet<number>) => {
 			if (attempt !== wanted) return carryOut();
 			if (isCarriedOut) carryOut();
@@ -89,7 +89,7 @@ for (const isCarriedOut of [true, false]) {
 		};
 		const first = await runLine((attempt, carryOut) => lost(1, attempt, carryOut), []);
 		expect(first).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 1 } });
-		// The first request is refused, and the answer to the second request's claim is lost.
+		// The first request is refused, and the reply to the second request's claim is lost.
 		const second = await runLine((attempt, carryOut) => lost(2, attempt, carryOut), [503]);
 		expect(second).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 2 } });
 	}, 20_000);
@@ -121,10 +121,10 @@ test("a run yields the event loop between two lines", async () => {
 
 const NO_SERVER = new Fault("service_unavailable", "No server.");
 for (const [what, error] of [
-	["that has no server any more", NO_SERVER],
-	["whose room cannot be found out", new Error("scripted: a bug")],
+	["that has no server", NO_SERVER],
+	["whose capacity is unknown", new Error("scripted: a bug")],
 ] as const) {
-	test(`a run checks a model ${what} at intervals, yielding to others`, async () => {
+	test(`a run checks a model ${what} at intervals, not in a loop`, async () => {
 		const clock = createManualClock();
 		let asked = 0;
 		let gone = true;
@@ -153,7 +153,7 @@ for (const [what, error] of [
 	});
 }
 
-test("an unreadable input lets running lines end", async () => {
+test("an unreadable input lets lines in flight finish", async () => {
 	const answer = Promise.withResolvers<Response>();
 	const broken = Promise.withResolvers<never>();
 	const reached = Promise.withResolvers<void>();
@@ -180,7 +180,7 @@ test("an unreadable input lets running lines end", async () => {
 	});
 	run.catch(() => {});
 	await reached.promise;
-	// A cancelled batch reads the rest of its input too, to list the lines without an outcome.
+	// A cancelled batch also reads the rest of its input, to list the lines without an outcome.
 	work.stop("cancelled");
 	broken.reject(new Error("scripted: the store is away"));
 	await Bun.sleep(0);
@@ -188,12 +188,12 @@ test("an unreadable input lets running lines end", async () => {
 	answer.resolve(Response.json({}));
 	expect(await run).toBe("unreadable");
 	expect(outcomes).toMatchObject([{ line: 1, file: "output" }]);
-	// The line was claimed and not sent, so its claim can be given back.
+	// Line 2 was neither claimed nor sent, so it is returned as a line without an outcome.
 	expect(claimed).toEqual([1]);
 	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });
 
-test("refused lines that fill the memory limit are sent again", async () => {
+test("lines that were refused while memory is full are sent again", async () => {
 	const LINES = 5;
 	const clock = createManualClock();
 	const refused = new Set<string>();

@@ -31,7 +31,7 @@ const makeRunner = (log: Log, clock: Clock = systemClock) =>
 		db,
 	);
 
-test("a failed start leaves no connections or timers; the next one works", async () => {
+test("a failed start leaves no connections or timers, and the next one works", async () => {
 	const said: string[] = [];
 	const log = createLog({ level: "error", write: (line) => said.push(JSON.parse(line).message) });
 	const runner = makeRunner(log);
@@ -43,7 +43,7 @@ test("a failed start leaves no connections or timers; the next one works", async
 	const next = makeRunner(log);
 	const stops = spyOn(PgBoss.prototype, "stop");
 	await next.start();
-	// The failed queue is stopped, since its timers would continue to send queries.
+	// The failed queue was stopped, because its timers would otherwise continue to send queries.
 	expect(stops).toHaveBeenCalledTimes(1);
 	expect(said).toEqual(["the queue of batches could not be started; trying again"]);
 	await waitFor(async () => (await connections()) === 0, "the connections of the failed start to be gone");
@@ -54,10 +54,10 @@ test("a failed start leaves no connections or timers; the next one works", async
 	await next.stop();
 }, 30_000);
 
-test("the queue leaves the connections of a superseded server", async () => {
+test("the queue closes its connections to a server that was superseded", async () => {
 	const runner = makeRunner(silentLog);
 	await runner.start();
-	// A connection whose server is still being checked may stay, because the check is repeated after the move.
+	// A connection whose server is still being checked may stay, because the check is repeated after the failover.
 	const checked = async () => {
 		const rows = await db.sql`select pid from pg_stat_activity where datname = current_database()
 			and application_name = 'tollgate batches' and query like '%batch_jobs%'`;
@@ -91,7 +91,7 @@ test("a stop during or before the start leaves no connections or timers", async 
 	await waitFor(async () => (await connections()) === 0, "the connections to be gone");
 }, 30_000);
 
-test("the start queues a batch without a job after a thousand older open ones", async () => {
+test("the start queues an open batch without a job, even after a thousand others", async () => {
 	// The batches have no output files, so a runner that takes one of them fails.
 	await db.sql`
 		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)

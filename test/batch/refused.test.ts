@@ -1,4 +1,4 @@
-/** A batch whose outcomes the database refuses, by a trigger of the table, while it is available. */
+/** Batches whose outcomes Postgres refuses by a trigger, although it is available. */
 import { afterEach, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { withDatabase } from "../support/database.ts";
@@ -34,7 +34,7 @@ function begin(lines: number, seed: number) {
 
 const said = (errors: readonly object[], text: string) => errors.filter((line) => JSON.stringify(line).includes(text));
 
-test("a batch whose outcomes are refused pauses, then completes", async () => {
+test("a batch whose outcomes Postgres refuses pauses, then completes", async () => {
 	const { world, names, errors, refused, attempts, life } = begin(300, 2);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;
@@ -45,7 +45,7 @@ test("a batch whose outcomes are refused pauses, then completes", async () => {
 		const before = attempts();
 		await waitFor(() => attempts() > before + 4, "further attempts");
 	};
-	// Lines claimed before the refusal are still sent.
+	// Lines that were claimed before the refusal are still sent.
 	await furtherAttempts();
 	const sent = world.given.size;
 	expect(sent).toBeLessThan(names.length);
@@ -64,7 +64,7 @@ test("a batch whose outcomes are refused pauses, then completes", async () => {
 	expect([refused.size, world.charged()]).toEqual([0, names.length * COST]);
 });
 
-test("a batch whose claims are refused pauses, then completes", async () => {
+test("a batch whose claims Postgres refuses pauses, then completes", async () => {
 	const { world, names, errors, refused, life } = begin(40, 4);
 	await db.sql`alter table batch_line add constraint refuses check (state <> 'claimed') not valid`;
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -80,7 +80,7 @@ test("a batch whose claims are refused pauses, then completes", async () => {
 	expect(refused.size).toBe(0);
 });
 
-test("the clean-up removes all line rows of finished batches only", async () => {
+test("the clean-up removes the line rows of finished batches only", async () => {
 	const { world, life } = begin(1, 5);
 	const [over, open] = [await world.create([chatLine("a")]), await world.create([chatLine("a")])];
 	await life().run(over);
@@ -96,7 +96,7 @@ test("the clean-up removes all line rows of finished batches only", async () => 
 	expect(statements).toBe(3);
 });
 
-test("a run that stops while its outcomes are refused leaves its lines to the next run", async () => {
+test("a run that stops while outcomes are refused leaves its lines to the next run", async () => {
 	const { world, names, refused, life } = begin(100, 3);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;

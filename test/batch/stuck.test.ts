@@ -1,4 +1,4 @@
-/** Batches that wait while batches without credit hold the places. Time runs a hundred times faster. */
+/** Batches that wait while batches without credit occupy the instance. Time runs a hundred times faster. */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
@@ -23,7 +23,7 @@ const clock = {
 	after: (delayMs: number, run: () => void) => systemClock.after(delayMs / SPEED, run),
 };
 
-test("batches without credit give their places to others, and continue later", async () => {
+test("batches without credit yield to other batches and continue later", async () => {
 	const maker = { statements: db.statements, digest: createDigest("x".repeat(32)), serviceName: "service" };
 	const owner = { accountId: "", keyId: "" };
 	const world = createCrashWorld(db, owner, createRandom(1).fraction);

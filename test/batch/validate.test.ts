@@ -34,8 +34,8 @@ async function problemsOf(text: string, endpoint: Parameters<typeof validateInpu
 }
 const lineWith = (change: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(chatLine("a")), ...change });
 
-describe("the lines of a file", () => {
-	test("are found in any chunks, with any line end, numbered from 1", async () => {
+describe("the lines of an input file", () => {
+	test("are found in chunks of any size, with any line end, numbered from 1", async () => {
 		const text = "\uFEFFone\r\n\n  \ntwö\nthree";
 		for (const piece of [1, 2, 3, 5, 1000]) {
 			const lines = [];
@@ -48,7 +48,7 @@ describe("the lines of a file", () => {
 		}
 	});
 
-	test("skip a line that is too long without keeping it", async () => {
+	test("exclude a line that is too long, which is not kept in memory", async () => {
 		const lines = [];
 		const long = "x".repeat(LINE_BYTES_MAX + 1);
 		for await (const { line, text, bytes } of inputLines(streamOf(`a\n${long}\nb`, MB)))
@@ -61,8 +61,8 @@ describe("the lines of a file", () => {
 	});
 });
 
-describe("an input", () => {
-	test("has a model, by any of its names, and a number of lines", async () => {
+describe("an input file of a batch", () => {
+	test("has a model, under any of its names, and a number of lines", async () => {
 		expect(await check(`${chatLine("a")}\n\n${chatLine("b", "b", { model: "nick" })}`)).toEqual({
 			ok: true,
 			model: "test-model",
@@ -70,7 +70,7 @@ describe("an input", () => {
 		});
 	});
 
-	test("reports code, line and field of each mistake", async () => {
+	test("is reported with code, line and field of each mistake", async () => {
 		const cases: [string, readonly [string, number | null, string | null]][] = [
 			["{", ["invalid_json_line", 1, null]],
 			["[1]", ["invalid_json_line", 1, null]],
@@ -96,12 +96,12 @@ describe("an input", () => {
 		for (const [text, problem] of cases) expect(await problemsOf(text)).toEqual([problem]);
 	});
 
-	test("reports the first hundred mistakes at once", async () => {
+	test("is reported with at most a hundred mistakes", async () => {
 		expect((await problemsOf(`{\n${chatLine("a")}\n{`)).map(([, line]) => line)).toEqual([1, 3]);
 		expect(await problemsOf("{\n".repeat(1_000))).toHaveLength(PROBLEMS_MAX);
 	});
 
-	test("has a maximum of lines and of inputs to embed", async () => {
+	test("has at most a maximum number of lines and of inputs to embed", async () => {
 		const [before, behind] = chatLine("?", "x").split("?");
 		const many = (count: number) => Array.from({ length: count }, (_, at) => `${before}n${at}${behind}`).join("\n");
 		expect((await problemsOf(many(LINES_MAX + 1)))[0]).toEqual(["too_many_tasks", LINES_MAX + 1, null]);
@@ -114,9 +114,9 @@ describe("an input", () => {
 	}, 20_000);
 });
 
-describe("an input of 128 MB", () => {
+describe("an input file of 128 MB", () => {
 	/**
-	 * An input that repeats `piece` up to this many bytes. Garbage is collected in between, so that memory in use can be
+	 * An input that repeats `piece` up to this many bytes. Collects garbage in between, so that memory in use can be
 	 * measured.
 	 */
 	function endless(piece: Uint8Array, bytes: number): ReadableStream<Uint8Array> {
@@ -136,7 +136,7 @@ describe("an input of 128 MB", () => {
 		});
 	}
 
-	test("reports an endless line within the memory of one line", async () => {
+	test("is reported as one endless line within the memory of one line", async () => {
 		Bun.gc(true);
 		const before = process.memoryUsage().rss;
 		const piece = new TextEncoder().encode("x".repeat(512 * 1024));

@@ -1,4 +1,4 @@
-/** Builds and runs another checkout of the product, so that both are measured in the same minutes. */
+/** Builds and runs another checkout of the product, so that both versions are measured in the same minutes. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { runCli } from "../cli/run-cli.ts";
@@ -9,7 +9,7 @@ const CREDIT_USD = "1000000";
 
 export interface BaselineOptions {
 	readonly path: string;
-	/** The URL of an empty database, in which the baseline's own commands create schema, customer and keys. */
+	/** URL of an empty database, in which the baseline's own commands create the schema, customer and keys. */
 	readonly databaseUrl: string;
 	readonly upstreamPort: number;
 	readonly folder: string;

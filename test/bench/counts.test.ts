@@ -1,5 +1,5 @@
 /**
- * Budgets of allocations and system calls per request: a count that grows makes the gateway slower on every machine.
+ * Budgets of allocations and system calls per request. A count that grows makes the gateway slower on every machine.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
@@ -25,12 +25,12 @@ import { chatRequestBytes } from "./raw-connection.ts";
 
 const CONNECTIONS = 32;
 const DEADLINE_MS = 60_000;
-/** A window over the budget is repeated: the compiler removes some objects late, later still on a busy machine. */
+/** A window over the budget is measured again: the compiler optimises some objects away late if the machine is busy. */
 const WINDOWS_MAX = 8;
-/** Rounds of requests, with a young collection after each. */
+/** Rounds of requests, with a young garbage collection after each. */
 const KEPT_ROUNDS = 6;
 const KEPT_ROUND = 500;
-/** Largest share of a round's requests that still run when the collector starts; on a busy machine it may be half. */
+/** Largest share of a round's requests that still run when the collector starts; half on a busy machine. */
 const KEPT_SHARE_MAX = 0.4;
 const TABLES_OWN_MAX = 600;
 const TABLES_SHARE_MAX = 0.13;
@@ -47,7 +47,7 @@ const { secrets } = await database.customer(8);
 const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
 const collecting = collected(folder, "collecting");
-/** Only the long run counts retained objects, which needs a gateway that collects garbage before it reports. */
+/** Only the long run counts retained objects, because it needs a gateway that collects garbage before it reports. */
 const own = LONG ? await productWith(collecting, "collecting") : gateway;
 
 async function productWith({ flags, env }: Counted, name: string) {
@@ -67,7 +67,7 @@ function loadOf(target: { readonly port: number }, body: string): LoadOptions {
 	};
 }
 
-/** Violations of the budget. Background work only adds, so the lowest counts of several windows are compared. */
+/** Returns violations of the budget. Background work only adds, so the lowest counts of windows are compared. */
 async function excess(
 	body: string,
 	options: { warmUp: number; requests: number },
@@ -89,7 +89,7 @@ async function excess(
 	return over;
 }
 
-/** Largest counts by kind and in total; a kind without a maximum counts in the total only. */
+/** Largest counts by kind of object and in total. A kind without a maximum counts only in the total. */
 interface Budget {
 	readonly objects: number;
 	readonly bytes: number;
@@ -98,7 +98,7 @@ interface Budget {
 	readonly byKind: Readonly<Record<string, number>>;
 }
 
-/** What exceeds the budget; empty if nothing does. */
+/** The counts that exceed the budget; empty if none does. */
 function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): string[] {
 	const rows: [string, number, number][] = Object.entries(budget.byKind).map(([kind, most]) => [
 		kind,
@@ -110,8 +110,8 @@ function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): 
 }
 
 /*
- * Object counts are exact: the margin is less than one string, promise or closure per request, and more for kinds that
- * the compiler may remove. System calls and sleeps depend on concurrency.
+ * Object counts are exact: the margin is less than one string, promise or closure per request, and larger for kinds
+ * that the compiler may optimise away. System calls and sleeps depend on concurrency.
  */
 const REQUEST: Budget = {
 	objects: 145,
@@ -135,7 +135,7 @@ const EVENT: Budget = {
 	byKind: { string: 8.4, Promise: 2.8, Array: 2.2, Function: 1.2, AsyncFunctionGenerator: 0.6 },
 };
 
-/** Objects that are alive after a full collection. */
+/** Objects that are alive per open stream after a full collection. */
 const OPEN_STREAM: Budget = {
 	objects: 77,
 	bytes: 6_700,
@@ -144,34 +144,34 @@ const OPEN_STREAM: Budget = {
 	byKind: { Function: 3.8, JSLexicalEnvironment: 3.8, Promise: 5.8, Array: 3.8, Response: 1.2, AbortSignal: 2.2 },
 };
 
-test("a small request stays in its budget of objects, bytes, calls, sleeps", async () => {
+test("a small request stays within its budget of objects, bytes, calls and sleeps", async () => {
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	expect(await excess(body, { warmUp: 1_500, requests: 1_000 }, REQUEST)).toEqual([]);
 });
 
-test("an event of a stream stays in its budget of objects, bytes and calls", async () => {
+test("a stream event stays within its budget of objects, bytes and calls", async () => {
 	expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
 });
 
-test.if(LONG)("a young collection frees ended requests, also those that waited", async () => {
+test.if(LONG)("a young collection frees ended requests, including those that waited", async () => {
 	for (const model of ["plain", "scarce"]) {
 		const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
 		const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);
 		const requests = KEPT_ROUNDS * KEPT_ROUND;
 		// Each request has one or two objects of each kind. Of 3,000 requests five were retained; 2,400 were when Sets held
-		// the running ones.
+		// the running requests.
 		const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
 		expect([model, most, most < KEPT_SHARE_MAX * requests]).toEqual([model, most, true]);
-		// Maps and Sets: the program has 480 of its own, and had 1,700 when they held the waiting requests.
+		// Maps and Sets: the program itself has 480, and had 1,700 when they held the waiting requests.
 		const tables = kept["Cell Butterfly"] ?? 0;
 		expect([model, tables, tables < TABLES_OWN_MAX + TABLES_SHARE_MAX * requests]).toEqual([model, tables, true]);
 	}
 });
 
-test.if(LONG)("an open stream keeps only what it needs", async () => {
+test.if(LONG)("an open stream retains only the objects in its budget", async () => {
 	const body = streamBody("idle");
 	const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
-	// Objects of the compiler and of the program's start count once, those of streams each time.
+	// Objects of the compiler and the program's start are created once; objects of streams in each round.
 	let over: string[] = [];
 	for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
 		const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
@@ -183,7 +183,7 @@ test.if(LONG)("an open stream keeps only what it needs", async () => {
 
 const show = ({ load: _, ...counts }: Partial<Counts>) => console.log(counts);
 
-/** Counts per event, which include the stream's request spread over its events. */
+/** Counts per event, which include the stream's request divided by its events. */
 function eventOf({ byKind, load, ...sums }: Counts): Counts {
 	const each = (count: number) => count / STREAM_EVENTS;
 	const { objects, bytes, writes, sleeps } = sums;

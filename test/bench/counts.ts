@@ -1,6 +1,6 @@
 /**
- * Counts the cost of a request in units that a busy machine does not change: objects, bytes, system calls, context
- * switches.
+ * Counts the cost of a request in units that do not depend on the load of the machine: objects, bytes, system calls,
+ * context switches.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,22 +12,22 @@ import { sleepsOf, writeCallsOf } from "./process-usage.ts";
 
 /** Average counts per request. */
 export interface Counts {
-	/** Number of dead cells that the collector has to find. */
+	/** Number of dead objects that the garbage collector must find. */
 	readonly objects: number;
 	/** Bytes of the heap's blocks, including external memory. */
 	readonly bytes: number;
-	/** By the runtime's names; closures are `Function`, their scopes are `JSLexicalEnvironment`. */
+	/** By the runtime's type names: closures are `Function`, their scopes `JSLexicalEnvironment`. */
 	readonly byKind: Readonly<Record<string, number>>;
 	/** System calls that write to a file or wake a thread. */
 	readonly writes: number;
-	/** How often a thread went to sleep. */
+	/** Number of times that a thread went to sleep. */
 	readonly sleeps: number;
 	readonly load: LoadResult;
 }
 
-/** How a process is set up for counting. */
+/** How to start a process whose objects are counted. */
 export interface Counted {
-	/** Arguments of the runtime that precede the program. */
+	/** Arguments of the runtime, before the program. */
 	readonly flags: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
 	readonly reportPath: string;
@@ -42,10 +42,10 @@ const REPORT_DEADLINE_MS = 10_000;
 /** Waits for work that follows a request, such as writing its batch to Postgres. */
 const SETTLE_MS = 150;
 
-/** The collector is off in this process, so it serves some ten thousand requests at most. */
+/** The garbage collector is off in this process, so it can serve at most some ten thousand requests. */
 export const counted = (folder: string, name: string) => reporting(folder, name, { BUN_JSC_useGC: "0" });
 
-/** A process with a collector, for `keptRun` and `openStreamCounts`. */
+/** A process with a garbage collector, for `keptRun` and `openStreamCounts`. */
 export const collected = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "young" });
 
 function reporting(folder: string, name: string, how: Readonly<Record<string, string>>): Counted {
@@ -57,7 +57,7 @@ function reporting(folder: string, name: string, how: Readonly<Record<string, st
 	};
 }
 
-/** Repeats a load with a young collection after each round, and returns the live objects at the end by kind. */
+/** Repeats a load with a young collection after each round. Returns the objects that are alive at the end, by kind. */
 export async function keptRun(
 	gateway: Pick<Gateway, "pids">,
 	{ reportPath }: Counted,
@@ -76,12 +76,10 @@ export async function keptRun(
 /** Objects that a process retains per open stream. */
 export type LiveCounts = Pick<Counts, "objects" | "bytes" | "byKind">;
 
-/** Bytes of each upstream stream's first read as the runtime counts them: mostly memory that was never touched. */
+/** Bytes that the runtime counts for each stream's first read; mostly memory that is never touched. */
 const FIRST_PIECE_BYTES = 256 * 1024;
 
-/**
- * Opens `count` streams twice, each with one event and then silence; objects created once exist after the first time.
- */
+/** Opens `count` streams twice, each with one event and then silence; the second time without one-time objects. */
 export async function openStreamCounts(
 	{ pids, port }: Pick<Gateway, "pids" | "port">,
 	{ reportPath }: Counted,
@@ -112,7 +110,7 @@ export async function openStreamCounts(
 	};
 }
 
-/** Runs a load and counts what the gateway's process did. Warm it up before. */
+/** Runs a load and counts the work of the gateway's process. Warm the process up first. */
 export async function countedRun(
 	gateway: Pick<Gateway, "pids">,
 	{ reportPath }: Counted,
@@ -141,7 +139,7 @@ export async function countedRun(
 	};
 }
 
-/** The lowest of each count. */
+/** The lowest value of each count. */
 export function leastOf(windows: readonly Counts[]): Counts {
 	const [first, ...others] = windows;
 	if (first === undefined) throw new Error("there is no window");

@@ -22,7 +22,7 @@ export interface UpstreamCount {
 export const STREAM_EVENTS = 100;
 export const STREAM_GAP_MS = 5;
 export const PLAIN_BODY_BYTES = 600;
-/** Digits of an event's time of departure, in microseconds of the shared clock. */
+/** Digits of an event's sending time, in microseconds of the shared clock. */
 export const STAMP_DIGITS = 16;
 const EVENT_BYTES = 150;
 const FLOOD_EVENTS = 700_000;
@@ -30,14 +30,14 @@ const VARIANTS = 16;
 const PROMPT_TOKENS = 100;
 const COMPLETION_TOKENS = 10;
 const HEAD_BYTES_MAX = 32 * 1024;
-/** The model's name is at the start of a body; otherwise the whole body is kept and searched. */
+/** The model's name must be near the start of a body; otherwise the whole body is kept and searched. */
 const MODEL_WITHIN_BYTES = 96;
 const MODEL = /"model": ?"([a-z]+)/;
 
 type Kind = "plain" | "stream" | "burst" | "idle" | "flood";
 
 interface Connection {
-	/** The unparsed start of a head, or of a body before its model. */
+	/** Unparsed bytes: the start of a head, or of a body before its model. */
 	carry: Buffer | undefined;
 	remaining: number;
 	kind: Kind | undefined;
@@ -88,13 +88,13 @@ function stampedEvent(): string {
 	return `${EVENT_CHUNK}${stamp}${PADDING}${EVENT_SUFFIX}\r\n`;
 }
 
-/** Listens on a free port of the loopback interface, in this process. */
+/** Listens in this process, on a free port of the loopback interface. */
 export function startFastUpstream() {
 	const count: UpstreamCount = { requests: 0, prompt: 0, completion: 0, aborted: 0, open: 0 };
 	const plain = Array.from({ length: VARIANTS }, (_, variant) => plainAnswer(variant));
-	/** Streams by the millisecond of the gap in which their events leave, so that they do not all leave at once. */
+	/** Streams by the millisecond of the gap in which their events are sent, so that they are not all sent together. */
 	const slots = Array.from({ length: STREAM_GAP_MS }, () => new Set<Stream>());
-	/** Streams that end when the test releases them. */
+	/** Streams that end on `POST /release`. */
 	const released = new Set<Stream>();
 	let next = 0;
 	let ticks = 0;
@@ -161,7 +161,7 @@ export function startFastUpstream() {
 		else if (kind === "idle") released.add(stream);
 	}
 
-	/** Writes until the socket is full, and again when it has drained. */
+	/** Writes until the socket is full, and continues when it has drained. */
 	function flood(stream: Stream): void {
 		while (stream.socket.data.unsent === undefined && stream.sent < FLOOD_EVENTS) {
 			const events = Math.min(100, FLOOD_EVENTS - stream.sent);

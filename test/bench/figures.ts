@@ -1,4 +1,4 @@
-/** Measurements of a run: one value per round and gateway, so that ratios are taken within a round. */
+/** Measurements of a run: one value per round and gateway, so that ratios are computed within a round. */
 import type { Spread } from "./statistics.ts";
 import { spreadOf } from "./statistics.ts";
 

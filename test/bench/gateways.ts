@@ -1,4 +1,4 @@
-/** The compared gateways, each a process on the gateway's core, all with one upstream. */
+/** The gateways to compare, each a process on the gateway's core, all with the same model server. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quietPort } from "../chaos/serve-process.ts";
@@ -39,12 +39,12 @@ export function processGateway(name: string, port: number, child: Bun.Subprocess
 	};
 }
 
-/** The complete environment of every process, so that the caller's has no effect. */
+/** The complete environment of every process, so that the caller's environment has no effect. */
 export function baseEnvironment(): Record<string, string> {
 	return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 }
 
-/** Starts the bare pass-through; with `reads` it reads a stream's events instead of relaying its bytes. */
+/** Starts the bare pass-through. With `reads` it parses a stream's events instead of relaying bytes. */
 export function startBare(upstreamPort: number, secrets: readonly string[], reads = false): Promise<Gateway> {
 	const script = join(import.meta.dir, "bare-pass-through.ts");
 	const name = reads ? "bare Bun, reading" : "bare Bun";
@@ -57,7 +57,7 @@ export function startBare(upstreamPort: number, secrets: readonly string[], read
 	return startPortPrinter(name, onGatewayCore([process.execPath, script]), settings);
 }
 
-/** Starts nginx; undefined where it is not installed. */
+/** Starts nginx; undefined if it is not installed. */
 export async function startNginx(upstreamPort: number, folder: string): Promise<Gateway | undefined> {
 	if (!Bun.which("nginx")) return undefined;
 	const port = quietPort();
@@ -106,7 +106,7 @@ http {
 `;
 }
 
-/** The upstream without a gateway, the reference for the time that gateways add. */
+/** The model server without a gateway: the reference for the time that gateways add. */
 export function directGateway(upstreamPort: number): Gateway {
 	return { name: "direct", port: upstreamPort, pids: () => [], stop: async () => {} };
 }

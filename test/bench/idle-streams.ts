@@ -1,4 +1,4 @@
-/** Open streams: each has had its first event and waits for the next. */
+/** Open streams, each of which has had its first event and waits for the next. */
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
 
@@ -43,7 +43,7 @@ export async function openIdleStreams(port: number, streams: number, request: (s
 	await allBegan.finally(() => clearTimeout(timer));
 	return {
 		open: () => streams - finished,
-		/** Resolves when all opened streams have ended with status 200; rejects after a minute. */
+		/** Resolves when all streams have ended with status 200; rejects after a minute. */
 		async ended() {
 			const timer = setTimeout(
 				() => rejectEnd(new Error(`${finished} of ${streams} streams ended in time`)),

@@ -1,4 +1,4 @@
-/** Time that a gateway adds to a whole answer, against direct requests of the same client to the upstream. */
+/** Time that a gateway adds to an unstreamed answer, compared with requests directly to the model server. */
 import type { Figures } from "./figures.ts";
 import { directGateway } from "./gateways.ts";
 import { runLoad } from "./load.ts";
@@ -16,7 +16,7 @@ export async function latency(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	const direct = directGateway(world.upstreamPort);
-	// Single requests are measured last: until then compilers use the gateway's core.
+	// Single requests are measured last, because the runtime's compilers use the gateway's core before.
 	for (const connections of [32, 1]) {
 		for (let round = 0; round <= mode.rounds; round++) {
 			let base: Float64Array | undefined;

@@ -1,29 +1,29 @@
-/** Closed-loop load: each connection sends its next request when the last one was answered. */
+/** Closed-loop load: each connection sends its next request when its previous one is answered. */
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
 
 export interface LoadOptions {
 	readonly port: number;
 	readonly connections: number;
-	/** Returns the next request of a connection, which is given by its number. */
+	/** Returns the next request of the connection with this number. */
 	request(connection: number): Uint8Array;
-	/** Time until the last request is sent; running requests are awaited. */
+	/** Time until the last request is sent; requests in flight are then awaited. */
 	readonly durationMs: number;
 	readonly requestsMax?: number;
 	/** Called when all connections are open and warm, before the first counted request. */
 	begin?(): void;
 	/** Called before a connection sends its next request. */
 	sending?(connection: number): void;
-	/** Receives a part of the body on a connection. */
+	/** Receives a chunk of the body on a connection. */
 	body?(connection: number, bytes: Buffer): void;
-	/** What is wrong with an answer of status 200; undefined if nothing is. */
+	/** Describes what is wrong with an answer of status 200; undefined if it is correct. */
 	problem?(connection: number): string | undefined;
 }
 
 export type LoadResult = Awaited<ReturnType<typeof runLoad>>;
 
 const LATENCIES_MAX = 2_000_000;
-/** Timeout of a request; if it passes, the load fails. */
+/** Timeout of a request, after which the whole load fails. */
 const STUCK_MS = 30_000;
 
 export async function runLoad(options: LoadOptions) {
@@ -89,7 +89,7 @@ export async function runLoad(options: LoadOptions) {
 	const counted = Math.min(requests, LATENCIES_MAX);
 	return {
 		requests,
-		/** Number of answers that had a problem or a status other than 200, and of broken connections. */
+		/** Number of answers with a problem or a status other than 200, and of broken connections. */
 		failures,
 		firstFailure,
 		/** Time from the first request to the last answer. */

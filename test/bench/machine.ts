@@ -1,8 +1,8 @@
-/** Assigns processes to processor cores and describes the machine. */
+/** Pins processes to CPU cores and describes the machine. */
 import { writeFileSync } from "node:fs";
 import { availableParallelism, constants, cpus, release, setPriority, totalmem } from "node:os";
 
-/** Number of the gateway's core and of the core for everything else; null where processes cannot be pinned. */
+/** Core of the gateway and core of all other processes; null if processes cannot be pinned. */
 const CORES = availableParallelism() >= 2 && Bun.which("taskset") ? { gateway: 0, rest: 1 } : null;
 
 /** The command line that runs `argv` on the gateway's core. */
@@ -10,15 +10,15 @@ export function onGatewayCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", String(CORES.gateway), ...argv] : [...argv];
 }
 
-/** Moves this process, and its later children, to the other core. */
+/** Moves this process, and its later children, to the core of all other processes. */
 export function moveToRestCore(): void {
 	if (CORES)
 		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES.rest), String(process.pid)], { stdout: "ignore" });
 }
 
 /**
- * Lowers the priority of these processes on their core. They include each PostgreSQL backend, which is a session of its
- * own to Linux' scheduler.
+ * Lowers the priority of these processes on their core. Includes every Postgres backend, each a session of its own to
+ * Linux' scheduler.
  */
 export function letOthersPass(pids: readonly number[]): void {
 	const last = constants.priority.PRIORITY_LOW;
@@ -27,12 +27,12 @@ export function letOthersPass(pids: readonly number[]): void {
 			setPriority(pid, last);
 			writeFileSync(`/proc/${pid}/autogroup`, String(last));
 		} catch {
-			// The process has ended or belongs to another user, or the kernel has no such groups.
+			// Fails if the process has ended or belongs to another user, or if the kernel has no such groups.
 		}
 	}
 }
 
-/** The command line that runs `argv` on any free core. */
+/** The command line that runs `argv` on any core. */
 export function onAnyCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", `0-${availableParallelism() - 1}`, ...argv] : [...argv];
 }

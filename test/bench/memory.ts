@@ -1,4 +1,4 @@
-/** Resident memory of an open stream, in fresh processes. */
+/** Resident memory per open stream, in fresh processes. */
 import type { Figures } from "./figures.ts";
 import type { Gateway } from "./gateways.ts";
 import { startBare } from "./gateways.ts";
@@ -9,12 +9,12 @@ import { streamBody } from "./prompts.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 import type { Answers, World } from "./world.ts";
 
-/** Numbers of streams to open, each on top of those that are open. */
+/** Numbers of streams to open, each in addition to those that are already open. */
 const STEPS = [1_000, 4_000];
-/** Few streams, since a heap that grew in the warm-up would take the first streams without growing. */
+/** Few streams, because a heap that grew in the warm-up would take the first streams without growing. */
 const WARM_UP_STREAMS = 200;
 const SETTLE_MS = 1_500;
-/** Time without change after which memory is steady: the allocator returns memory while idle. */
+/** Memory counts as steady after this time without change: the allocator returns memory only while idle. */
 const STEADY_MS = 4_000;
 const GIVEN_BACK_MS_MAX = 20_000;
 const LOOK_MS = 500;

@@ -1,4 +1,4 @@
-/** Whole answers: processor time per request and requests per second, for three sizes of prompt. */
+/** Unstreamed answers: CPU time per request and requests per second, for three sizes of prompt. */
 import type { Figures } from "./figures.ts";
 import { runLoad } from "./load.ts";
 import { cpuMicros } from "./process-usage.ts";
@@ -18,7 +18,7 @@ export async function plain(world: World, figures: Figures): Promise<void> {
 		for (let round = 0; round <= mode.rounds; round++) {
 			for (const gateway of world.gateways) {
 				const request = world.requests(gateway, body);
-				// Round 0 warms up.
+				// Round 0 is the warm-up.
 				const durationMs = round === 0 ? mode.warmUpMs : mode.windowMs;
 				let cpu = 0;
 				let postgresCpu = 0;

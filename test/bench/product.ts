@@ -1,4 +1,4 @@
-/** The product as shipped: compiled, with production settings, a real Postgres and customers. */
+/** The product as it is shipped: compiled, with production settings, a real Postgres and customers. */
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -22,17 +22,17 @@ import { processTree } from "./process-usage.ts";
 export const KEY_PEPPER = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 export const SERVICE_NAME = "service";
 const CREDIT_NANO_USD = nanoUsd(1_000_000 * 1e9);
-/** Nano-dollars a token: whole numbers, so that no charge is rounded. */
+/** Nano-dollars per token: whole numbers, so that no charge is rounded. */
 const INPUT_NANO_PER_TOKEN = 1_000;
 const OUTPUT_NANO_PER_TOKEN = 2_000;
-/** Deadline for statements: the books of a million customers take long. */
+/** Deadline for statements, because checking the books of a million customers takes long. */
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const SCARCE_PLACES = 4;
 
 export type BenchDatabase = Awaited<ReturnType<typeof openBenchDatabase>>;
 
-/** Starts PostgreSQL with the product's programs, or with those in `POSTGRES_HOME`. */
+/** Starts Postgres with the product's programs, or with those in `POSTGRES_HOME`. */
 export async function startBenchPostgres(folder: string) {
 	const home = process.env.POSTGRES_HOME;
 	const binaries = home === undefined ? {} : { binaries: { folder: resolve(home), version: "of-the-bench" } };
@@ -42,7 +42,7 @@ export async function startBenchPostgres(folder: string) {
 		select current_setting('server_version') as version, pg_backend_pid() as pid`;
 	const [line] = (await Bun.file(join(folder, "postgres/cluster/postmaster.pid")).text()).split("\n");
 	const pids = () => processTree(Number(line));
-	/** The URL of a new database without a schema. */
+	/** URL of a new database without a schema. */
 	async function emptyDatabase(name: string): Promise<string> {
 		await admin.unsafe(`create database ${name}`);
 		return server.url.replace(/\/[^/]*$/, `/${name}`);
@@ -52,7 +52,7 @@ export async function startBenchPostgres(folder: string) {
 		emptyDatabase,
 		database: async (name: string) => openBenchDatabase(await emptyDatabase(name)),
 		pids,
-		/** Lowers PostgreSQL's priority on the shared core while times are measured. */
+		/** Lowers Postgres's priority on the shared core while times are measured. */
 		standBack: () => letOthersPass(pids()),
 		async stop() {
 			await admin.end({ timeout: 1 });
@@ -74,14 +74,14 @@ export async function openBenchDatabase(address: string, statementDeadlineMs = S
 	return {
 		...database,
 		sql,
-		/** Creates an account with credit and keys; returns their secrets. */
+		/** Creates an account with credit and keys; returns the keys' secrets. */
 		async customer(keys: number) {
 			const accountId = await paidAccount(statements, CREDIT_NANO_USD);
 			const made = [];
 			for (let key = 0; key < keys; key++) made.push(await createKey(maker, accountId, { name: `bench ${key}` }));
 			return { accountId, keyIds: made.map(({ id }) => id), secrets: made.map(({ secret }) => secret) };
 		},
-		/** Waits until nothing runs or is queued and at least `requests` are stored, then returns the books. */
+		/** Waits until no request runs or is queued and at least `requestsMin` are stored, then returns the books. */
 		async books(requestsMin = 0) {
 			let before = -1;
 			for (;;) {
@@ -90,7 +90,7 @@ export async function openBenchDatabase(address: string, statementDeadlineMs = S
 						(select count(*) from reservation) as open from usage_event`;
 				const requests = Number(row?.requests);
 				if (requests === before && requests >= requestsMin && Number(row?.open) === 0) {
-					// PostgreSQL's planner needs new statistics after so many rows.
+					// After this many rows Postgres's planner needs new statistics.
 					await sql`analyze`;
 					const { ok, checks } = await reconcile(statements);
 					const broken = checks.filter((check) => !check.ok).map(({ name, detail }) => `${name}: ${detail}`);
@@ -107,7 +107,7 @@ export async function openBenchDatabase(address: string, statementDeadlineMs = S
 	};
 }
 
-/** The charge for what the upstream counted. */
+/** The correct charge for the tokens that the model server counted. */
 export function chargeOf(count: { prompt: number; completion: number }): number {
 	return count.prompt * INPUT_NANO_PER_TOKEN + count.completion * OUTPUT_NANO_PER_TOKEN;
 }
@@ -117,7 +117,7 @@ export interface ProductOptions {
 	readonly command: readonly string[];
 	readonly databaseUrl: string;
 	readonly upstreamPort: number;
-	/** The folder of journal and catalogue. */
+	/** Folder of the journal and the catalogue. */
 	readonly folder: string;
 	readonly workers?: number;
 	/** False: the process may use any core. */
@@ -127,7 +127,7 @@ export interface ProductOptions {
 	readonly limits?: string;
 }
 
-/** Starts the product and waits until it is ready; `readyMs` is how long that took. */
+/** Starts the product and waits until it is ready; `readyMs` is the time that this took. */
 export async function startProduct(options: ProductOptions): Promise<Gateway & { readyMs: number }> {
 	mkdirSync(options.folder, { recursive: true });
 	const configPath = join(options.folder, "tollgate.yaml");
@@ -150,10 +150,10 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			CONFIG: configPath,
 			PORT: String(port),
 			JOURNAL: "process",
-			// One worker runs as a gateway alone, so only the answering process is measured. Several workers need a parent.
+			// One worker runs as a gateway alone, so that only the answering process is measured. Several need a parent.
 			ROLE: (options.workers ?? 1) > 1 ? "all" : "gateway",
 			WORKERS: String(options.workers ?? 1),
-			// Time for the last window's queue to reach Postgres before the books are read.
+			// Time for writing the last window's settlements to Postgres before the books are read.
 			DRAIN_S: "60",
 			...options.env,
 		},

@@ -1,5 +1,5 @@
 /**
- * Bodies of chat requests: the model first, as most clients send it, and text that does not compress unusually well.
+ * Bodies of chat requests: with the model first, as most clients send it, and text that compresses like ordinary text.
  */
 const WORDS =
 	"river stone market window history garden reason letter morning system weather bridge paper music number forest voice engine";

@@ -4,7 +4,7 @@ import type { Socket } from "bun";
 export interface ConnectionHandlers {
 	/** Called when the answer to the last request is complete. */
 	answered(status: number, bodyBytes: number, head: string): void;
-	/** Called with a part of a body, without its framing; the bytes are valid during the call only. */
+	/** Called with a chunk of a body, without its framing. The bytes are valid only during the call. */
 	body?(bytes: Buffer): void;
 	/** Called if the connection ends while an answer is pending. */
 	broke(reason: string): void;
@@ -47,7 +47,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		} else phase = /\r\ntransfer-encoding: *chunked/i.test(head) ? "chunk size" : "until close";
 	}
 
-	/** Parses one step from `at`; returns the next position, or -1 if more bytes are needed. */
+	/** Parses one step from `at`. Returns the next position, or -1 if more bytes are needed. */
 	function step(view: Buffer, at: number): number {
 		if (phase === "head") {
 			const end = view.indexOf("\r\n\r\n", at);
@@ -129,12 +129,12 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		},
 	});
 	return {
-		/** Sends one request, head and body, after the previous answer. */
+		/** Sends one request, head and body. Call it after the previous answer. */
 		send(request: Uint8Array) {
 			due = true;
 			write(socket, request);
 		},
-		/** The server has not ended the connection. */
+		/** False once the server has closed the connection. */
 		isOpen: () => isOpen,
 		pause: () => void socket.pause(),
 		resume: () => void socket.resume(),

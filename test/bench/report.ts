@@ -1,4 +1,4 @@
-/** A run's figures as Markdown tables. */
+/** Writes a run's figures as Markdown tables. */
 import { BASELINE } from "./baseline.ts";
 import type { Figure, Figures } from "./figures.ts";
 import { ratioOf } from "./figures.ts";

@@ -25,7 +25,7 @@ import { first, stream } from "./stream.ts";
 import type { BenchMode, World } from "./world.ts";
 import { startWorld } from "./world.ts";
 
-/** Times are measured last, since their measurement lowers PostgreSQL's priority for good. */
+/** Times are measured last, because this measurement lowers Postgres's priority permanently. */
 const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Promise<void>>> = {
 	plain,
 	stream,

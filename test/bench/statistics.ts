@@ -10,7 +10,7 @@ export function spreadOf(values: readonly number[]) {
 	return { median, min: sorted[0] as number, max: sorted.at(-1) as number, rounds: sorted.length };
 }
 
-/** The quantile `share` (0 to 1) of the values; NaN if empty. Sorts in place. */
+/** The quantile `share` (0 to 1) of the values; NaN if there are none. Sorts `values` in place. */
 export function percentile(values: Float64Array, share: number): number {
 	if (values.length === 0) return Number.NaN;
 	values.sort();

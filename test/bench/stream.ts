@@ -1,4 +1,4 @@
-/** Streamed answers: processor time of an event and of a short stream, and the time that a gateway adds. */
+/** Streamed answers: CPU time of an event and of a short stream, and the time that a gateway adds. */
 
 import { STAMP_DIGITS, STREAM_EVENTS } from "./fast-upstream.ts";
 import type { Figures } from "./figures.ts";
@@ -12,7 +12,7 @@ import type { World } from "./world.ts";
 
 const STREAMS = 64;
 const WINDOW_MS_MIN = 1_500;
-/** Enough for the runtime to compile before single streams are timed, since its compilers run on the gateway's core. */
+/** Enough streams for the runtime to compile before single streams are timed: its compilers use the gateway's core. */
 const WARM_UP_STREAMS = 32;
 
 async function measure(world: World, gateway: Gateway, model: string, streams: number, durationMs: number) {
@@ -36,13 +36,13 @@ function streamGateways({ gateways, product, readingFloor }: World): readonly Ga
 	return [...others, readingFloor, product];
 }
 
-/** 64 streams at once, 100 events each, 5 ms apart; and the same events without pauses. */
+/** Measures 64 concurrent streams of 100 events each, 5 ms apart, and the same events without pauses. */
 export async function stream(world: World, figures: Figures): Promise<void> {
 	const { mode, product } = world;
 	const gateways = streamGateways(world);
 	const direct = directGateway(world.upstreamPort);
 	for (let round = 0; round <= mode.rounds; round++) {
-		// Streams leave the core half idle, so a short window would have few ticks of its clock.
+		// Streams leave the core half idle, so a short window would have too few clock ticks of CPU time.
 		const durationMs = round === 0 ? mode.warmUpMs : Math.max(mode.windowMs, WINDOW_MS_MIN);
 		let base: Awaited<ReturnType<typeof runStreams>> | undefined;
 		for (const gateway of [direct, ...gateways]) {
@@ -77,7 +77,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 	}
 }
 
-/** One stream at a time: the delay of its first event against a direct request. */
+/** Measures one stream at a time: the delay of its first event compared with a direct request. */
 export async function first(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const gateways = streamGateways(world);
@@ -109,7 +109,7 @@ interface OpenStream {
 	events: number;
 	sawUsage: boolean;
 	sawEnd: boolean;
-	/** The start of an event that is not complete yet. */
+	/** The start of an event that has not arrived completely. */
 	carry: string;
 }
 
@@ -121,7 +121,7 @@ async function runStreams(options: LoadOptions) {
 	let events = 0;
 
 	function take(stream: OpenStream, bytes: Buffer): void {
-		// Time by the clock of the upstream's timestamps.
+		// Time by the same clock as the model server's timestamps.
 		const atMs = sharedMs();
 		const text = stream.carry + bytes.toString("latin1");
 		let from = 0;
@@ -160,13 +160,13 @@ async function runStreams(options: LoadOptions) {
 	});
 	return {
 		streams: requests,
-		/** Number of events with text, without those of roles, usage and end. */
+		/** Number of events with text, without events of role, usage and end. */
 		events,
 		failures,
 		firstFailure,
 		/** Time from the request to the first event. */
 		firstMs: Float64Array.from(firstMs),
-		/** Times from an event's departure at the upstream to its arrival here. */
+		/** Times from the sending of an event at the model server to its arrival here. */
 		delaysMs: Float64Array.from(delaysMs),
 		/** Times between two events of a stream that arrived in separate reads. */
 		gapsMs: Float64Array.from(gapsMs),

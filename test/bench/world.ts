@@ -1,4 +1,4 @@
-/** All parts of a benchmark run, started in order and stopped in reverse. */
+/** All parts of a benchmark run, started in order and stopped in reverse order. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export interface BenchMode {
 	readonly windowMs: number;
 	readonly warmUpMs: number;
 	readonly rounds: number;
-	/** Another checkout, or a binary, to measure in the same rounds. */
+	/** Path of another checkout, or of a binary, to measure in the same rounds. */
 	readonly baseline: string | undefined;
 }
 
@@ -40,7 +40,7 @@ export const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
 
 export async function startWorld(mode: BenchMode, say: (line: string) => void) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
-	// Ends the product and compares its books with the upstream's count.
+	// Stops the product and compares its books with the model server's count.
 	chmodSync(folder, 0o755);
 	const ends: (() => Promise<unknown> | unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 	const runEnds = async () => {
@@ -92,7 +92,7 @@ async function build(
 			gateway,
 			database,
 			secrets,
-			/** Ends the process and compares its books with the upstream's count of the work inside `charged`. */
+			/** Stops the process and compares its books with the model server's count of the work inside `charged`. */
 			async stop() {
 				await gateway.stop();
 				checks.push(...(await checkBooks(name, database, served.get(gateway) ?? NO_COUNT)));
@@ -127,22 +127,22 @@ async function build(
 		/** The reference gateways and the product, in the order of a round. */
 		gateways,
 		product,
-		/** The reference for reading every event of a stream, measured for streams only. */
+		/** The reference for reading every event of a stream; measured for streams only. */
 		readingFloor,
 		checks,
 		upstreamCount,
 		isolated,
-		/** Returns the bytes of the request that a connection sends, each with its own key. */
+		/** Returns the request bytes for each connection. Each connection has its own key. */
 		requests(gateway: Gateway, body: string) {
 			const secrets = gateway === baseline?.gateway ? baseline.secrets : first.secrets;
 			const all = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
 			return (connection: number) => all[connection % all.length] as Uint8Array;
 		},
-		/** Runs `work`; for the product also compares the upstream's count with the books. */
+		/** Runs `work`. For the product, also compares the model server's count with the books. */
 		async charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T> {
 			const before = await upstreamCount();
 			const result = await work();
-			// Waits for aborted requests, which the upstream continues for a moment and would count for the next gateway.
+			// Waits for aborted requests, which the server continues for a moment and would count for the next gateway.
 			const { open } = before;
 			for (let wait = 0; wait < CUT_OFF_WAITS && (await upstreamCount()).open > open; wait++) await Bun.sleep(20);
 			served.set(gateway, plusDifference(served.get(gateway) ?? NO_COUNT, before, await upstreamCount()));
@@ -150,7 +150,7 @@ async function build(
 			checks.push({ name: `failures of ${gateway.name}`, ok: result.failures === 0, detail });
 			return result;
 		},
-		/** Ends the product and compares its books with the upstream's count. */
+		/** Stops the product and compares its books with the model server's count. */
 		async stop() {
 			try {
 				await first.stop();

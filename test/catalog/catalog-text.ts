@@ -73,6 +73,6 @@ export function problemsOf(text: string, env: Record<string, string | undefined>
 	return [];
 }
 
-/** The problems that are found in `text`, each as `line: message`. */
+/** The problems in `text`, each as `line: message`. */
 export const linesOf = (text: string, env: Record<string, string | undefined> = {}) =>
 	problemsOf(text, env).map(({ line, message }) => `${line}: ${message}`);

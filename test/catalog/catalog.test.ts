@@ -44,7 +44,7 @@ describe("a catalogue from a file", () => {
 		expect(Object.isFrozen(model?.rateCard)).toBe(true);
 	});
 
-	test("batch rates have their own card and versions", async () => {
+	test("stores batch rates as a separate card with versions", async () => {
 		const text = (rate: string, batch: string) =>
 			oneModel({
 				id: "batched",
@@ -66,7 +66,7 @@ describe("a catalogue from a file", () => {
 		expect(cards()).toEqual(["batched@2", "batched#batch@2", 200_000]);
 	});
 
-	test("a wrong file keeps the old snapshot and shows every problem", async () => {
+	test("keeps the previous snapshot if the file is wrong and shows every problem", async () => {
 		const { catalog, file, lines } = catalogOf(oneModel({ id: "kept" }));
 		await catalog.reload();
 		const before = catalog.current();
@@ -85,7 +85,7 @@ describe("a catalogue from a file", () => {
 		expect(before.models.get("kept")?.rateCard.version).toBe(1);
 	});
 
-	test("an unreadable file keeps the old snapshot", async () => {
+	test("keeps the previous snapshot if the file is unreadable", async () => {
 		const { catalog, file } = catalogOf(oneModel({ id: "readable" }));
 		await catalog.reload();
 		file.text = "absent";
@@ -93,7 +93,7 @@ describe("a catalogue from a file", () => {
 		expect(catalog.current().models.has("readable")).toBe(true);
 	});
 
-	test("the same text again changes nothing", async () => {
+	test("changes nothing if the file's text is unchanged", async () => {
 		const { catalog } = catalogOf(oneModel({ id: "same" }));
 		let changes = 0;
 		catalog.onChange(() => changes++);
@@ -103,7 +103,7 @@ describe("a catalogue from a file", () => {
 		expect(catalog.current().revision).toBe(1);
 	});
 
-	test("a throwing listener does not affect the others", async () => {
+	test("calls all listeners although one throws", async () => {
 		const { catalog } = catalogOf(`${oneModel({ id: "heard" })}limits: { connect_s: 7 }\n`);
 		const heard: unknown[] = [];
 		catalog.onChange(() => {
@@ -116,7 +116,7 @@ describe("a catalogue from a file", () => {
 		stop();
 	});
 
-	test("reloads requested during a reload share the next one", async () => {
+	test("shares one further reload among calls during a reload", async () => {
 		const { catalog, file } = catalogOf(oneModel({ id: "v1" }));
 		const first = catalog.reload();
 		file.text = oneModel({ id: "v2" });
@@ -125,7 +125,7 @@ describe("a catalogue from a file", () => {
 		expect(file.reads).toBe(2);
 	});
 
-	test("a reload requested at the end of another does not run in parallel", async () => {
+	test("runs no two reloads in parallel if one is requested at another's end", async () => {
 		const reads: ((text: string) => void)[] = [];
 		const readFile = () => new Promise<string>((resolve) => reads.push(resolve));
 		const statements = stored;
@@ -141,7 +141,7 @@ describe("a catalogue from a file", () => {
 		expect([...catalog.current().models.keys()]).toEqual(["v2"]);
 	});
 
-	test("without a database new upstreams apply, new prices wait", async () => {
+	test("applies new upstreams without a database, but not new prices", async () => {
 		let away = false;
 		const flaky = new Proxy(stored, {
 			apply(target, self, given) {
@@ -164,7 +164,7 @@ describe("a catalogue from a file", () => {
 	});
 });
 
-test("a replaced file applies by itself, a wrong one does not", async () => {
+test("applies a replaced file by itself, but not a wrong one", async () => {
 	const path = join(temporaryFolder(), "tollgate.yaml");
 	const put = (text: string) => {
 		writeFileSync(`${path}.new`, text);
@@ -209,7 +209,7 @@ test("a replaced file applies by itself, a wrong one does not", async () => {
 describe("a catalogue without a file", () => {
 	const fixed = () => createFixedCatalog({ statements: stored, clock: systemClock, log: silentLog });
 
-	test("prices and versions the given models", async () => {
+	test("stores prices and versions of the given models", async () => {
 		const catalog = fixed();
 		await catalog.setModels([chatSpec("given"), { ...chatSpec("other"), aliases: ["alias"] }]);
 		expect([...catalog.current().models.values()].map(({ rateCard }) => rateCard.id)).toEqual(["given@1", "other@1"]);
@@ -218,14 +218,14 @@ describe("a catalogue without a file", () => {
 		expect(catalog.current()).toMatchObject({ revision: 2, models: new Map(), aliases: new Map() });
 	});
 
-	test("overlapping calls end with the last models", async () => {
+	test("has the models of the last call if calls overlap", async () => {
 		const catalog = fixed();
-		// The first call stores a price and the second does not, so without a queue the second could end first.
+		// The first call stores a price and the second does not, so without a queue the second call could end first.
 		await Promise.all([catalog.setModels([chatSpec("slow", 77)]), catalog.setModels([])]);
 		expect(catalog.current().models.size).toBe(0);
 	});
 
-	test("asserts distinct names", async () => {
+	test("asserts that model names are distinct", async () => {
 		const catalog = fixed();
 		await expect(catalog.setModels([chatSpec("twice"), chatSpec("twice")])).rejects.toThrow("every id and alias");
 	});

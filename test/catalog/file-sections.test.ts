@@ -3,11 +3,11 @@ import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck, parseCatalogFile } from "../../src/catalog/file.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
-describe("rates", () => {
+describe("the section rates", () => {
 	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("accepts %j USD per million", (input) => {
 		expect(problemsOf(oneModel({ input }))).toEqual([]);
 	});
-	test("errors about numbers show a valid form", () => {
+	test("shows a valid form in errors about numbers", () => {
 		const rate = (input: string) =>
 			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
 		const asPlain = (plain: string, written: string) =>
@@ -36,11 +36,11 @@ describe("rates", () => {
 	test.each(["", "-1", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN"])("refuses %j", (input) => {
 		expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
 	});
-	test("cached_input may exceed input", () => {
+	test("may have a cached_input above input", () => {
 		const text = oneModel().replace('output: "0.40"', 'output: "0.40", cached_input: "9"');
 		expect(parseCatalogFile(text, {}).models[0]?.rates.cachedInput as number).toBe(9_000_000);
 	});
-	test("refuses a chat model without an output rate", () => {
+	test("is refused without an output rate for a chat model", () => {
 		const text = oneModel().replace(', output: "0.40"', "");
 		expect(linesOf(text)).toEqual([
 			'6: models[0].rates: a model of kind chat needs a rate for input and output; "0" makes it free',
@@ -48,7 +48,7 @@ describe("rates", () => {
 	});
 });
 
-describe("cors", () => {
+describe("the section cors", () => {
 	const corsOf = (value: string) => parseCatalogFile(`${oneModel()}\ncors: ${value}`, {}).cors;
 
 	test("allows all origins, none, or those of a list", () => {
@@ -60,16 +60,16 @@ describe("cors", () => {
 		);
 	});
 
-	test("refuses what no browser sends as an origin", () => {
+	test("refuses values that no browser sends as an origin", () => {
 		for (const value of ["on", "false", "https://a.example", "[a.example]", "[https://a.example/]", '["*"]', "[null]"])
 			expect(() => corsOf(value)).toThrow("cors");
 	});
 });
 
-describe("managed batches", () => {
+describe("the mode batch of a model", () => {
 	const withBatch = (extra: string) => oneModel({ extra: `    modes: [chat, batch]\n${extra}` });
 
-	test("read the mode batch with its own rates or the usual ones", () => {
+	test("is read with its own batch rates or with the usual rates", () => {
 		const [usual] = parseCatalogFile(withBatch(""), {}).models;
 		expect([...(usual?.modes ?? [])]).toEqual(["chat"]);
 		expect(usual?.batch).toEqual({ rates: null });
@@ -80,7 +80,7 @@ describe("managed batches", () => {
 		expect(formatCatalogCheck(check)).toContain("; in batches: input 0.1, cached_input 0.1, output 0.2");
 	});
 
-	test("refuse the mode alone, for other kinds, or incomplete rates", () => {
+	test("is refused alone, for other kinds, and with incomplete rates", () => {
 		const problem = (text: string) => linesOf(text).map((line) => line.replace(/^\d+: models\[0\]\./, ""));
 		expect(problem(oneModel({ extra: "    modes: [batch]\n" }))).toEqual([
 			"modes: needs chat, completions or both in addition to batch",
@@ -98,7 +98,7 @@ describe("managed batches", () => {
 	});
 });
 
-describe("catalog check", () => {
+describe("the command catalog check", () => {
 	test("summarises a valid file", () => {
 		const check = checkCatalog(FULL, ENV);
 		expect(check).toMatchObject({
@@ -113,14 +113,14 @@ describe("catalog check", () => {
 		expect(JSON.stringify(check)).not.toContain("key-1");
 	});
 
-	test("lists the problems of a wrong file", () => {
+	test("lists the problems of an invalid file", () => {
 		expect(formatCatalogCheck(checkCatalog("models: 1\n", {}))).toBe(
 			"the catalogue has a problem:\n  line 1: models: must be a list",
 		);
 	});
 });
 
-describe("routes", () => {
+describe("the section routes", () => {
 	const models = `models:
   - { id: a, aliases: [nick], kind: embedding, rates: { input: "2" }, upstreams: [{ url: "http://127.0.0.1:1", model: a, dialect: tei }] }
   - { id: b, kind: embedding, rates: { input: "1" }, upstreams: [{ url: "http://127.0.0.1:2", model: b, dialect: tei }] }
@@ -128,7 +128,7 @@ describe("routes", () => {
 `;
 	const withRoutes = (...routes: string[]) => `${models}routes:\n${routes.map((route) => `  - ${route}`).join("\n")}`;
 
-	test("name models by id or alias, in the file's order by default", () => {
+	test("names models by id or alias, by default in the order of the file", () => {
 		const { routes } = parseCatalogFile(
 			withRoutes("{ id: auto, models: [b, nick] }", "{ id: x, name: X, models: [b], by: speed }"),
 			{},
@@ -149,12 +149,12 @@ describe("routes", () => {
 		["{ id: auto }", /models/],
 		["{ id: auto, models: [a], fallback: true }", /fallback/],
 		[`{ id: auto, models: [${"a, ".repeat(9)}] }`, /8/],
-	])("report %s with its line", (route, message) => {
+	])("reports %s with its line", (route, message) => {
 		const problems = problemsOf(withRoutes(route));
 		expect(problems).toContainEqual({ line: 6, message: expect.stringMatching(message) });
 	});
 
-	test("are printed with their order by the check", () => {
+	test("is printed with the order of its models by the check", () => {
 		expect(formatCatalogCheck(checkCatalog(withRoutes("{ id: auto, models: [a, b], by: price }"), {}))).toContain(
 			"auto (route, by price): a, b",
 		);

@@ -5,7 +5,7 @@ import { checkCatalog, parseCatalogFile } from "../../src/catalog/file.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS, type SetLimits } from "../../src/catalog/service-limits.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
-describe("a valid file", () => {
+describe("a valid tollgate.yaml", () => {
 	test("is read with every field and exact rates", () => {
 		const { models, limits } = parseCatalogFile(FULL, ENV);
 		const [llama, bge, whisper] = models;
@@ -71,11 +71,11 @@ describe("a valid file", () => {
 		expect(limits).toEqual({ ...DEFAULT_LIMITS, holdStatusMs: 2500, bodyBytesMax: 8 * 1024 * 1024 });
 	});
 
-	test("without limits has the default limits", () => {
+	test("has the default limits if it sets none", () => {
 		expect(parseCatalogFile(oneModel(), {}).limits).toEqual(DEFAULT_LIMITS);
 	});
 
-	test("every limit has a default within its bounds", () => {
+	test("has a default within its bounds for every limit", () => {
 		const { bodyMemoryAccountBytesMax, answerMemoryBytesMax, answerMemoryAccountBytesMax, ...others } = DEFAULT_LIMITS;
 		const { filesBytesMax, healthIntervalMs, accounts, ...set } = others;
 		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(set).sort());
@@ -88,7 +88,7 @@ describe("a valid file", () => {
 		}
 	});
 
-	test("limits of accounts are read in the file's order, with a model's tokens per minute", () => {
+	test("has account limits in its order, with a model's tokens per minute", () => {
 		const accounts =
 			"accounts: [{ tag: large, concurrency: 9 }, { tokens_per_minute: 60000, requests_per_minute: 600 }]";
 		const model = oneModel().replace(
@@ -107,14 +107,14 @@ describe("a valid file", () => {
 		expect(JSON.stringify(wrong)).toMatch(/tag: must be 1 to 40.*tokens_per_minute/);
 	});
 
-	test("only times and shares accept decimals", () => {
+	test("accepts decimals only for times and shares", () => {
 		for (const { name, max } of LIMIT_FIELDS) {
 			const check = checkCatalog(`${oneModel()}limits: { ${name}: ${max === 1 ? 0.5 : 5.5} }\n`, {});
 			expect({ name, ok: check.ok }).toEqual({ name, ok: name.endsWith("_s") || name.endsWith("_share") });
 		}
 	});
 
-	test("derives the total file space and the health interval from other limits", () => {
+	test("determines the total file space and the health interval", () => {
 		const limitsOf = (text: string) => parseCatalogFile(`${oneModel()}limits: { ${text} }\n`, {}).limits;
 		expect(DEFAULT_LIMITS).toMatchObject({ filesBytesMax: 100 * 1024 ** 3, healthIntervalMs: 5_000 });
 		expect(limitsOf("files_account_mb: 1024").filesBytesMax).toBe(10 * 1024 ** 3);
@@ -122,7 +122,7 @@ describe("a valid file", () => {
 		expect(limitsOf("breaker_cool_s: 0.1").healthIntervalMs).toBe(500);
 	});
 
-	test("a limit raises or lowers the default of a related limit", () => {
+	test("adapts the default of a limit that is related to a set one", () => {
 		const cool = (text: string) => `${oneModel()}limits: { ${text} }\n`;
 		expect(parseCatalogFile(cool("breaker_cool_s: 300"), {}).limits.breakerCoolMsMax).toBe(300_000);
 		expect(parseCatalogFile(cool("total_s: 60"), {}).limits).toMatchObject({ firstEventMs: 60_000, silenceMs: 60_000 });
@@ -131,7 +131,7 @@ describe("a valid file", () => {
 		]);
 	});
 
-	test("a limit of one account never exceeds that of all", () => {
+	test("limits one account to at most the limit of all accounts", () => {
 		const chains = [
 			["body_mb", "body_memory_mb"],
 			["file_mb", "files_account_mb"],
@@ -155,7 +155,7 @@ describe("a valid file", () => {
 
 const costing = (cost: string) => oneModel({ extra: `    cost: ${cost}\n` });
 
-describe("mistakes", () => {
+describe("mistakes in a tollgate.yaml", () => {
 	test("are reported together, each with its line", () => {
 		const text = `models:
   - id: "bad id"
@@ -221,7 +221,7 @@ extra: 1
 		]);
 	});
 
-	test("the error's message lists each of them", () => {
+	test("are all listed in the error's message", () => {
 		const text = "models: []\nnope: 1\nnada: 2\n";
 		expect(() => parseCatalogFile(text, {})).toThrow(
 			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, routes, limits, cors, brand\n  line 3: file: unknown field "nada"; known are models, routes, limits, cors, brand',
@@ -257,34 +257,34 @@ extra: 1
 	});
 
 	test.each(["2027-02-30", "2027-01-31T12:00:00Z", "31.1.2027", "soon", '""'])(
-		"refuses the retirement day %s",
+		"include the retirement day %s",
 		(day) => {
 			const [line] = linesOf(oneModel({ extra: `    retires_on: ${day}\n` }));
 			expect(line).toStartWith("8: models[0].retires_on: must be a day such as 2027-01-31, got ");
 		},
 	);
 
-	test("an alias that contains itself is a problem", () => {
+	test("include an alias that contains itself", () => {
 		expect(linesOf("models: &a [*a]\n")[0]).toContain("1: models[0]: must be a mapping");
 	});
 
-	test("refuses max_output_tokens above context_length", () => {
+	test("include max_output_tokens above context_length", () => {
 		const text = oneModel().replace("max_output_tokens: 1024", "max_output_tokens: 8193");
 		expect(linesOf(text)).toEqual(["5: models[0].max_output_tokens: must not be greater than context_length (8192)"]);
 	});
 
-	test("refuses an alias equal to an id", () => {
+	test("include an alias that equals an id", () => {
 		const text = `${oneModel({ id: "a", extra: "    aliases: [b]\n" })}${oneModel({ id: "b" }).replace("models:\n", "")}`;
 		expect(linesOf(text)).toEqual(['9: models[1]: the name "b" is already used in line 8']);
 	});
 
-	test("refuses a server listed twice for a model", () => {
+	test("include a server that is listed twice for a model", () => {
 		const upstream = "{ url: http://h/v1, model: s, dialect: vllm }";
 		const text = oneModel().replace(/upstreams: .*/, `upstreams: [${upstream}, ${upstream}]`);
 		expect(linesOf(text)).toEqual(["7: models[0].upstreams[1]: the same url and model as in line 7"]);
 	});
 
-	test("a wrong field is reported at its own line at any place of the file", () => {
+	test("are reported at their own line, wherever in the file", () => {
 		const lines = FULL.split("\n");
 		const places = lines.flatMap((line, index) =>
 			/^( {4}| {8})[a-z_]+:/.test(line) && !line.includes("&") ? [index] : [],
@@ -295,7 +295,7 @@ extra: 1
 				const text = lines
 					.flatMap((line, index) => {
 						const indent = /^ */.exec(line)?.[0] ?? "";
-						// Each inserted field has its own name, because YAML refuses a repeated name.
+						// Each inserted field has another name, because YAML refuses a repeated name.
 						return indexes.includes(index) ? [`${indent}bogus_${index}: 1`, line] : [line];
 					})
 					.join("\n");
@@ -306,16 +306,16 @@ extra: 1
 	});
 });
 
-describe("variables", () => {
+describe("variables in a tollgate.yaml", () => {
 	const withName = (value: string) => oneModel({ extra: `    name: ${value}\n` });
 
-	test("a variable's value stays one value", () => {
+	test("stay one value, whatever they contain", () => {
 		fc.assert(
 			fc.property(fc.string({ maxLength: 40 }), (suffix) => {
 				const value = `x\n    unknown_field: 1\n  - id: other # ${suffix} \${HOME} *a "`;
 				const text = oneModel().replace("model: served", 'model: "${NAME}"');
 				const problems = problemsOf(text, { NAME: value, HOME: "/root" });
-				// The line break makes the name invalid, and causes no other problem.
+				// The line break makes the model's name invalid, and causes no other problem.
 				expect(problems).toEqual([
 					{
 						line: 7,
@@ -329,18 +329,18 @@ describe("variables", () => {
 		expect(file.models.length).toBe(1);
 	});
 
-	test("are replaced anywhere in a value, or escaped", () => {
+	test("are replaced anywhere in a value, unless escaped", () => {
 		const env = { A: "1", B: "2" };
 		expect(parseCatalogFile(withName("x-${A}-${B}-$${A}"), env).models[0]?.name).toBe("x-1-2-${A}");
 	});
 
-	test("names that objects inherit are not set", () => {
+	test("are not set if their name is an inherited property of objects", () => {
 		expect(linesOf(withName("${constructor}"))).toEqual([
 			'8: models[0].name: the environment variable "constructor" is not set',
 		]);
 	});
 
-	test("an empty api_key means a server without a key", () => {
+	test("may be empty in api_key, for a server without a key", () => {
 		const text = oneModel().replace("dialect: vllm", 'dialect: vllm, api_key: "${KEY}"');
 		expect(parseCatalogFile(text, { KEY: "" }).models[0]?.upstreams[0]?.apiKey).toBeNull();
 		const [problem] = linesOf(text, { KEY: "hunter2\n" });
@@ -348,7 +348,7 @@ describe("variables", () => {
 		expect(problem).not.toContain("hunter2");
 	});
 
-	test("no message repeats a variable's value", () => {
+	test("are never repeated in messages", () => {
 		const secret = "hunter2-hunter2";
 		const text = FULL.replace(
 			/(id|name|kind|image_urls|url|model|dialect|keep_alive|context_length): [^,}\n]+/g,

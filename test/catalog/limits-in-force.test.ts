@@ -42,7 +42,7 @@ describe("a changed limit applies to the next request:", () => {
 		expect((await errorOf(await post(body))).status).toBe(413);
 	});
 
-	test("the length of the queue and the wait in it", async () => {
+	test("the length of the queue, and the wait in the queue", async () => {
 		const leave = new AbortController();
 		await service.serve(models, "  queue_length: 0");
 		const seen = upstream.requests.length;
@@ -90,7 +90,7 @@ describe("a changed limit applies to existing objects:", () => {
 });
 
 test("no object copies the limits when it is created", () => {
-	// These files read the limits for each request.
+	// These files read the limits for each request, so they may copy them.
 	const PER_REQUEST = ["gateway/serve/streaming.ts", "gateway/serve/serve.ts", "gateway/files/file-answers.ts"];
 	const source = join(import.meta.dir, "../../src");
 	const taken = [...new Bun.Glob("**/*.ts").scanSync({ cwd: source })].flatMap((path) =>

@@ -16,7 +16,7 @@ const inMb = ({ bodyBytesMax, bodyMemoryBytesMax, bodyMemoryAccountBytesMax, ...
 		...[answers.answerMemoryBytesMax, answers.answerMemoryAccountBytesMax],
 	].map((bytes) => bytes / MB);
 
-test("enough memory leaves the file's limits unchanged", () => {
+test("enough memory leaves the limits of the file unchanged", () => {
 	for (const gb of [4, 24]) expect(lowerToMemory(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
 	expect(inMb(DEFAULT_LIMITS)).toEqual([32, 256, 96, 1024, 256]);
 });
@@ -26,11 +26,11 @@ test.each([
 	[512, [32, 32, 32, 128, 32]],
 	[256, [16, 16, 16, 64, 16]],
 	[3, [1, 1, 1, 4, 1]],
-])("%d MB of memory bound bodies and answers", (memoryMb, expected) => {
+])("%d MB of memory limit bodies and answers", (memoryMb, expected) => {
 	expect(inMb(lowerToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
-test("a body's limit is below an account's, and that below the memory's", () => {
+test("the limit of a body is below an account's limit, and this below all memory", () => {
 	for (const memoryMb of [16, 100, 777, 2048, 5000]) {
 		for (const [body, bodies] of [
 			[1, 1],
@@ -47,7 +47,7 @@ test("a body's limit is below an account's, and that below the memory's", () => 
 	}
 });
 
-test("limits of a changed file are lowered to the memory and logged once", () => {
+test("limits of a changed file are lowered to fit the memory and logged once", () => {
 	const lines: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
 	let limits = DEFAULT_LIMITS;

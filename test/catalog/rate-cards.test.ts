@@ -28,7 +28,7 @@ describe("pinRateCards", () => {
 		expect(Math.abs((first?.createdS ?? 0) - Date.now() / 1000)).toBeLessThan(60);
 	});
 
-	test("each change of a price is a new version", async () => {
+	test("stores a new version for each change of a price", async () => {
 		for (const input of [10, 20, 10, 10]) await pinRateCards(statements, [{ id: "changing", rates: ratesOf(input) }]);
 		const history = await rateCardHistory(statements, "changing");
 		expect(history.map(({ id, input }) => [id, input as number])).toEqual([
@@ -38,7 +38,7 @@ describe("pinRateCards", () => {
 		]);
 	});
 
-	test("a model keeps the age of its first version", async () => {
+	test("keeps the creation time of a model's first version", async () => {
 		await pinRateCards(statements, [{ id: "old", rates: ratesOf(1) }]);
 		await sql`update rate_card set created_at = '2020-01-01T00:00:00Z' where model = 'old'`;
 		const pinned = await pinRateCards(statements, [{ id: "old", rates: ratesOf(2) }]);
@@ -50,11 +50,11 @@ describe("pinRateCards", () => {
 		expect((await pinRateCards(statements, [{ id: "dear", rates }])).get("dear")).toMatchObject(rates);
 	});
 
-	test("instances that start together agree on one version", async () => {
+	test("gives instances that start together the same version", async () => {
 		const ids = Array.from({ length: 60 }, (_, index) => `together-${index}`);
 		const clients = Array.from({ length: 4 }, () => clientOf(url));
 		try {
-			// Opens the connections first, so that the statements start together.
+			// Opens the connections first, so that the statements start at the same time.
 			await Promise.all(clients.map((client) => client`select 1`));
 			for (const input of [10, 20]) {
 				const answers = await Promise.all(
@@ -72,7 +72,7 @@ describe("pinRateCards", () => {
 		}
 	});
 
-	test("instances with different prices get different versions", async () => {
+	test("gives instances with different prices different versions", async () => {
 		const clients = Array.from({ length: 4 }, () => clientOf(url));
 		try {
 			await Promise.all(clients.map((client) => client`select 1`));

@@ -1,4 +1,4 @@
-/** Seven different prices show that no rate is renamed or swapped wherever the catalogue is shown or stored. */
+/** Seven different prices show that no rate is renamed or swapped where the catalogue is shown or stored. */
 import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck } from "../../src/catalog/file.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";
@@ -19,7 +19,7 @@ const { statements, url } = await withDatabase();
 
 await pinRateCards(statements, [{ id: "m", rates: EVERY_RATE }]);
 
-test("the public and the operators' price lists name every rate", () => {
+test("the price lists for customers and for operators name every rate", () => {
 	const card: RateCard = { id: "m@1", version: 1, ...EVERY_RATE };
 	expect(openRouterPricing([card])).toEqual({
 		prompt: "0.000001",
@@ -87,7 +87,7 @@ describe("the lines of a bill name the rate", () => {
 		["image", [line("image", 11, "image")]],
 		["transcription", [line("audioSecond", 11, "second")]],
 		["rerank", [line("search", 11, "search")]],
-	])("of %s", async (endpoint, own) => {
+	])("of the endpoint %s", async (endpoint, own) => {
 		const account = await createAccount(statements, { email: `${endpoint}@example.com`, vouched: true });
 		const maker = { statements, digest: createDigest("pepper"), serviceName: "service" };
 		const key = await createKey(maker, account.id, { name: "k" });

@@ -44,7 +44,7 @@ function read(text: string): { warnings: string[]; parameters: string[] } {
 }
 
 describe("a parameter that a server's dialect cannot express", () => {
-	test("is left out with a warning for each dialect", () => {
+	test("is removed with a warning for each dialect", () => {
 		expect(read(yaml("chat", ["vllm", "ollama", "tgi"], "temperature, n"))).toEqual({
 			warnings: [
 				'10: models[0].parameters[1]: "n" is ignored because dialect ollama does not support it: its servers return one choice regardless of `n`',
@@ -61,7 +61,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		});
 	});
 
-	test("is left out if the gateway handles it", () => {
+	test("is removed if the gateway handles the field itself", () => {
 		for (const name of ["best_of", "n_predict", "max_new_tokens", "num_predict"])
 			expect(read(yaml("chat", ["vllm"], name))).toMatchObject({ warnings: [expect.any(String)], parameters: [] });
 		expect(read(yaml("chat", ["llama.cpp"], "n_predict")).warnings[0]).toContain(
@@ -70,7 +70,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		expect(read(yaml("image", ["openai"], "partial_images")).parameters).toEqual([]);
 	});
 
-	test("is kept where the server supports it", () => {
+	test("is kept if the server supports it", () => {
 		for (const [kind, dialects, parameters] of [
 			["chat", ["vllm", "sglang", "llama.cpp", "openai"], "n, logit_bias, constructor"],
 			["chat", ["ollama", "tgi"], "temperature, max_tokens, stop"],

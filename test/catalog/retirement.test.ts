@@ -85,7 +85,7 @@ test("a model is served until its retirement day", async () => {
 	expect(listed()).toEqual(before);
 });
 
-test("a request for the retired last model of a kind names the day", async () => {
+test("a request for the retired last model of a kind gets an error with the day", async () => {
 	const text = `models:
   - id: vectors
     kind: embedding
@@ -103,7 +103,7 @@ test("a request for the retired last model of a kind names the day", async () =>
 	);
 });
 
-test("a private model and a route of it are unknown after their day", async () => {
+test("a private model and its route are unknown after the retirement day", async () => {
 	const hidden = modelYaml({ id: "secret", extra: "    visible_to: [partner]\n    retires_on: 2027-01-01\n" });
 	const text = `models:\n${modelYaml()}${hidden}routes:\n  - { id: way, models: [secret] }\n`;
 	const { catalog } = catalogAt(NEW_YEAR_MS, text);
@@ -112,11 +112,11 @@ test("a private model and a route of it are unknown after their day", async () =
 		expect(englishText(notFoundText(catalog.current(), name))).toContain("does not exist");
 });
 
-test("a model retires on its day without a change of the file", async () => {
+test("a model retires on its day although the file is unchanged", async () => {
 	const path = join(temporaryFolder(), "tollgate.yaml");
 	writeFileSync(path, TEXT);
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);
-	// Reloads before the clock moves, so that the time of the load is earlier than the clock's.
+	// Reloads before the clock moves, so that the load is earlier than the retirement.
 	await catalog.reload();
 	const wentAtMs: number[] = [];
 	catalog.onChange(({ models }) => {
@@ -125,7 +125,7 @@ test("a model retires on its day without a change of the file", async () => {
 	const watching = watchCatalog({ clock, log: silentLog, reload: catalog.reload, isStale: catalog.isStale }, { path });
 	try {
 		while (wentAtMs.length === 0 && clock.wallMs() < NEW_YEAR_MS + 600_000) {
-			// A check has ended when the next one is scheduled.
+			// A check has ended when the timer of the next one is set.
 			await waitFor(() => clock.pending() > 0 || wentAtMs.length > 0, "the next look");
 			clock.advance(1_000);
 		}

@@ -22,7 +22,7 @@ afterEach(() => watching?.stop());
 const OK: ReloadResult = { ok: true };
 const AWAY: ReloadResult = { ok: false, lasting: false, problems: [] };
 
-/** Watches `path`; `next()` returns the text that the next reload read. */
+/** Watches `path`. `next()` returns the text that the next reload reads. */
 function watchIt(options: { pollMs: number; answer?: () => ReloadResult }) {
 	const texts: string[] = [];
 	const waiters: ((text: string) => void)[] = [];
@@ -48,7 +48,7 @@ function watchIt(options: { pollMs: number; answer?: () => ReloadResult }) {
 	return { next, said, reloads: () => reloads };
 }
 
-describe("the watch reads a change made by", () => {
+describe("the watch of the catalogue's file reads a change made by", () => {
 	test("an atomic rename over the file", async () => {
 		writeFileSync(path, "one");
 		const { next } = watchIt({ pollMs: 10 });
@@ -69,7 +69,7 @@ describe("the watch reads a change made by", () => {
 		expect(await next()).toBe("two");
 	});
 
-	test("a removed file that comes back", async () => {
+	test("removing the file and creating it again", async () => {
 		writeFileSync(path, "one");
 		const { next } = watchIt({ pollMs: 10 });
 		expect(await next()).toBe("one");
@@ -78,7 +78,7 @@ describe("the watch reads a change made by", () => {
 		expect(await next()).toBe("two");
 	});
 
-	test("a switched symbolic link", async () => {
+	test("switching a symbolic link", async () => {
 		for (const version of ["v1", "v2"]) {
 			mkdirSync(join(directory, version));
 			writeFileSync(join(directory, version, "tollgate.yaml"), version);
@@ -93,14 +93,14 @@ describe("the watch reads a change made by", () => {
 	});
 });
 
-test("the watch repeats a reload that failed for a passing reason", async () => {
+test("the watch repeats a reload that failed for a temporary reason", async () => {
 	writeFileSync(path, "one");
 	const answers = [AWAY, AWAY, { ok: false, lasting: true, problems: [] } as const];
 	const { next, reloads } = watchIt({ pollMs: 20, answer: () => answers.shift() ?? OK });
 	await next();
 	await next();
 	await next();
-	// Reloading this change shows that the polls before did not reload the old text.
+	// If this change is the first that is reloaded, the earlier polls did not reload the old text.
 	const seen = next();
 	await new Promise((resolve) => systemClock.after(100, () => resolve(undefined)));
 	expect(reloads()).toBe(3);
@@ -121,7 +121,7 @@ test("the watch does not read a file that is still being written", async () => {
 	expect(await next()).toBe(text);
 });
 
-test("the watch reports an unreadable file and reads it once it can", async () => {
+test("the watch reports an unreadable file and reads it once it is readable", async () => {
 	writeFileSync(path, "one");
 	const { next, said } = watchIt({ pollMs: 5 });
 	await next();
@@ -129,7 +129,7 @@ test("the watch reports an unreadable file and reads it once it can", async () =
 	await waitFor(() => said.length === 1, "the warning of a missing file");
 	writeFileSync(path, "two");
 	expect(await next()).toBe("two");
-	// A path that cannot be read as a file, even by root.
+	// A symbolic link to itself through another, which cannot be read as a file, even by root.
 	const other = join(directory, "other");
 	symlinkSync(path, other);
 	renameSync(other, path);

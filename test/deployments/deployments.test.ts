@@ -68,10 +68,10 @@ const secretUpstream = {
 	keepAlive: true,
 } as const;
 
-/** Reads the deployments as a console does that has just started. */
+/** Reads the deployments like a console that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();
 
-test("the console shows a gateway's models without server keys", async () => {
+test("the console shows a gateway's models without the servers' keys", async () => {
 	const one = await gateway("a");
 	await one.see(replica({ inFlight: 3 }));
 	const view = await seen();
@@ -86,7 +86,7 @@ test("the console shows a gateway's models without server keys", async () => {
 	expect(JSON.stringify(rows)).not.toContain("sk-key");
 });
 
-test("gateways' loads add up; the worst state is shown", async () => {
+test("the console adds up the gateways' loads and shows the worst state", async () => {
 	const [one, two] = [await gateway("a"), await gateway("b")];
 	const [cache, moreCache] = [
 		{ promptTokens: 5, cachedTokens: 2, waitMs: 40 },
@@ -110,7 +110,7 @@ test("gateways' loads add up; the worst state is shown", async () => {
 	expect((await seen()).connected("m")).toBe(false);
 });
 
-test("without a live gateway the last models are shown as unconnected", async () => {
+test("the console shows the last models as disconnected without a live gateway", async () => {
 	const one = await gateway("a", { models: ["m", "n"] });
 	await one.see(replica({ modelId: "n" }));
 	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 minute'"]) {
@@ -144,7 +144,7 @@ test("concurrent reads share one query", async () => {
 	expect(await console.current()).not.toBe(first);
 });
 
-test("a gateway deletes reports of gateways that ended long ago", async () => {
+test("a gateway deletes reports of gateways that left long ago", async () => {
 	for (const [id, live] of [
 		["gone", false],
 		["idle", true],
@@ -158,7 +158,7 @@ test("a gateway deletes reports of gateways that ended long ago", async () => {
 	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
 });
 
-test("a gateway writes a deleted report again with the next load", async () => {
+test("a gateway rewrites its report if it was deleted, at the next change of load", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	await database.sql`delete from gateway_report`;

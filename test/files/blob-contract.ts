@@ -23,7 +23,7 @@ export async function holdsBlobs(store: BlobStore): Promise<void> {
 	] as const)
 		expect(Buffer.compare(await store.read("file_a", "1-y", start, end), long.subarray(start, end))).toBe(0);
 
-	// A blob that is not complete cannot be read.
+	// A range that is not completely in the blob cannot be read.
 	expect(await failure(store.read("file_a", "0-x", 65_530, 65_540))).toBeInstanceOf(BytesLost);
 	expect(await failure(store.read("file_a", "none", 0, 1))).toBeInstanceOf(BytesLost);
 

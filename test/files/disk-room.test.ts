@@ -23,7 +23,7 @@ test("an upload that reaches the disk's reserve ends with 503 and leaves nothing
 	expect(await at.space(owner.accountId)).toEqual({ files: 0, bytes: 0 });
 	disk.bavail = (GIB - MB) / disk.bsize;
 	await expect(files.create(owner, upload, streamOf(sample(4)))).rejects.toMatchObject(full);
-	// Answers of batches are stored, because they are paid for.
+	// Answers of batches are stored even then, because they are paid for.
 	const writer = await files.writer(owner, { purpose: "batch_output", filename: "out.jsonl" });
 	writer.write(sample(400));
 	expect(await writer.seal()).toBe(1);
@@ -35,7 +35,7 @@ for (const [gib, freeGib, isWarned] of [
 	[10, 2.1, false],
 	[10, 1.9, true],
 ] as const)
-	test(`a disk of ${gib} GiB with ${freeGib} free ${isWarned ? "warns" : "is well"}`, () => {
+	test(`a disk of ${gib} GiB with ${freeGib} free ${isWarned ? "warns" : "does not warn"}`, () => {
 		const room = createDiskRoom("/", () => ({ bsize: MB, blocks: gib * 1024, bavail: freeGib * 1024 }));
 		expect(room.problem() !== undefined).toBe(isWarned);
 		room.check(0);

@@ -8,7 +8,7 @@ import { withDatabase } from "../support/database.ts";
 
 export const MB = 1024 * 1024;
 
-/** A file store on a disk with its own database and a clock that the test moves. */
+/** A file store on a disk, with its own database and a clock that the test moves. */
 export async function withFiles() {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
@@ -17,14 +17,14 @@ export async function withFiles() {
 		db,
 		folder,
 		store,
-		/** Disk that uploads see. */
+		/** Free space of the disk, as uploads see it. */
 		disk: { bsize: 4096, blocks: 26_214_400, bavail: 26_214_400 },
 		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB },
 		nowMs: Date.now(),
 		get files(): Files {
 			return files;
 		},
-		/** Makes an account's files older by `ms` in the database's time. */
+		/** Makes an account's files older by `ms` by Postgres's clock. */
 		passInDatabase: (accountId: string, ms: number): Promise<unknown> =>
 			db.sql`update stored_file set expires_at = expires_at - make_interval(secs => ${ms / 1000}) where account_id = ${accountId}`,
 		async space(accountId: string): Promise<{ files: number; bytes: number }> {

@@ -13,8 +13,8 @@ const DAY_MS = 24 * 3600_000;
 const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((error) => error);
 const blobsOf = (fileId: string) => readdirSync(join(folder, fileId)).map((name) => join(folder, fileId, name));
 
-describe("a file", () => {
-	test("is read as written, in any range", async () => {
+describe("a file of an account", () => {
+	test("is read as it was written, in any range", async () => {
 		const bytes = sample(5 * MB + 20);
 		const record = await files.create(owner, newFile, streamOf(bytes));
 		expect(record).toMatchObject({ ...owner, ...newFile, bytes: bytes.length });
@@ -39,7 +39,7 @@ describe("a file", () => {
 		expect(Buffer.concat(stored).includes("prompt")).toBe(false);
 	});
 
-	test("is not read after its stored bytes were changed, moved or cut", async () => {
+	test("cannot be read after its stored bytes were changed, moved or cut off", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(192 * 1024)));
 		const [path] = blobsOf(record.id);
 		if (path === undefined) throw new Error("it has a part");
@@ -63,7 +63,7 @@ describe("a file", () => {
 		expect(await failure(bytesOf(files.read(record)))).toBeInstanceOf(Error);
 	});
 
-	test("leaves nothing if its upload breaks off", async () => {
+	test("leaves nothing in the store if its upload breaks off", async () => {
 		const before = await at.space(owner.accountId);
 		const brokenOff = (async function* () {
 			yield sample(3 * MB);
@@ -78,7 +78,7 @@ describe("a file", () => {
 		expect(await at.db.sql`select 1 from stored_file where state <> 'ready'`).toHaveLength(0);
 	});
 
-	test("fails its readers when it is deleted", async () => {
+	test("breaks off at its readers when it is deleted", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(6 * MB)));
 		const reader = files.read(record).getReader();
 		await reader.read();
@@ -92,7 +92,7 @@ describe("a file", () => {
 });
 
 describe("a file that is written part by part", () => {
-	test("continues after the last recorded part and loses the rest", async () => {
+	test("continues after the last recorded part and loses unsealed bytes", async () => {
 		const writer = await files.writer(owner, output);
 		writer.write("one\n");
 		expect(await writer.seal()).toBe(1);
@@ -108,7 +108,7 @@ describe("a file that is written part by part", () => {
 		expect(await files.resume(writer.fileId)).toBeUndefined();
 	});
 
-	test("has one writer: the slower of two seals nothing", async () => {
+	test("has one writer: of two writers the slower one seals nothing", async () => {
 		const writer = await files.writer(owner, output);
 		const other = await files.resume(writer.fileId);
 		writer.write("mine\n");
@@ -118,7 +118,7 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(await writer.finish()))).toBe("mine\n");
 	});
 
-	test("is complete after failures of its store and database", async () => {
+	test("is complete although its store and Postgres fail in between", async () => {
 		const writer = await files.writer(owner, output);
 		const put = store.put;
 		writer.write("one\n");
@@ -139,7 +139,7 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(await writer.finish()))).toBe("one\ntwo\nthree\n");
 	});
 
-	test("is complete with thousands of small parts", async () => {
+	test("is complete although it has thousands of small parts", async () => {
 		const writer = await files.writer(owner, output);
 		let expected = "";
 		for (let line = 0; line < 600; line += 1) {
@@ -160,7 +160,7 @@ const codeOf = (creating: Promise<unknown>) =>
 	);
 
 describe("the space for files", () => {
-	test("of an account is limited under concurrent uploads", async () => {
+	test("is limited per account under concurrent uploads", async () => {
 		const crowd = { accountId: "acc_crowd", keyId: "key_crowd" };
 		at.limits.fileAccountBytesMax = 5 * MB;
 		const uploads = Array.from({ length: 12 }, () => files.create(crowd, newFile, streamOf(sample(MB))));
@@ -175,7 +175,7 @@ describe("the space for files", () => {
 		expect(await at.space("")).toEqual({ files: all?.files, bytes: all?.bytes });
 	});
 
-	test("of all accounts is limited; outputs count but are never refused", async () => {
+	test("is limited for all accounts; outputs count but are never refused", async () => {
 		const full = { accountId: "acc_full", keyId: "key_full" };
 		at.limits.filesBytesMax = 0;
 		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "overloaded" });
@@ -188,7 +188,7 @@ describe("the space for files", () => {
 		expect(await at.space(full.accountId)).toEqual({ files: 1, bytes: 8 });
 	});
 
-	test("is left to the next account after many fill it", async () => {
+	test("is left for the next account after many accounts fill it", async () => {
 		at.limits.filesBytesMax = (await at.space("")).bytes + 16 * MB;
 		const filled = async (name: string) => {
 			const owner = { accountId: `acc_${name}`, keyId: "key" };
@@ -199,13 +199,13 @@ describe("the space for files", () => {
 		const counts: number[] = [];
 		for (let nth = 0; nth < 8; nth += 1) counts.push(await filled(`filling_${nth}`));
 		at.limits.filesBytesMax = 256 * MB;
-		// Each account's 64 files take a third of the space that is free, so later accounts get less.
+		// Each account's 64 files take a third of the free space, so later accounts get less.
 		expect(counts).toEqual(counts.toSorted((a, b) => b - a));
 		expect([counts[0], counts[1]]).toEqual([21, 14]);
 		expect(counts.at(-1)).toBeGreaterThan(0);
 	});
 
-	test("is limited to 10,000 files an account", async () => {
+	test("is limited to 10,000 files per account", async () => {
 		const many = { accountId: "acc_full_list", keyId: "key_full_list" };
 		await files.create(many, newFile, streamOf(sample(4)));
 		await at.db.sql`update file_space set files = 9999 where account_id = ${many.accountId}`;
@@ -215,7 +215,7 @@ describe("the space for files", () => {
 });
 
 describe("the expiry of a file", () => {
-	test("hides a file, then deletes its bytes", async () => {
+	test("hides the file, then deletes its bytes", async () => {
 		const short = { accountId: "acc_short", keyId: "key_short" };
 		const kept = await files.create(short, newFile, streamOf(sample(MB)));
 		const brief = await files.create(short, newFile, streamOf(sample(MB)), async () => ({ lifetimeMs: DAY_MS }));
@@ -227,7 +227,7 @@ describe("the expiry of a file", () => {
 		];
 		at.nowMs += DAY_MS + 1_000;
 		expect(await found()).toEqual([brief.id, 2]);
-		// Files are deleted only when two clocks agree, since deletion is final.
+		// Files are deleted only when both clocks agree, because a deletion cannot be undone.
 		while ((await files.sweep()) > 0);
 		expect(existsSync(join(folder, brief.id))).toBe(true);
 		await at.passInDatabase(short.accountId, DAY_MS);
@@ -244,7 +244,7 @@ describe("the expiry of a file", () => {
 		at.nowMs -= DAY_MS + 1_000;
 	});
 
-	test("removes a killed upload after six hours, not a batch's output", async () => {
+	test("removes an aborted upload after six hours, but not a batch's output", async () => {
 		const killed = { accountId: "acc_killed", keyId: "key_killed" };
 		const started = Promise.withResolvers<void>();
 		const hangs = (async function* () {
@@ -264,7 +264,7 @@ describe("the expiry of a file", () => {
 		expect((await files.resume(writer.fileId))?.parts()).toBe(1);
 	});
 
-	test("is retried if the store was away", async () => {
+	test("is retried if the store was unavailable", async () => {
 		const { removeFile } = store;
 		const record = await files.create(owner, newFile, streamOf(sample(4)));
 		store.removeFile = () => Promise.reject(new Error("the store is away"));

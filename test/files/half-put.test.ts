@@ -13,7 +13,7 @@ const owner = { accountId: "acc_halves", keyId: "key_halves" };
 const output = { purpose: "batch_output", filename: "out.jsonl" } as const;
 
 /**
- * A file store in the database, whose connection breaks at the nth statement that carries bytes, before or after the
+ * A file store in Postgres whose connection breaks at the nth statement that transfers bytes, before or after the
  * statement takes effect.
  */
 function filesCutAt(nth: number, isDone: boolean) {
@@ -34,7 +34,7 @@ function filesCutAt(nth: number, isDone: boolean) {
 	);
 }
 
-test("a part that was half written when the connection broke is complete after a retry", async () => {
+test("a part whose connection broke half way is complete after a retry", async () => {
 	for (const isDone of [false, true]) {
 		for (const nth of [1, 2, 3]) {
 			const files = filesCutAt(nth, isDone);
@@ -42,7 +42,7 @@ test("a part that was half written when the connection broke is complete after a
 			const writer = await files.writer(owner, output);
 			writer.write(bytes);
 			await expect(writer.seal()).rejects.toThrow("the connection broke");
-			// Writes in the way in which a batch runner writes its answers.
+			// Continues to write, as a batch runner does.
 			expect(await writer.seal()).toBe(1);
 			const record = await writer.finish();
 			const read = await bytesOf(files.read(record)).catch((error: unknown) => error);
@@ -53,7 +53,7 @@ test("a part that was half written when the connection broke is complete after a
 	}
 });
 
-test("a file deleted while a part is written leaves nothing in the store", async () => {
+test("a file that is deleted during the write of a part leaves nothing stored", async () => {
 	const at = await withFiles();
 	const { files, store } = at;
 	const { put } = store;

@@ -1,6 +1,6 @@
 /**
- * Tests files against a real S3-compatible service: `bun test/files/run.ts ENDPOINT BUCKET KEY_ID SECRET`. The bucket
- * must exist and is left unchanged. It passed with MinIO, gofakes3 and moto.
+ * Tests files with a real S3-compatible service: `bun test/files/run.ts ENDPOINT BUCKET KEY_ID SECRET`. The bucket must
+ * exist and is left unchanged. The tests passed with MinIO, gofakes3 and moto.
  */
 import { systemClock } from "../../src/base/clock.ts";
 import { createS3Blobs } from "../../src/files/blob-store.ts";

@@ -13,8 +13,8 @@ const folder = temporaryFolder();
 const storage = startObjectStorage();
 const bucket = { endpoint: storage.url, bucket: "files", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
 
-describe("blobs", () => {
-	test("on the disk are read whole or not at all, by this user only", async () => {
+describe("blobs in a store", () => {
+	test("on the disk are read completely or not at all, by this user only", async () => {
 		const store = createDiskBlobs({ folder: join(folder, "files") });
 		await holdsBlobs(store);
 		await store.put("file_a", "0-x", new Uint8Array(1));
@@ -22,12 +22,12 @@ describe("blobs", () => {
 		expect([mode(""), mode("file_a"), mode("file_a/0-x")]).toEqual([0o700, 0o700, 0o600]);
 	});
 
-	test("in the database are read whole or not at all", async () => {
+	test("in Postgres are read completely or not at all", async () => {
 		await holdsBlobs(createPostgresBlobs({ statements: db.statements }));
 		expect(await db.sql`select 1 from stored_blob`).toHaveLength(0);
 	});
 
-	test("in a bucket are read whole or not at all", async () => {
+	test("in a bucket are read completely or not at all", async () => {
 		await holdsBlobs(createS3Blobs({ clock: systemClock }, bucket));
 		expect(storage.objects.size).toBe(0);
 	});

@@ -4,10 +4,10 @@ import { BytesLost, createS3Blobs } from "../../src/files/blob-store.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
-/** No answer of a bucket or its proxy makes a file count as lost or another object be deleted. */
+/** Whatever a bucket or its proxy answers, no file counts as lost and no other object is deleted. */
 
 const storage = startObjectStorage();
-/** Returns an answer that replaces the storage's; undefined for the storage's own. */
+/** Returns an answer that replaces the storage's answer; undefined for the storage's own answer. */
 let says: (request: Request) => Response | undefined = () => undefined;
 const server = untilEnd(
 	Bun.serve({
@@ -35,7 +35,7 @@ beforeEach(async () => {
 	await store.put("file_a", "0-x", bytes);
 });
 
-test("no wrong answer makes an existing object count as lost", async () => {
+test("an existing object never counts as lost, whatever the storage answers", async () => {
 	const places: Record<string, () => Response> = {
 		"a proxy without a way": () => new Response("<html>no route</html>", { status: 404 }),
 		"a 404 without a word": () => new Response(null, { status: 404 }),
@@ -59,7 +59,7 @@ test("no wrong answer makes an existing object count as lost", async () => {
 	await expect(store.read("file_a", "0", 2, 6)).rejects.toBeInstanceOf(BytesLost);
 });
 
-test("a refusal does not count as a lost object, even with an empty list", async () => {
+test("an object never counts as lost because of a refusal", async () => {
 	const refusal = "<Error><Code>AccessDenied</Code></Error>";
 	says = ({ url, method }) => {
 		if (method !== "GET") return undefined;
@@ -88,7 +88,7 @@ test("a removal ends although the storage still lists deleted objects", async ()
 	expect(storage.objects.size).toBe(0);
 });
 
-test("only the file's own objects are deleted, whatever is listed", async () => {
+test("only the file's own objects are deleted, whatever the storage lists", async () => {
 	await store.put("file_ab", "0-x", bytes);
 	const keys = new Set<string>();
 	says = (request) => {

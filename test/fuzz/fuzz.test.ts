@@ -1,6 +1,6 @@
 /**
- * Random JSON, forms and raw HTTP, and mutated recordings and model servers' answers: no 5xx, no crash, and sound
- * books. `bun run fuzz` is the long form: `FUZZ_MINUTES` in all, `FUZZ_SEED` to repeat.
+ * Random JSON, forms and raw HTTP, and mutated recordings and answers of model servers: no 5xx, no crash, and correct
+ * books. `bun run fuzz` is the long form: `FUZZ_MINUTES` in total, `FUZZ_SEED` to repeat a run.
  */
 import { expect, test } from "bun:test";
 import { withProduct } from "../attack/product.ts";
@@ -83,7 +83,7 @@ function startServers(random: Random) {
 const minutes = Number(Bun.env.FUZZ_MINUTES ?? 0);
 const seed = Number(Bun.env.FUZZ_SEED ?? (minutes > 0 ? Date.now() % 2 ** 31 : 7));
 const INPUTS = LONG || minutes > 0 ? 150 : 40;
-/** Limit of processor time for one step; without the product's limits a step took seconds. */
+/** Limit of CPU time for one step; without the product's limits a step took seconds. */
 const HELD_MS_MAX = 150;
 
 const servers = untilEnd(startServers(createRandom(seed + 1)));
@@ -96,7 +96,7 @@ const product = await withProduct({
 });
 
 test(
-	"no input causes a 500, a stop, a delay or wrong books",
+	"no random input causes a 500, a stop, a delay or wrong books",
 	async () => {
 		const msAKind = (minutes * 60_000) / KINDS.length;
 		const { tallies, defects } = await fuzz(product, { seed, inputs: INPUTS, msAKind, steps, concurrency: 4 });

@@ -15,7 +15,7 @@ export interface Tally {
 	tried: number;
 	/** Numbers of answers by status class; `closed` counts connections without an answer. */
 	readonly answers: Record<string, number>;
-	/** Number of event loop steps with more than 50 ms of processor time. */
+	/** Number of event-loop steps with more than 50 ms of CPU time. */
 	gaps: number;
 	worstMs: number;
 }
@@ -28,7 +28,7 @@ export interface Report {
 
 export interface FuzzPlan {
 	readonly seed: number;
-	/** Least number of inputs; after them the run continues until its time is over. */
+	/** Least number of inputs. After them the run continues until its time has passed. */
 	readonly inputs: number;
 	readonly msAKind: number;
 	readonly steps: Steps;
@@ -37,7 +37,7 @@ export interface FuzzPlan {
 
 const GAP_MS = 50;
 const ANSWER_MS_MAX = 30_000;
-/** A raw connection without data for this long is finished. */
+/** A raw connection that receives nothing for this long is finished. */
 const QUIET_MS = 60;
 
 export async function fuzz(product: Product, plan: FuzzPlan): Promise<Report> {
@@ -83,7 +83,7 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		const statuses = await rawStatuses(product.url, bytes);
 		for (const status of statuses) count(`${status[0]}xx`);
 		if (statuses.length === 0) count("closed");
-		// The runtime answers 505 to an unsupported HTTP version.
+		// Ignored, because the runtime answers 505 to an unsupported HTTP version.
 		if (statuses.some((status) => status >= "500" && status !== "505"))
 			defect(`answered ${statuses.join(", ")}`, bytes);
 		return;
@@ -95,7 +95,7 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		const response = await fetch(`${product.url}${path}`, { ...init, method: "POST", headers, signal });
 		const text = await response.text();
 		count(`${String(response.status)[0]}xx`);
-		// A wrong answer of a model server may cause a 5xx other than 500.
+		// A wrong answer of a model server may cause a 5xx, but not a 500.
 		const ours = kind === "answers" ? response.status === 500 : response.status >= 500;
 		if (ours || text.includes('"internal_error"')) defect(`answered ${response.status} ${text.slice(0, 300)}`, input);
 		else if (response.status >= 400 && !/^\{"error":\{"message":".+","type":/.test(text))
@@ -143,7 +143,7 @@ async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
 	return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((found) => found[1] as string);
 }
 
-/** Waits for all settlements and checks that the books reconcile and refused requests are free. */
+/** Waits for all settlements. Checks that the books reconcile and that refused requests are free. */
 async function brokenBooks({ db }: Product): Promise<string[]> {
 	await waitFor(
 		async () => (await db.sql`select count(*)::int as n from reservation`)[0]?.n === 0,

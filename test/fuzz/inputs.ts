@@ -7,7 +7,7 @@ import { wavOf } from "../support/upstream-endpoints.ts";
 import { mutated } from "./mutate.ts";
 import { TARGETS } from "./targets.ts";
 
-/** A request in the form that client libraries send: valid framing, random content. */
+/** A request as client libraries send it: valid framing, random content. */
 export interface Input {
 	readonly path: string;
 	readonly contentType: string;
@@ -82,7 +82,7 @@ const HEADERS = [
 	'Content-Disposition: form-data; name="file"; filename="../../\u202e.wav"\r\nContent-Transfer-Encoding: base64',
 ];
 
-/** Forms with unnamed parts, false boundaries, and files in place of fields. */
+/** Forms with unnamed parts, false boundaries, and files instead of fields. */
 export function formInput(random: Random): Input {
 	const boundary = random.pick(["b", "----x", `"quoted b"`, "b".repeat(70), "b".repeat(300), "é", "", "b; c=d"]);
 	const part = (header: string, value: Buffer) =>
@@ -108,7 +108,7 @@ export function formInput(random: Random): Input {
 const FOLDER = join(import.meta.dir, "../gateway/transcriptions/recordings");
 const RECORDINGS = readdirSync(FOLDER).map((name) => ({ name, bytes: readFileSync(join(FOLDER, name)) }));
 
-/** Recordings of each format, with changes in headers, frames and ends. */
+/** Audio recordings of each format, changed in headers, frames and ends. */
 export function audioInput(random: Random): { readonly form: FormData; readonly bytes: Uint8Array } {
 	const { name, bytes } = random.pick(RECORDINGS);
 	const changed = mutated(bytes, random);

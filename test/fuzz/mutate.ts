@@ -1,6 +1,6 @@
 import type { Random } from "../support/random.ts";
 
-/** Numbers at and beyond parsers' limits. */
+/** Numbers at and beyond the limits of parsers. */
 const EDGES = "-1 0 1.5 1e308 1e400 -0 2147483648 9007199254740993 00 0x10 NaN null true".split(" ");
 const LITTLE = [
 	"\0",
@@ -22,7 +22,7 @@ const LITTLE = [
 	"[DONE]",
 ];
 
-/** Changes up to four places of the bytes, in ways that often break parsers. */
+/** Changes the bytes at up to four positions, in ways that often break parsers. */
 export function mutated(bytes: Uint8Array, random: Random): Uint8Array<ArrayBuffer> {
 	let changed = Buffer.from(bytes);
 	for (let left = random.pick([1, 1, 1, 2, 4]); left > 0; left -= 1) changed = changedOnce(changed, random);

@@ -9,12 +9,12 @@ type Json = Record<string, unknown>;
 export interface Target {
 	readonly name: string;
 	readonly path: string;
-	/** The target's model in `deployments`. */
+	/** Id of the target's model in `deployments`. */
 	readonly model: string;
 	readonly request: (model?: string) => Json | FormData;
-	/** The server's answer with this `usage`, or without any if undefined. */
+	/** The server's answer with this `usage`; undefined: without usage. */
 	readonly answer: (usage: unknown) => { readonly body: string; readonly contentType: string };
-	/** Whether the charge may exceed the reservation if a server ignores its output limit. */
+	/** True if the charge may exceed the reservation when a server ignores its output limit. */
 	readonly mayExceed: boolean;
 }
 
@@ -133,7 +133,7 @@ export const TARGETS: readonly Target[] = [
 	]),
 ];
 
-/** YAML of a deployment for each target, with a rate for every unit; `prefix` precedes the names. */
+/** YAML of a deployment for each target, with a rate for every unit. `prefix` precedes the ids. */
 export function deployments(url: string, prefix = ""): string {
 	const at = { url, dialect: "openai" as const };
 	const tokens = 'input: "1", cached_input: "0.5", output: "2"';

@@ -9,7 +9,7 @@ import { waitFor } from "../support/wait.ts";
 
 const log = createLog({ level: "error", write: () => {} });
 
-test("a gateway warns of a payment that the books lack, stays ready", async () => {
+test("a gateway warns of a payment that the books lack and stays ready", async () => {
 	const database = await createTestDatabase();
 	await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused: another amount')`;
 	await database.sql`
@@ -20,7 +20,7 @@ test("a gateway warns of a payment that the books lack, stays ready", async () =
 		const warnings = async () => (await (await service.get("/readyz")).json()).warnings as string[];
 		await waitFor(async () => (await warnings()).some((text) => text.includes("card payment")), "the warning");
 		for (const path of ["/readyz", "/health"]) expect((await service.get(path)).status).toBe(200);
-		// The metric counts the last day's late settlements over all instances.
+		// The metric counts the last day's late settlements of all instances.
 		expect(await (await service.get("/metrics")).text()).toContain("\ntollgate_payment_findings_open 1\n");
 		await waitFor(
 			async () => (await (await service.get("/metrics")).text()).includes("\ntollgate_settlements_refused 5\n"),
@@ -31,7 +31,7 @@ test("a gateway warns of a payment that the books lack, stays ready", async () =
 	}
 });
 
-test("the watch repeats each minute, keeps its state without the database", async () => {
+test("the watch repeats every minute and keeps its state without Postgres", async () => {
 	const clock = createManualClock();
 	let answer = () => Promise.resolve(2);
 	const watch = startWatch({ look: () => answer(), clock, log }, { what: "a", firstLookMs: 1_000 });

@@ -32,7 +32,7 @@ const expressions = [
 
 const { upstream, service } = await withChat();
 
-/** Names of the metrics of a service that has answered and refused requests, and Prometheus' own `up`. */
+/** Names of the metrics of a service that has answered and refused requests, and Prometheus' own metric `up`. */
 async function seriesNames(): Promise<Set<string>> {
 	const { secret } = await service.customer();
 	await service.post("/v1/chat/completions", secret, ask());
@@ -43,14 +43,14 @@ async function seriesNames(): Promise<Set<string>> {
 	return new Set(["up", ...lines.map((line) => /^[a-z_]+/.exec(line)?.[0] ?? "")]);
 }
 
-test("alerts or dashboards name existing metrics only", async () => {
+test("alerts and dashboards use only existing metrics", async () => {
 	const names = await seriesNames();
 	const named = expressions.flatMap((expr) => expr.match(/\b(?:tollgate|process)_[a-z_]+|\bup\b/g) ?? []);
 	expect(named.length).toBeGreaterThan(30);
 	expect([...new Set(named)].filter((name) => !names.has(name))).toEqual([]);
 });
 
-/** Metrics that operators' dashboards use: none may be removed. */
+/** Metrics on which operators' dashboards depend, so that none may be removed. */
 const WANTED = {
 	requests: ["tollgate_requests_total", "tollgate_requests_open", "tollgate_requests_running"],
 	tokens: ["tollgate_prompt_tokens_total", "tollgate_completion_tokens_total"],
@@ -78,7 +78,7 @@ const WANTED = {
 	processes: ["tollgate_worker_up"],
 };
 
-test("every quantity that an operator watches has a metric", async () => {
+test("every metric that operators need exists", async () => {
 	const names = await seriesNames();
 	expect(
 		Object.values(WANTED)
@@ -87,7 +87,7 @@ test("every quantity that an operator watches has a metric", async () => {
 	).toEqual([]);
 });
 
-test("a stream's gaps are measured between its events, as the server sends them", async () => {
+test("the gaps of a stream are measured between the server's events", async () => {
 	const gaps = async () => {
 		const text = await (await service.get("/metrics")).text();
 		return ["count", "sum"].map((part) =>
@@ -110,7 +110,7 @@ test("a stream's gaps are measured between its events, as the server sends them"
 	expect(sum - sumBefore).toBeGreaterThan(0.1);
 });
 
-test("monotonic metrics are counters, times are histograms in seconds", async () => {
+test("counters are monotonic, and times are histograms in seconds", async () => {
 	await seriesNames();
 	const text = await (await service.get("/metrics")).text();
 	const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
@@ -126,14 +126,14 @@ test("monotonic metrics are counters, times are histograms in seconds", async ()
 	expect(Number(/^tollgate_duration_seconds_sum (\S+)$/m.exec(text)?.[1])).toBeLessThan(60);
 });
 
-describe("the runbook has a page", () => {
+describe("the operators' runbook has a page", () => {
 	const pages = [...RUNBOOK.matchAll(/^### (\S+)$/gm)].map(([, name]) => name as string);
 
-	test("for each alert, and for no other", () => {
+	test("for each alert, and for nothing else", () => {
 		expect(pages.toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
 	});
 
-	test("for each error above 499", () => {
+	test("for each error with a status above 499", () => {
 		const codes = [...readFileSync(join(ROOT, "src/base/fault.ts"), "utf8").matchAll(/^\t\| "([a-z_]+)"/gm)];
 		const statuses = codes.map(([, code]) => ({
 			code,
@@ -148,7 +148,7 @@ describe("the runbook has a page", () => {
 		expect(listed).toEqual(statuses.filter(({ status }) => status >= 500).toSorted((a, b) => a.status - b.status));
 	});
 
-	test("for each line of the log at error", async () => {
+	test("for each message that is logged as an error", async () => {
 		const said = new Set<string>();
 		for (const path of new Bun.Glob("src/**/*.ts").scanSync(ROOT))
 			for (const [, text] of readFileSync(join(ROOT, path), "utf8").matchAll(/log\.error\(\s*"([^"]+)"/g))
@@ -162,7 +162,7 @@ describe("the runbook has a page", () => {
 	});
 });
 
-/** Metric values that must make an alert fire, and for how long. */
+/** Metric values that must make each alert fire. */
 const FIRING: Readonly<Record<string, readonly string[]>> = {
 	TollgateDown: ['up{job="tollgate", instance="a"} 0'],
 	TollgateNotAdmitting: ['tollgate_admitting{instance="a"} 0'],
@@ -242,7 +242,7 @@ async function promtool(command: readonly string[], files: Readonly<Record<strin
 	return output;
 }
 
-describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {
+describe.skipIf(PROMTOOL === null)("the tool promtool", () => {
 	test("parses every expression of the dashboards", async () => {
 		const panels = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
 		const records = panels.map((expr, nth) => ({ record: `panel:${nth}`, expr: expr.replaceAll("$instance", ".*") }));
@@ -254,12 +254,12 @@ describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {
 	});
 
 	/**
-	 * promtool accepts quantiles in summaries only, but this gauge covers the time since the last scrape, which a summary
+	 * promtool accepts quantiles only in summaries. This gauge covers the time since the last scrape, which a summary
 	 * cannot.
 	 */
 	const LAG = "event_loop_lag_seconds non-summary metrics";
 
-	test("accepts /metrics, except units of money or the event loop's lag", async () => {
+	test("accepts /metrics, apart from units of money and the event loop's lag", async () => {
 		await seriesNames();
 		const run = Bun.spawn([PROMTOOL as string, "check", "metrics"], {
 			stdin: await service.get("/metrics"),
@@ -272,7 +272,7 @@ describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {
 		);
 	});
 
-	test("fires each alert on its series, none in a healthy one", async () => {
+	test("fires each alert on its series, and none on a healthy service", async () => {
 		expect(Object.keys(FIRING).toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
 		const firing = (alert: string) => `count(ALERTS{alertname=~"${alert}", alertstate="firing"})`;
 		const fires = rules.map(({ alert }) => ({

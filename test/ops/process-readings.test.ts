@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
-test("a process without free descriptors reports what it can, continues", async () => {
+test("a process without free file descriptors reports the other metrics", async () => {
 	const script = join(import.meta.dir, "no-descriptor-child.ts");
 	const child = Bun.spawn(["sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", process.execPath, script], {
 		stdio: ["ignore", "pipe", "inherit"],

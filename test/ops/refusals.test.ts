@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 
 const db = await withDatabase();
 
-/** A database that can be made to refuse statements or never to answer. */
+/** A simulated Postgres that can refuse statements or never answer. */
 function setUp() {
 	const clock = createManualClock(Date.UTC(2026, 10, 21));
 	const logged: string[] = [];
@@ -102,7 +102,7 @@ test("a refusal is stored with its amounts within a second, whatever its text", 
 	expect(clock.pending()).toBe(0);
 });
 
-test("repeated refusals make few rows a minute; the last counts the rest", async () => {
+test("repeated refusals become a few rows per minute, the last with a count", async () => {
 	const { refusals, clock, written } = setUp();
 	const send = (count: number) => {
 		for (let sent = 0; sent < count; sent++) refusals.record(refusal("key_loop", { atMs: clock.wallMs() + sent }));
@@ -115,7 +115,7 @@ test("repeated refusals make few rows a minute; the last counts the rest", async
 	expect(rows.map((row) => row.repeats)).toEqual([...Array(ROWS_PER_MINUTE_MAX).fill(0), 1_000 - ROWS_PER_MINUTE_MAX]);
 	expect(rows[0]?.code).toBe("model_not_found");
 	expect(rows.at(-1)?.repeated_at).toEqual(new Date(clock.wallMs() - 1_000 + 999));
-	// Further refusals in the same minute increase the stored row's count.
+	// Further refusals in the same minute increase the count of the stored row.
 	send(7);
 	await written();
 	rows = await rowsOf("key_loop");
@@ -129,7 +129,7 @@ test("repeated refusals make few rows a minute; the last counts the rest", async
 	await refusals.stop();
 });
 
-test("a refusal that comes while its row is written is not lost", async () => {
+test("a refusal that arrives while its row is written is not lost", async () => {
 	const { refusals, clock, written } = setUp();
 	for (let sent = 0; sent < ROWS_PER_MINUTE_MAX; sent++) refusals.record(refusal("key_meanwhile"));
 	clock.advance(1_000);
@@ -143,7 +143,7 @@ test("a refusal that comes while its row is written is not lost", async () => {
 	await refusals.stop();
 });
 
-test("without Postgres refusals wait up to a bound; the rest is counted", async () => {
+test("refusals wait up to a limit without Postgres, and further ones are counted", async () => {
 	const { refusals, clock, logged, set } = setUp();
 	set("refusing");
 	const send = (count: number, from: number) => {
@@ -159,7 +159,7 @@ test("without Postgres refusals wait up to a bound; the rest is counted", async 
 	await waitFor(() => clock.pending() > 0, "the next attempt");
 	send(5, WAITING_MAX);
 	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX, 305]);
-	// The failure is logged once, not every second.
+	// The failure is logged once, and not every second.
 	expect(logged.filter((line) => line.includes("cannot be written"))).toHaveLength(1);
 	set("up");
 	clock.advance(1_000);
@@ -170,7 +170,7 @@ test("without Postgres refusals wait up to a bound; the rest is counted", async 
 	await refusals.stop();
 });
 
-test("a database that never answers delays no request", () => {
+test("a Postgres that never answers delays no request", () => {
 	const { refusals, clock, asked, set } = setUp();
 	set("hanging");
 	for (let second = 0; second < 100; second++) {
@@ -192,7 +192,7 @@ test("rows that Postgres refuses are dropped without delaying others", async () 
 	await refusals.stop();
 });
 
-test("the stop writes waiting refusals, does not fail where it cannot", async () => {
+test("the stop writes waiting refusals and does not fail if it cannot", async () => {
 	const { refusals } = setUp();
 	refusals.record(refusal("key_stop"));
 	await refusals.stop();

@@ -1,5 +1,5 @@
 /**
- * The compiled binary as the image runs it: an empty directory, a clean environment, its own database.
+ * The compiled binary as the image runs it: in an empty directory, with a clean environment and its own database.
  * `TOLLGATE_BINARY=path bun test test/packaging` tests an existing binary.
  */
 import { expect, test } from "bun:test";
@@ -65,7 +65,7 @@ async function command(...args: string[]) {
 
 test("the binary runs its commands", async () => {
 	const { version, commit } = await command("version");
-	// A binary that was given may have been built without the Git history.
+	// An existing binary may have been built without the Git history.
 	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
 	expect(version).toBe(commit === null ? packageJson.version : `${packageJson.version}+${commit}`);
 	expect((await run(["--version"])).out).toBe(`${version}\n`);
@@ -81,7 +81,7 @@ test("the binary runs its commands", async () => {
 	client = new OpenAI({ apiKey: key.secret, maxRetries: 0 });
 });
 
-test("the binary serves in a directory without reading its .env or bunfig.toml", async () => {
+test("the binary serves without reading .env or bunfig.toml of its directory", async () => {
 	writeFileSync(join(directory, ".env"), "LOG_LEVEL=nonsense\nDATABASE_URL=nonsense\n");
 	writeFileSync(join(directory, "bunfig.toml"), 'preload = ["./missing.ts"]\n');
 	server = Bun.spawn([binary], { cwd: directory, env: environment, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
@@ -95,7 +95,7 @@ test("the binary serves in a directory without reading its .env or bunfig.toml",
 	expect(await run(["health", "--ready"], { ...environment, PORT: new URL(url).port })).toMatchObject({ code: 0 });
 });
 
-test("the binary answers chats whole or streamed with the upstream's counts", async () => {
+test("the binary answers chats, whole and streamed, with the server's counts", async () => {
 	const answer = await client.chat.completions.create({ model: "test-model", messages: MESSAGES });
 	expect(answer.choices[0]?.message.content).toBe("echo: one two three");
 	const stream = await client.chat.completions.create({ model: "test-model", messages: MESSAGES, stream: true });
@@ -109,7 +109,7 @@ test("the binary answers chats whole or streamed with the upstream's counts", as
 	expect(usage).toEqual(answer.usage as OpenAI.CompletionUsage);
 });
 
-test("the binary charges usage in Postgres", async () => {
+test("the binary writes charged usage to Postgres", async () => {
 	const { prompt, completion } = upstream.count();
 	const expected = prompt * 1_000 + completion * 2_000;
 	const charged = async () => (await db.sql`select sum(charged_nano_usd)::bigint as nano from usage_event`)[0]?.nano;
@@ -118,7 +118,7 @@ test("the binary charges usage in Postgres", async () => {
 	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
 });
 
-test("the binary serves pages from a second process of the same binary", async () => {
+test("the binary serves pages from a second process", async () => {
 	const page = await fetch(`${url}/overview`, { headers: { accept: "text/html" } });
 	const script = /src="(\/assets\/[^"]+\.js)"/.exec(await page.text())?.[1] ?? "none";
 	expect([page.status, (await fetch(`${url}${script}`)).status]).toEqual([200, 200]);
@@ -128,7 +128,7 @@ test("the binary serves pages from a second process of the same binary", async (
 	expect([roles.length, childrenWithRole(server.pid, "gateway").length]).toEqual([1, 1]);
 });
 
-test("the binary takes less than 250 MB in all processes, shared pages counted in each", () => {
+test("the binary's processes take less than 250 MB together", () => {
 	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
 	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
 	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);
@@ -142,27 +142,27 @@ test("the binary lists models", async () => {
 	expect(await client.models.retrieve("test-model")).toMatchObject({ id: "test-model", status: "connected" });
 });
 
-test("the binary refuses a revoked key at once", async () => {
+test("the binary refuses a revoked key immediately", async () => {
 	expect(await command("key", "revoke", keyId)).toMatchObject({ id: keyId, effective: true });
 	const refused = client.models.list().catch((error) => error.code);
 	expect(await refused).toBe("api_key_revoked");
 });
 
-test("the binary contains the fonts of statements", async () => {
+test("the binary contains the fonts for PDF statements", async () => {
 	const person = await operator({ url, db });
 	const month = new Date().toISOString().slice(0, 7);
 	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);
 	expect([statement.status, (await statement.text()).slice(0, 5)]).toEqual([200, "%PDF-"]);
 });
 
-test("SIGTERM stops it orderly; it has written only to DATA_DIR", async () => {
+test("the binary stops at SIGTERM and has written only to DATA_DIR", async () => {
 	server.kill("SIGTERM");
 	expect(await server.exited).toBe(0);
 	expect(serverLog).not.toContain('"level":"error"');
 	expect(readdirSync(directory).sort()).toEqual([".env", "bunfig.toml"]);
 });
 
-test("without a database or production secrets it names the settings", async () => {
+test("the binary names missing settings: a database and production secrets", async () => {
 	const { DATABASE_URL: _, ...withoutDatabase } = environment;
 	const noDatabase = await run(["serve"], withoutDatabase);
 	expect(noDatabase.code).toBe(1);

@@ -14,7 +14,7 @@ export function builtCommit(): string {
 export async function buildBinary(outfile: string): Promise<string> {
 	const given = process.env.TOLLGATE_BINARY ?? process.env.TEST_BINARY;
 	if (given !== undefined) return resolve(given);
-	// The paths are passed as variables, since they may contain characters with a meaning in the shell.
+	// The paths are passed as variables, because they may contain characters with a meaning in the shell.
 	const script = packageJson.scripts.build.replace("bun ", '"$BUN" ').replace("dist/tollgate", '"$OUTFILE"');
 	const build = Bun.spawn(["sh", "-c", script], {
 		cwd: ROOT,

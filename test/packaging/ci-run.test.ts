@@ -3,13 +3,13 @@ import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { temporaryFolder } from "../support/at-end.ts";
 
-test("`.ci/run` runs the suite and its scripts with the Bun of `.ci/bun`", async () => {
+test("`.ci/run` runs the tests and its scripts with the Bun of `.ci/bun`", async () => {
 	const folder = temporaryFolder();
 	const [bin, stubs] = [join(folder, ".ci/bun/node_modules/.bin"), join(folder, "stubs")];
 	for (const path of [bin, stubs]) mkdirSync(path, { recursive: true });
 	copyFileSync(join(import.meta.dir, "../../.ci/run"), join(folder, ".ci/run"));
 	symlinkSync(process.execPath, join(bin, "bun"));
-	// Another user's id: the script then installs no packages and stops no database.
+	// Pretends to be another user, for whom the script installs no packages and stops no database.
 	writeFileSync(join(stubs, "id"), "#!/bin/sh\necho 54321\n");
 	chmodSync(join(stubs, "id"), 0o755);
 	writeFileSync(

@@ -21,7 +21,7 @@ type Tree = Record<string, unknown>;
 const at = (tree: unknown, ...path: (string | number)[]) =>
 	path.reduce<unknown>((part, key) => (part as Tree | undefined)?.[key], tree);
 
-/** Turns the chart's templates into YAML: each value becomes `x`, control lines are removed. */
+/** Converts the chart's templates to YAML: each value becomes `x`, and control lines are removed. */
 const withoutTemplates = (text: string) =>
 	text
 		.split("\n")
@@ -52,7 +52,7 @@ const container = at(pod, "containers", 0) as Tree;
 const unit = read("systemd/tollgate.service");
 const madeSecrets = [...read("compose/make-env.sh").matchAll(/[A-Z_]{4,}/g)].map(([name]) => name);
 
-/** Variables that the runtime and libraries read. */
+/** Variables that the runtime and libraries read, not this service. */
 const FOREIGN = [
 	"BUN_CONFIG_MAX_HTTP_REQUESTS",
 	"MIMALLOC_PURGE_DELAY",
@@ -60,7 +60,7 @@ const FOREIGN = [
 	"DO_NOT_TRACK",
 ];
 
-/** Environment of each deployment as the process sees it, over the image's variables. */
+/** The environment of each deployment as the process sees it, including the image's variables. */
 function environments(): Record<string, Record<string, string>> {
 	const fill = (value: unknown) =>
 		String(value).replaceAll(/\$\{\w+:(?:\?|-([^}]*))\}/g, (_, given?: string) => given ?? "s".repeat(64));
@@ -91,13 +91,13 @@ function environments(): Record<string, Record<string, string>> {
 	};
 }
 
-test("each YAML file is valid, the chart's templates too", () => {
+test("each YAML file is valid, including the chart's templates", () => {
 	const paths = [...new Bun.Glob("**/*.{yaml,yml}").scanSync(DEPLOY)];
 	expect(paths.length).toBeGreaterThan(14);
 	for (const path of paths) parse(path, path.includes("/templates/") ? withoutTemplates(read(path)) : read(path));
 });
 
-describe("the environment", () => {
+describe("the environment in the manifests", () => {
 	const catalogue = read("compose/catalogue/tollgate.yaml");
 	const named = [...catalogue.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name as string);
 	const known = new Set([...CONFIG_TABLE.map(({ name }) => name), ...FOREIGN, ...named]);
@@ -117,7 +117,7 @@ describe("the environment", () => {
 			OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
 			OTEL_EXPORTER_OTLP_HEADERS: "authorization=x",
 		};
-		// One request in a hundred with a collector.
+		// With a collector, one request in a hundred is traced.
 		expect(loadConfig({ ...secrets, ...env, ...paths, ...told }, ROOT).traces).toMatchObject({
 			url: "http://collector:4318/v1/traces",
 			sampler: "traceidratio",
@@ -126,7 +126,7 @@ describe("the environment", () => {
 		});
 	});
 
-	test("the chart sets trace variables only with a collector", () => {
+	test("sets trace variables only with a collector", () => {
 		const block = /\{\{- with \.Values\.traces\.endpoint \}\}([\s\S]*?)\{\{- end \}\}/.exec(statefulSet)?.[1] ?? "";
 		expect([...statefulSet.matchAll(/OTEL_\w+/g)].map(([name]) => name)).toEqual(
 			[...block.matchAll(/OTEL_\w+/g)].map(([name]) => name),
@@ -134,7 +134,7 @@ describe("the environment", () => {
 		expect(block).toContain("OTEL_EXPORTER_OTLP_ENDPOINT");
 	});
 
-	test("Compose's secrets file has each required secret, no other", () => {
+	test("includes every required secret in Compose's secrets file, and no other", () => {
 		const asked = [...read("compose/compose.yaml").matchAll(/\$\{(\w+):\?\}/g)].map(([, name]) => name as string);
 		const mounted = Object.values(compose.secrets as Record<string, { environment: string }>);
 		const needed = new Set([...asked, ...mounted.map(({ environment }) => environment)]);
@@ -147,7 +147,7 @@ describe("the environment", () => {
 	});
 });
 
-describe("the image", () => {
+describe("the container image", () => {
 	test("runs as its own user, read-only, with a volume for its data", () => {
 		expect(image.uid).toBe(65_532);
 		expect(at(pod, "securityContext")).toMatchObject({
@@ -162,12 +162,12 @@ describe("the image", () => {
 		for (const [, service] of instances) expect(service).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
 	});
 
-	test("has this version", () => {
+	test("has the version of this source", () => {
 		expect(at(parse(`${chart}/Chart.yaml`)[0], "appVersion")).toBe(packageJson.version);
 		for (const [, service] of instances) expect(String(service.image)).toEndWith(`:-tollgate:${packageJson.version}}`);
 	});
 
-	test("has a journal volume with a name per Compose instance", () => {
+	test("has a journal volume whose name differs per Compose instance", () => {
 		const volumes = instances.map(([, service]) =>
 			(service.volumes as string[]).filter((volume) => volume.endsWith(`:${image.env.DATA_DIR}`)).join(),
 		);
@@ -178,10 +178,10 @@ describe("the image", () => {
 	});
 });
 
-describe("a stop", () => {
+describe("a stop in the manifests", () => {
 	const seconds = (text: unknown) => Number(/^(\d+)s?$/.exec(String(text))?.[1]);
 
-	test("has time for the drain with its settlements", () => {
+	test("has enough time for the drain and its settlements", () => {
 		const { systemd, ...others } = environments();
 		expect(seconds(/^TimeoutStopSec=(.*)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(
 			Number(systemd?.DRAIN_S) + AFTER_DRAIN_S,
@@ -196,7 +196,7 @@ describe("a stop", () => {
 		expect(statefulSet).toContain("preStop: { sleep: { seconds: {{ .Values.leaveSeconds }} } }");
 	});
 
-	test("signals the parent only; a reload sends SIGUSR2", () => {
+	test("signals only the parent process; a reload sends SIGUSR2", () => {
 		expect(unit).toMatch(/^KillMode=mixed$/m);
 		expect(unit).toMatch(/^ExecReload=\/bin\/kill -USR2 \$MAINPID$/m);
 	});
@@ -207,7 +207,7 @@ describe("endpoints in the manifests", () => {
 	const prometheus = parse("compose/prometheus.yml")[0];
 	const monitor = parse("monitor", withoutTemplates(read(`${chart}/templates/servicemonitor.yaml`)))[0];
 
-	test("use the service's port", () => {
+	test("use the port of the service", () => {
 		const targets = at(prometheus, "scrape_configs", 0, "static_configs", 0, "targets") as string[];
 		const behind = [...caddy.matchAll(/\b(tollgate-\d:\d+)/g)].map(([, target]) => target as string);
 		for (const found of [targets, behind])
@@ -215,7 +215,7 @@ describe("endpoints in the manifests", () => {
 		expect(at(container, "ports", 0)).toEqual({ name: "http", containerPort: Number(image.env.PORT) });
 	});
 
-	test("use existing paths; the autoscaler uses an existing metric", async () => {
+	test("use existing paths, and the autoscaler an existing metric", async () => {
 		const upstream = withUpstream();
 		const token = "t".repeat(32);
 		const service = await withService({ models: chatModel({ url: upstream.url }), env: { METRICS_TOKEN: token } });
@@ -235,18 +235,18 @@ describe("endpoints in the manifests", () => {
 		expect(text).toContain(`\n${at(metric, "name")}{${label}="${value}"} `);
 	});
 
-	test("use the metrics token, the job name of the alerts", () => {
+	test("use the metrics token and the job name of the alerts", () => {
 		expect(at(prometheus, "scrape_configs", 0, "job_name")).toBe("tollgate");
 		expect(at(prometheus, "scrape_configs", 0, "authorization", "credentials_file")).toBe("/run/secrets/metrics_token");
 		expect(at(compose, "secrets", "metrics_token", "environment")).toBe("METRICS_TOKEN");
 		expect(at(monitor, "spec", "endpoints", 0, "authorization", "credentials", "key")).toBe("METRICS_TOKEN");
-		// The Prometheus operator names the job after this label of the Service, the chart's name.
+		// The Prometheus operator names the job after this label of the Service, which is the chart's name.
 		expect(at(monitor, "spec", "jobLabel")).toBe("app.kubernetes.io/name");
 		expect(read(`${chart}/templates/_names.tpl`)).toContain("app.kubernetes.io/name: tollgate\n");
 		expect(read("prometheus/tollgate.rules.yml")).toContain('up{job="tollgate"}');
 	});
 
-	test("trust Compose's balancer as the only proxy", () => {
+	test("trust only Compose's balancer as a proxy", () => {
 		const balancer = at(services, "balancer", "networks", "tollgate", "ipv4_address") as string;
 		for (const [, service] of instances) expect(at(service, "environment", "TRUSTED_PROXIES")).toBe(balancer);
 	});

@@ -1,5 +1,5 @@
 /**
- * The image's command as in the Dockerfile: its user, its environment, only its volume writable. As root the test
+ * The image's command as in the Dockerfile: its user, its environment, only its volume writable. As root, the test
  * becomes that user; otherwise read-only folders have the same effect.
  */
 import { expect, test } from "bun:test";
@@ -74,7 +74,7 @@ async function command(...args: string[]): Promise<Record<string, string>> {
 	return JSON.parse(out);
 }
 
-test("the image serves as its own user, writes only to its volume, drains at a stop", async () => {
+test("the image serves as its user, writes to its volume only, and drains", async () => {
 	await assemble();
 	if (IS_ROOT) expect(statSync(within(image.volume)).uid).toBe(image.uid);
 	const server = spawnThere(image.command.slice(1));

@@ -1,4 +1,4 @@
-/** Runs the README's two commands in copies of the checkout at unusual places, as real processes without a network. */
+/** Runs the README's two commands in copies of the checkout at unusual paths, as real processes without a network. */
 
 import { afterEach, expect, test } from "bun:test";
 import {
@@ -35,7 +35,7 @@ const ROOT = join(import.meta.dir, "../..");
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 const LEFT_OUT = [".git", ".data", "dist"];
-/** Address without a server (port 9, discard). */
+/** An address at which no server listens (port 9, discard). */
 const NOWHERE = "http://127.0.0.1:9";
 
 atEnd(sweepMemory);
@@ -61,7 +61,7 @@ afterEach(async () => {
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 
-/** Copies a folder with hard links where possible, since only the folders must be new. */
+/** Copies a folder with hard links where possible, because only the folders must be new. */
 function copy(from: string, to: string): void {
 	const copied = ["-RPl", "-RP"].some((flags) => {
 		rmSync(to, { recursive: true, force: true });
@@ -70,7 +70,7 @@ function copy(from: string, to: string): void {
 	if (!copied) throw new Error(`${from} could not be copied: is there room in ${base}?`);
 }
 
-/** Moves the copy to the place and gives its folders to the user of the test. */
+/** Moves the copy to the place and makes the test's user the owner of its folders. */
 function moveTo(place: Place): void {
 	const to = join(base, place.path);
 	mkdirSync(dirname(to), { recursive: true });
@@ -107,7 +107,7 @@ function spawnThere(place: Place, command: readonly string[], env: Record<string
 	});
 }
 
-/** Output up to the `curl` line, and that line. */
+/** The output up to the line with `curl`, and that line. */
 async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{ text: string; curl: string }> {
 	const errors = new Response(server.stderr).text();
 	let text = "";
@@ -119,7 +119,7 @@ async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{
 	throw new Error(`it ended without a banner: ${text}${await errors}`);
 }
 
-/** `run start` until the model has answered and the console has signed in a person, then Ctrl-C. */
+/** Runs `run start` until the model has answered and a person has signed in to the console, then sends Ctrl-C. */
 async function startAndAsk(place: Place): Promise<void> {
 	const server = spawnThere(place, ["run", "start"], { PORT: String(quietPort()) });
 	running.push(server);
@@ -138,9 +138,9 @@ async function startAndAsk(place: Place): Promise<void> {
 	expect(findPostmaster(cluster())).toBeUndefined();
 }
 
-/** `run test` after its checks, for one file with a database; all files get their database the same way. */
+/** Runs `run test` after its checks, for one file with a database; all test files get theirs in the same way. */
 async function runTest(place: Place): Promise<void> {
-	// The test database must be in this run's own temporary folder, not in that of the outer run.
+	// The test's database must be in the temporary folder of this run, not of the outer run.
 	const temporary = join(tree, ".data", "tmp");
 	mkdirSync(temporary, { recursive: true });
 	const drop = IS_ROOT && place.as === "user";
@@ -169,7 +169,7 @@ function buildWithoutBytecode(): void {
 	const path = join(tree, "src", "build.ts");
 	const text = readFileSync(path, "utf8");
 	expect(text).toContain("bytecode: true");
-	// Removes the link, which may lead to the original cache.
+	// Removes the hard link first, which may lead to the original cache.
 	rmSync(path);
 	writeFileSync(path, text.replace("bytecode: true", "bytecode: false"));
 }
@@ -196,13 +196,13 @@ function homeOf(as: Place["as"]): Place {
 	return home;
 }
 
-// As root the next test covers this case, with stricter conditions.
-test.if(LONG || !IS_ROOT)("start, test or build works in a private home with a long, odd path", async () => {
+// As root, the next test covers this case under stricter conditions.
+test.if(LONG || !IS_ROOT)("start, test or build works in a private home with a long, unusual path", async () => {
 	const home = homeOf("user");
 	await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
 });
 
-test.if(IS_ROOT)("start works for root there, with PostgreSQL as another user", async () => {
+test.if(IS_ROOT)("start works for root in such a home, with Postgres as another user", async () => {
 	const home = homeOf("root");
 	await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);
 });

@@ -8,7 +8,7 @@ import { type Bom, bomOf } from "./sbom.ts";
 const ROOT = join(import.meta.dir, "../..");
 const lockText = readFileSync(join(ROOT, "bun.lock"), "utf8");
 const bom = bomOf(lockText);
-/** Parsed independently of the writer: each package line begins with its path, then its name with version. */
+/** Parsed independently of the writer: each package line has its path, then its name with version. */
 const locked = [...lockText.matchAll(/^ {4}"[^"]+": \["((?:@[^/"]+\/)?[^@"]+)@([^"]+)"/gm)].map(
 	([, name, version]) => `${name}@${version}`,
 );
@@ -21,7 +21,7 @@ test("the bill of materials has exactly the lock file's packages", () => {
 	expect(bom.components).toHaveLength(new Set(locked).size);
 });
 
-test("the bill separates run-time packages from test packages, with their hashes", () => {
+test("the bill separates run-time packages from test packages, with hashes", () => {
 	const scopeOf = (name: string, version: string) =>
 		bom.components.find((component) => fullName(component) === `${name}@${version}`)?.scope;
 	for (const [name, version] of Object.entries(packageJson.dependencies))
@@ -35,7 +35,7 @@ test("the bill separates run-time packages from test packages, with their hashes
 	}
 });
 
-test("the bill names each package once, with every needed package", () => {
+test("the bill lists each package once, with its dependencies", () => {
 	const refs = bom.components.map((component) => component["bom-ref"]);
 	expect(new Set(refs).size).toBe(refs.length);
 	const known = new Set([...refs, `pkg:generic/tollgate@${packageJson.version}`]);
@@ -46,7 +46,7 @@ test("the bill names each package once, with every needed package", () => {
 	expect(bom.dependencies).toHaveLength(known.size);
 });
 
-test("the bill has the same bytes each time", async () => {
+test("the bill has the same bytes each time it is written", async () => {
 	const folder = temporaryFolder();
 	const write = async (name: string) => {
 		const path = join(folder, name);

@@ -38,7 +38,7 @@ export interface Bom {
 	readonly [field: string]: unknown;
 }
 
-/** `excluded`: for development and tests only, not in the program. */
+/** `excluded`: packages for development and tests, which are not in the program. */
 export function bomOf(lockText: string): Bom {
 	const lock = parse(lockText, [], { allowTrailingComma: true }) as Lock;
 	const root = lock.workspaces[""] ?? {};
@@ -111,7 +111,7 @@ function purlOf(entry: LockEntry): string {
 	return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-/** Places of the dependencies of the package at `place`: its own copy, else the copy of its nearest parent. */
+/** Places of the dependencies of the package at `place`: its own copy, otherwise the copy of its nearest parent. */
 function neededBy(lock: Lock, place: string): string[] {
 	const facts = lock.packages[place]?.find((part) => typeof part === "object") as LockEntry[2] | undefined;
 	const names = Object.keys({ ...facts?.dependencies, ...facts?.optionalDependencies });
@@ -119,7 +119,7 @@ function neededBy(lock: Lock, place: string): string[] {
 		for (let above = place; ; above = above.slice(0, Math.max(0, above.lastIndexOf("/")))) {
 			const candidate = above === "" ? name : `${above}/${name}`;
 			if (lock.packages[candidate] !== undefined) return [candidate];
-			// An optional dependency may be for another platform.
+			// A missing optional dependency is for another platform.
 			if (above === "") return [];
 		}
 	});

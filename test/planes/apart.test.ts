@@ -1,4 +1,4 @@
-/** A gateway and a console started separately, as on two machines, which share only a secret. */
+/** A gateway and a console that are started separately, as on two machines, and share only a secret. */
 import { expect, test } from "bun:test";
 import { scryptSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -52,7 +52,7 @@ await topUp(customer, await operator(service));
 const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 const play = `/api/console/playground/chat?key=${key.id}`;
 
-test("the console shows what the gateway serves, and its playground reaches it", async () => {
+test("the console shows what the gateway serves, and its playground works", async () => {
 	const { body } = await customer.get("/api/console/public/models");
 	expect(body.items).toMatchObject([{ id: "test-model", status: "connected", rates: { input: 1_000_000 } }]);
 	expect(JSON.stringify(body)).not.toContain("127.0.0.1");
@@ -60,7 +60,7 @@ test("the console shows what the gateway serves, and its playground reaches it",
 	expect([answer.status, answer.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
 });
 
-test("the management interface is on the console; a gateway alone says so", async () => {
+test("the management interface is on the console only, as a gateway's 404 says", async () => {
 	const at = async (url: string) => {
 		const response = await fetch(`${url}/v1/management/accounts`);
 		return [response.status, (await response.json()).error];
@@ -70,12 +70,12 @@ test("the management interface is on the console; a gateway alone says so", asyn
 	expect((await at(gateway.url))[1].message).toContain("console");
 });
 
-test("a gateway says that a base address without /v1 is incomplete", async () => {
+test("a gateway's error says that a base URL without /v1 is incomplete", async () => {
 	const answer = await fetch(`${gateway.url}/chat/completions`, { method: "POST", body: "{}" });
 	expect([answer.status, (await answer.json()).error.message]).toEqual([404, expect.stringContaining("ends with /v1")]);
 });
 
-test("each plane serves its own paths only", async () => {
+test("each plane serves only its own paths", async () => {
 	const chat = (at: string) =>
 		fetch(`${at}/v1/chat/completions`, {
 			method: "POST",
@@ -94,7 +94,7 @@ test("each plane serves its own paths only", async () => {
 	}
 });
 
-test("the log warns once of an unknown proxy, with the setting to use", async () => {
+test("the log warns once of an unknown proxy and names the setting", async () => {
 	for (const [served, path] of [
 		[gateway, "/v1/models"],
 		[people, "/v1/management/accounts"],
@@ -107,7 +107,7 @@ test("the log warns once of an unknown proxy, with the setting to use", async ()
 	}
 });
 
-test("an HTTP/1.0 probe without a Host is answered; other such requests are not", async () => {
+test("an HTTP/1.0 probe without Host is answered, other such requests are not", async () => {
 	const ask = async (at: string, path: string, more = "") =>
 		parseRaw(await (await openRaw(at, `GET ${path} HTTP/1.0\r\n${more}\r\n`)).ended());
 	for (const at of [gateway.url, url]) {
@@ -120,7 +120,7 @@ test("an HTTP/1.0 probe without a Host is answered; other such requests are not"
 	}
 });
 
-test("a password is stored as scrypt with its own salt, at 32 MB per guess", async () => {
+test("a password is stored as scrypt with its own salt, 32 MB per guess", async () => {
 	const rows = await database.sql<{ password: string }[]>`select password from auth_account where password is not null`;
 	expect(rows.length).toBe(2);
 	for (const { password } of rows) {
@@ -131,7 +131,7 @@ test("a password is stored as scrypt with its own salt, at 32 MB per guess", asy
 	expect(new Set(rows.map(({ password }) => password)).size).toBe(2);
 });
 
-test("a console with a wrong secret or no gateway address gets no chat", async () => {
+test("a console with a wrong secret or no gateway address gets no chat answer", async () => {
 	for (const [env, status] of [
 		[{ INTERNAL_SECRET: "j".repeat(40), GATEWAY_URL: gateway.url }, 403],
 		[{}, 503],
@@ -142,7 +142,7 @@ test("a console with a wrong secret or no gateway address gets no chat", async (
 		expect([env, refused.status]).toEqual([env, status]);
 	}
 	const calls = upstream.requests.length;
-	// A gateway without the secret accepts no token, even a correctly signed one.
+	// A gateway without the secret accepts no token, not even a correctly signed one.
 	const closed = await start("gateway");
 	const other = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: closed.url });
 	expect((await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url })).status).toBe(401);

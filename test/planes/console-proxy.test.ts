@@ -12,7 +12,7 @@ import { waitFor } from "../support/wait.ts";
 const folder = temporaryFolder();
 let sockets = 0;
 
-/** A gateway's proxy on its own port in front of a console; it reports `address` as the client's. */
+/** A gateway's proxy on its own port in front of a console. It reports `address` as the client's address. */
 function front(console?: (request: Request) => Response | Promise<Response>, address = "192.0.2.7") {
 	const socket = join(folder, `${++sockets}.sock`);
 	const timeouts: number[] = [];
@@ -36,7 +36,7 @@ function front(console?: (request: Request) => Response | Promise<Response>, add
 
 const json = { "content-type": "application/json" };
 
-test("the client's address is the gateway's finding, whatever the client sends", async () => {
+test("the console gets the client address that the gateway determined", async () => {
 	const { raw } = front((request) => Response.json([...request.headers]));
 	const lines = [
 		"GET / HTTP/1.1",
@@ -59,13 +59,13 @@ test("the client's address is the gateway's finding, whatever the client sends",
 	expect(seen.get("x-forwarded-for")).toBe("192.0.2.7");
 	expect(seen.get("host")).toBe("people.example:8443");
 	expect(seen.get("cookie")).toBe("a=b");
-	// The gateway sets this header itself, overwriting the client's.
+	// The gateway sets this header itself and overwrites the client's.
 	expect(seen.get("x-tollgate-passed-on")).toBe("yes");
 	for (const name of ["x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "x-secret-hop"])
 		expect([name, seen.get(name)]).toEqual([name, undefined]);
 });
 
-test("an answer is unchanged: status, cookies, encoding, redirects, bytes", async () => {
+test("an answer is forwarded with status, cookies, encoding and bytes unchanged", async () => {
 	const packed = Bun.gzipSync("hello");
 	const { url } = front((request) => {
 		if (new URL(request.url).pathname === "/away") return Response.redirect("/elsewhere", 302);
@@ -84,7 +84,7 @@ test("an answer is unchanged: status, cookies, encoding, redirects, bytes", asyn
 	expect((await fetch(url, { method: "HEAD" })).status).toBe(418);
 });
 
-test("a body too long or without a length does not reach the console", async () => {
+test("a body that is too long or has no length does not reach the console", async () => {
 	let asked = 0;
 	const { url, raw } = front(async (request) => {
 		asked += 1;
@@ -96,7 +96,7 @@ test("a body too long or without a length does not reach the console", async () 
 	expect(asked).toBe(1);
 	const refused = await post("/api/console/keys", 1024 * 1024 + 1);
 	expect([refused.status, (await refused.json()).error.code]).toEqual([413, "payload_too_large"]);
-	// Only a chat of the playground may contain images.
+	// Only a playground chat may be this large, because it may contain images.
 	const chat = "/api/console/playground/chat";
 	expect((await post(`${chat}?key=k`, 3 * 1024 * 1024)).status).toBe(200);
 	expect((await post(`${chat}/x`, 3 * 1024 * 1024)).status).toBe(413);
@@ -118,7 +118,7 @@ test("a body too long or without a length does not reach the console", async () 
 	expect(asked).toBe(3);
 });
 
-test("a stream passes event by event; a leaving client ends it at the console", async () => {
+test("a stream is forwarded event by event and ends when its client leaves", async () => {
 	let send: ReadableStreamDefaultController<Uint8Array> | undefined;
 	let cancelled = false;
 	const { url, timeouts } = front(
@@ -144,11 +144,11 @@ test("a stream passes event by event; a leaving client ends it at the console", 
 	expect(await next()).toBe("two\n");
 	leave.abort();
 	await waitFor(() => cancelled, "the console to hear of it");
-	// The proxy, having raised the connection's timeout, must restore it.
+	// The proxy had raised the connection's idle timeout and must restore it.
 	await waitFor(() => timeouts.at(-1) === IDLE_TIMEOUT_S, "the connection's own time");
 });
 
-test("a client that leaves before the answer is not awaited at the console", async () => {
+test("a client's disconnect before the answer ends the request at the console", async () => {
 	const [asked, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url } = front(async (request) => {
 		request.signal.addEventListener("abort", () => left.resolve());
@@ -164,7 +164,7 @@ test("a client that leaves before the answer is not awaited at the console", asy
 	await response;
 });
 
-test("a console that dies during an answer leaves it visibly incomplete", async () => {
+test("an answer is visibly incomplete if the console dies during it", async () => {
 	const script = `Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: () => new Response(new ReadableStream({
 		start(controller) { controller.enqueue("half"); } })) }); console.log("up");`;
 	const socket = join(folder, "dies.sock");
@@ -189,7 +189,7 @@ test("a console that dies during an answer leaves it visibly incomplete", async 
 	expect(await rest).toBe("broken");
 });
 
-test("without a console pages get a retrying page, programs a 503 with its wait", async () => {
+test("without a console pages retry themselves, and programs get a 503", async () => {
 	const { url, door } = front();
 	expect(door.problem()).toBeUndefined();
 	const [page, answer, posted] = await Promise.all([
@@ -209,7 +209,7 @@ test("without a console pages get a retrying page, programs a 503 with its wait"
 	expect(door.problem()).toContain("console");
 });
 
-test("the gateway serves requests again once a console listens", async () => {
+test("the gateway forwards requests again once a console listens", async () => {
 	const { url, door, open } = front();
 	expect((await fetch(url)).status).toBe(503);
 	expect(door.problem()).toBeDefined();
@@ -218,7 +218,7 @@ test("the gateway serves requests again once a console listens", async () => {
 	expect(door.problem()).toBeUndefined();
 });
 
-test("a successor takes the socket while the old console finishes its requests", async () => {
+test("a new console takes the socket while the old one finishes its requests", async () => {
 	const [inHand, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url, open } = front(async () => {
 		inHand.resolve();
@@ -233,12 +233,12 @@ test("a successor takes the socket while the old console finishes its requests",
 	expect(await (await slow).text()).toBe("old");
 });
 
-test("a console ends the oldest request of the busiest network, waiting ones included", async () => {
+test("the busiest network loses its oldest request, even a waiting one", async () => {
 	const service = await withService({});
 	const send = (address: string) =>
 		service.app.people.handle({ request: new Request("http://service/none"), address, setIdleTimeout() {} });
 	const flood = Array.from({ length: 4_096 }, () => send("192.0.2.1"));
-	// Two requests begin at once; the others wait for turns of the event loop.
+	// Two requests begin immediately; the others wait for turns of the event loop.
 	const others = ["198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4"].map(send);
 	const statuses = (await Promise.all([...others, ...flood])).map(({ status }) => status);
 	expect(statuses.slice(0, 9)).toEqual([404, 404, 404, 404, 503, 503, 503, 503, 404]);

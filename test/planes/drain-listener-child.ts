@@ -1,4 +1,4 @@
-/** Drains its listener, prints the port and runs until it is killed; a test starts it without the rights to drain. */
+/** Drains its listener, prints the port and runs until it is killed. A test starts it without the rights to drain. */
 import { drainListener } from "../../src/planes/drain-listener.ts";
 
 const server = Bun.serve({ hostname: process.argv[2] ?? "", port: 0, fetch: () => new Response() });

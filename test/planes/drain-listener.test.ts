@@ -31,19 +31,19 @@ writeFileSync(
 
 function asksAt(place: string, sent: string) {
 	const asking = Bun.spawn([process.execPath, client, place, sent], { stdio: ["ignore", "pipe", "inherit"] });
-	// Blocks this process, so that the connection is accepted by the kernel only.
+	// Blocks this process, so that only the kernel accepts the connection.
 	while (!existsSync(sent)) Bun.sleepSync(5);
 	return new Response(asking.stdout).text();
 }
 
-test("a client waiting at the listener of a stopping gateway is served", async () => {
+test("a client in the accept queue of a stopping gateway is served", async () => {
 	const service = await startService({ models: "  []" });
 	const answer = asksAt(new URL(service.url).port, join(folder, "sent"));
 	await service.stop();
 	expect(await answer).toBe("HTTP/1.1 200 OK\n");
 }, 30_000);
 
-test("a client at the socket of a replaced console is served", async () => {
+test("a client in the accept queue of a replaced console is served", async () => {
 	const path = join(folder, "console.sock");
 	const serve = (text: string) =>
 		listenAtSocket(path, { fetch: () => new Response(text), error: () => new Response(), maxRequestBodySize: 1 });
@@ -55,7 +55,7 @@ test("a client at the socket of a replaced console is served", async () => {
 	expect(await answer).toBe("HTTP/1.1 200 OK\n");
 }, 30_000);
 
-test("a client at the listener is accepted as descriptors become free", async () => {
+test("clients in the accept queue are served as file descriptors become free", async () => {
 	const allWait = join(folder, "all-wait");
 	const child = join(import.meta.dir, "short-door-child.ts");
 	const command = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", process.execPath, child, allWait];
@@ -91,7 +91,7 @@ const TCP_DEFER_ACCEPT = 9;
 function serveBehindLongWays(hostname: string) {
 	const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
 	const seconds = new Int32Array([10]);
-	// One of these file descriptors is the listener; the call fails for the others.
+	// One of these file descriptors is the listener; the call fails for all others.
 	for (const fd of readdirSync("/proc/self/fd"))
 		libc().setsockopt(Number(fd), IPPROTO_TCP, TCP_DEFER_ACCEPT, ptr(seconds), seconds.byteLength);
 	return server;
@@ -130,7 +130,7 @@ const SETPRIV = ["setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps
 const WITHOUT_RIGHTS = process.getuid?.() === 0 && Bun.which("setpriv") !== null ? SETPRIV : [];
 
 test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0.0.1", "::"] : [])])(
-	"a process without rights drains its listener at %s too",
+	"a process without rights also drains its listener at %s",
 	async (hostname) => {
 		const child = join(import.meta.dir, "drain-listener-child.ts");
 		const shut = Bun.spawn([...WITHOUT_RIGHTS, process.execPath, child, hostname], {
@@ -148,7 +148,7 @@ test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0
 	30_000,
 );
 
-/** Two servers at two addresses with the same port; tries again while the port is in use at the second address. */
+/** Two servers at two addresses with the same port. Tries again while the port is in use at the second address. */
 function twoAtOnePort(hostname: string, elsewhere: string) {
 	for (let left = 20; ; left--) {
 		const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
@@ -166,7 +166,7 @@ test.if(process.platform === "linux").each([
 	["127.0.0.1", "127.0.0.2"],
 	["::1", "127.0.0.1"],
 ])(
-	"a client refused at %s reaches no other service on that port of %s",
+	"a client refused at %s reaches no other service on the same port of %s",
 	async (hostname, elsewhere) => {
 		const { server, other, port } = twoAtOnePort(hostname, elsewhere);
 		untilEnd(other);

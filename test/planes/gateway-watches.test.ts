@@ -28,7 +28,7 @@ function healthOf(books: Pick<Watch<BooksCheck | undefined>, "last">, problem?: 
 	return createGatewayHealth({ ...rest, books } as never);
 }
 
-test("the age of the last books check is measured by the database's clock", async () => {
+test("the age of the last books check is measured by Postgres's clock", async () => {
 	const db = await withDatabase();
 	await db.sql`insert into reconciliation_run (id, at, ok, by, checks) values ('rec_1', now() - interval '59 minutes', true, 'timer', '[]')`;
 	for (const aheadMs of [-DAY_MS, 0, DAY_MS]) {
@@ -45,7 +45,7 @@ test("the age of the last books check is measured by the database's clock", asyn
 	}
 });
 
-test("a pooler that changes to transaction mode is named in readiness", async () => {
+test("`/readyz` names a pooler that changes to transaction mode", async () => {
 	const db = await withDatabase();
 	const mode = { byTransaction: false };
 	const pooler = startFakePooler(db.url, mode);
@@ -62,7 +62,7 @@ test("a pooler that changes to transaction mode is named in readiness", async ()
 	await cleanup.run();
 });
 
-test("a closed gate or failed journal makes the gateway unready", () => {
+test("a closed gate or a failed journal makes the gateway not ready", () => {
 	const books = { last: () => undefined };
 	expect(healthOf(books)().ready).toBe(true);
 	const full = "the journal's disk is full";

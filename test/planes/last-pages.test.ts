@@ -13,8 +13,8 @@ import { waitFor } from "../support/wait.ts";
 
 testsMayTake(60_000);
 
-// For the short run, `cli/supervise.test.ts` covers a console that ends after the gateways.
-test.if(LONG)("a stopping gateway answers a slow console's late query", async () => {
+// In the short run, `cli/supervise.test.ts` covers a console that ends after the gateways.
+test.if(LONG)("a stopping gateway answers a slow console's last query", async () => {
 	const database = await withDatabase();
 	const upstream = withUpstream("vllm");
 	const folder = temporaryFolder();

@@ -1,6 +1,6 @@
 /**
- * Checks which modules a process of each role has loaded after its work: unloaded code can neither cost memory nor
- * leak.
+ * Checks which modules a process of each role has loaded after its work, because unloaded code costs no memory and
+ * cannot leak.
  */
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const upstream = withUpstream("vllm");
 const folder = temporaryFolder();
 writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 
-/** Names of loaded folders of `src` and loaded packages, such as `src/gateway` and `elysia`. */
+/** Names of the loaded folders of `src` and the loaded packages, such as `src/gateway` and `elysia`. */
 async function loadedBy(role: "gateway" | "console", work: (url: string) => Promise<void>): Promise<Set<string>> {
 	const file = join(folder, `${role}.json`);
 	const served = await startServe(
@@ -74,7 +74,7 @@ test("a gateway loads neither the console's code nor its packages", async () => 
 	expect([...loaded].filter((name) => name.startsWith("@opentelemetry/sdk"))).toEqual([]);
 });
 
-test("a console loads neither limits nor a YAML parser", async () => {
+test("a console loads neither limits nor the YAML parser", async () => {
 	const loaded = await loadedBy("console", async (url) => {
 		expect((await fetch(`${url}/api/console/public/models`)).status).toBe(200);
 		expect((await fetch(`${url}/api/console/me`)).status).toBe(401);

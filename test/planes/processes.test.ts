@@ -1,4 +1,4 @@
-/** Gateway and console as processes: a fault of one does not affect the other. */
+/** Gateway and console as processes: a fault of one process does not affect the other. */
 import { expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,7 +49,7 @@ const served = await startServe(
 		DATA_DIR: join(folder, "data"),
 		CONFIG: config,
 		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
-		// A long lease, since it also sets the statement timeout.
+		// A long lease, because it also determines the statement timeout.
 		LEASE_TTL_S: "20",
 		DRAIN_S: "2",
 	},
@@ -89,7 +89,7 @@ async function kill(pid: number): Promise<void> {
 	await waitFor(() => !isRunning(pid), "its end");
 }
 
-test("each process starts with the secrets that it needs, no other", () => {
+test("each process gets the secrets that it needs, and no other", () => {
 	const [gateway, console] = [environmentOf(gatewayPid()), environmentOf(consolePid())];
 	for (const [name, value] of Object.entries(OF_CONSOLE)) {
 		expect([name, console[name]]).toEqual([name, value]);
@@ -102,8 +102,8 @@ test("each process starts with the secrets that it needs, no other", () => {
 	expect(gateway.INTERNAL_SECRET).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("a log line names its process", async () => {
-	// Waits for the children's own lines, since the parent's "all ready" may be written before them.
+test("a log line names the process that wrote it", async () => {
+	// Waits for the children's own lines, because the parent's "all ready" may be written earlier.
 	for (const message of ["this instance is live", "the console is ready"])
 		await served.logged((line) => line.message === message, message);
 	const by = (message: string) => served.lines.filter((line) => line.message === message).map((line) => line.process);
@@ -112,7 +112,7 @@ test("a log line names its process", async () => {
 	expect(by("all processes are ready")).toEqual(["parent"]);
 });
 
-test("SIGUSR1 switches debug logs in every process, also in restarted ones", async () => {
+test("SIGUSR1 switches debug logs in every process, including restarted ones", async () => {
 	const settled = () => served.lines.filter((line) => line.message === "a request was settled");
 	const levelled = (process: string, leastLevel: string, from: number) =>
 		served.logged(
@@ -145,7 +145,7 @@ test("SIGUSR1 switches debug logs in every process, also in restarted ones", asy
 	await turn("info");
 	const before = settled().length;
 	await (await chat()).text();
-	// A process writes its lines in order, so a line after the signal proves that the request wrote none.
+	// A process writes its lines in order. If the next line is about the signal, the request before wrote none.
 	const later = served.lines.length;
 	process.kill(gatewayPid(), "SIGUSR1");
 	await levelled("gateway-1", "debug", later);
@@ -159,9 +159,9 @@ const figures = async (name: string) => {
 	return text.split("\n").filter((line) => line.includes(name) && !line.startsWith("#"));
 };
 
-test("metrics have each process's loop lag; clients cannot query one process", async () => {
+test("metrics include each process's loop lag; clients cannot read one process's", async () => {
 	let told: string[] = [];
-	// The metrics leave out a process that does not answer in time.
+	// The metrics omit a process that does not answer in time, so the test tries again.
 	await waitFor(async () => {
 		told = (await figures("event_loop_lag")).map((line) => line.replace(/ [^ ]+$/, ""));
 		return told.length === 6;
@@ -192,8 +192,8 @@ test("a hanging console does not delay inference", async () => {
 	}
 });
 
-// `cli/liveness.test.ts` covers the detection of a hanging process.
-test.if(LONG)("a console that hangs for ever is replaced while inference continues", async () => {
+// In the short run, `cli/liveness.test.ts` covers the detection of a hanging process.
+test.if(LONG)("a console that hangs is replaced while inference continues", async () => {
 	const hung = consolePid();
 	process.kill(hung, "SIGSTOP");
 	await waitFor(
@@ -214,7 +214,7 @@ test.if(LONG)("a console that hangs for ever is replaced while inference continu
 	expect(consolePid()).not.toBe(hung);
 });
 
-test("after kill -9 of the console inference continues; the console restarts", async () => {
+test("inference continues after kill -9 of the console, which restarts", async () => {
 	const old = consolePid();
 	upstream.next(
 		reply()
@@ -239,21 +239,21 @@ test("after kill -9 of the console inference continues; the console restarts", a
 	await waitFor(async () => isDeepStrictEqual(await readiness(), [200, []]), "a readiness without a warning");
 });
 
-/** The gateway's warnings, except the one that the test database runs without fsync. */
+/** The gateway's warnings, except the one about the test database without fsync. */
 async function readiness(): Promise<[status: number, warnings: string[]]> {
 	const ready = await fetch(`${url}/readyz`);
 	const { warnings } = (await ready.json()) as { warnings: string[] };
 	return [ready.status, warnings.filter((text) => !text.startsWith("synchronous_commit is off"))];
 }
 
-test("after kill -9 of the gateway the console stays, finds the new gateway", async () => {
+test("the console finds the new gateway after kill -9 of the gateway", async () => {
 	const [people, old] = [consolePid(), gatewayPid()];
 	const socket = join(environmentOf(people).RUN_DIR ?? "", "console.sock");
 	const behind = personAt(socket, customer);
 	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to miss nothing");
 	await whileParentSleeps(async () => {
 		await kill(old);
-		// Ends the lease in the database instead of waiting for its end.
+		// Ends the lease in Postgres instead of waiting for its end.
 		await database.sql`update instance_beat set lease_until = now() - interval '1 minute' where state = 'live'`;
 		await waitFor(async () => (await behind("/readyz")).warnings.length > 0, "the console to notice");
 		expect((await behind("/readyz")).warnings).toEqual(["no gateway is live: no model can be asked"]);
@@ -270,7 +270,7 @@ test("after kill -9 of the gateway the console stays, finds the new gateway", as
 	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to see it");
 });
 
-test("a playground chat streams through both processes; leaving ends the call", async () => {
+test("a playground chat streams through both planes and ends with its client", async () => {
 	const before = upstream.requests.length;
 	upstream.next(
 		reply()
@@ -292,7 +292,7 @@ test("a playground chat streams through both processes; leaving ends the call", 
 	await upstream.waitForAbort(before + 1);
 });
 
-test("a gateway's internal address refuses requests without a token of this run", async () => {
+test("a gateway's internal address refuses requests without this run's token", async () => {
 	const { RUN_DIR = "" } = environmentOf(gatewayPid());
 	expect(readdirSync(RUN_DIR).toSorted()).toEqual(["console.sock", "gateway-1.sock"]);
 	const knock = (path: string, headers: Record<string, string> = {}) =>
@@ -303,13 +303,13 @@ test("a gateway's internal address refuses requests without a token of this run"
 			body: JSON.stringify(ask),
 		} as BunFetchRequestInit);
 	expect((await knock("/v1/chat/completions")).status).toBe(403);
-	// A key is valid at the public port only, not at this internal one.
+	// An API key is valid only at the public port, not at this internal address.
 	expect((await knock("/v1/chat/completions", { authorization: `Bearer ${secret}` })).status).toBe(403);
 	expect((await knock("/readyz")).status).toBe(404);
 	expect((await knock("/v1/models")).status).toBe(404);
 });
 
-test("a sign-in records the address that the gateway saw", async () => {
+test("a sign-in records the client address that the gateway determined", async () => {
 	const person = newPerson(service, customer.email);
 	const answer = await person.send(
 		"POST",
@@ -322,7 +322,7 @@ test("a sign-in records the address that the gateway saw", async () => {
 	expect(session?.ip_address).toMatch(/^10\.0\./);
 });
 
-test("workers end with their parent, hand back credit, print only logs", async () => {
+test("workers end with their parent, return credit and print only log lines", async () => {
 	const pids = [gatewayPid(), consolePid()];
 	served.kill("SIGKILL");
 	await waitFor(() => !pids.some(isRunning), "the workers to end", 30_000);

@@ -15,7 +15,7 @@ import { atEnd, temporaryFolder } from "../support/at-end.ts";
 const folder = temporaryFolder();
 const answers = { fetch: () => new Response("here"), error: () => new Response(null), maxRequestBodySize: 1 };
 
-test("a process creates the folder under DATA_DIR for its user only", () => {
+test("a process creates the folder in DATA_DIR, accessible to its user only", () => {
 	const runDir = makeRunDir(folder);
 	expect(dirname(runDir)).toBe(join(folder, "run"));
 	expect(statSync(runDir).mode & 0o777).toBe(0o700);
@@ -23,7 +23,7 @@ test("a process creates the folder under DATA_DIR for its user only", () => {
 	expect(existsSync(runDir)).toBe(false);
 });
 
-test("a process creates the folder in the temporary directory if DATA_DIR is too long", async () => {
+test("a process uses the temporary directory if DATA_DIR's path is too long", async () => {
 	const long = join(folder, "x".repeat(200));
 	mkdirSync(long);
 	const runDir = makeRunDir(long);
@@ -35,7 +35,7 @@ test("a process creates the folder in the temporary directory if DATA_DIR is too
 	await server.stop(true);
 });
 
-test("a process removes folders of killed processes only", () => {
+test("a process removes only folders of processes that were killed", () => {
 	const ended = Bun.spawnSync(["true"]).pid;
 	const [dead, ours, stranger] = [`tollgate-${ended}-abcdef`, `tollgate-${process.ppid}-abcdef`, "something-else"];
 	for (const name of [dead, ours, stranger]) mkdirSync(join(folder, "run", name), { recursive: true });
@@ -44,7 +44,7 @@ test("a process removes folders of killed processes only", () => {
 	expect([dead, ours, stranger].map((name) => existsSync(join(folder, "run", name)))).toEqual([false, true, true]);
 });
 
-test("a process lists gateways' sockets, replacing the socket of a dead gateway", async () => {
+test("a process lists gateways' sockets and replaces the socket of a dead gateway", async () => {
 	const runDir = makeRunDir(folder);
 	atEnd(() => removeRunDir(runDir));
 	expect(gatewaySockets(join(runDir, "none"))).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * A server with file descriptors for four connections: prints its port, blocks until the given file exists, while many
- * clients wait at the listener, and stops in order.
+ * A server with file descriptors for four connections. It prints its port, blocks until the given file exists, while
+ * many clients wait in its accept queue, and then stops in order.
  */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { libc } from "../../src/base/libc.ts";
@@ -8,7 +8,7 @@ import { drainListener, withConnectionClose } from "../../src/planes/drain-liste
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";
-// Opens the C library now, as a gateway does for its journal's lock: later no descriptor is left.
+// Opens the C library now, as a gateway does for its journal's lock, because no descriptor is left later.
 libc();
 const server = Bun.serve({
 	hostname: "127.0.0.1",

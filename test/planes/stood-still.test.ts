@@ -45,7 +45,7 @@ test.each([...(LONG ? ["word2"] : []), "word45"])(
 		};
 		await readUntil(() => text.includes(word));
 		product.serve.kill("SIGSTOP");
-		// The pause is what the test is about, so it really waits.
+		// This test is about the pause, so it really waits.
 		await Bun.sleep(SILENCE_S * 1_000 + 600);
 		product.serve.kill("SIGCONT");
 		await readUntil(() => false);

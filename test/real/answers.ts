@@ -1,4 +1,4 @@
-/** Checks of answers: they are the server's, at the price of its count. */
+/** Checks of answers: they equal the server's own, and cost the price of the server's count. */
 import type OpenAI from "openai";
 import { assembled, booked, type Checks, costOf, GREEDY, must, textOf } from "./world.ts";
 
@@ -78,7 +78,7 @@ export const ANSWER_CHECKS: Checks = {
 	async "cached prompt tokens are charged at the cached rate, unstreamed and streamed"(world) {
 		if (!world.server.tellsCached) return undefined;
 		const { client, accountId } = await world.customer();
-		// vLLM caches whole blocks of 128 tokens.
+		// vLLM caches whole blocks of 128 tokens, so the prompt must be longer.
 		const messages = [{ role: "user" as const, content: "the quick fox and the lazy dog, again. ".repeat(12) }];
 		const first = await client.chat.completions.create({ ...GREEDY, messages, max_tokens: 5 });
 		const second = await assembled(client, { messages, max_tokens: 5 });
@@ -101,7 +101,7 @@ export const ANSWER_CHECKS: Checks = {
 
 	async "all choices are charged; an ignored `n` is reported"(world) {
 		const { client, accountId } = await world.customer();
-		// vLLM returns one choice for greedy sampling.
+		// vLLM returns a single choice for greedy sampling, so the temperature is 1.
 		const body = { ...GREEDY, temperature: 1, max_tokens: 20, n: 2 };
 		if (!world.server.parameters.includes("n")) {
 			const { data, response } = await client.chat.completions.create(body).withResponse();

@@ -13,7 +13,7 @@ export const ENDING_CHECKS: Checks = {
 			sent += 1;
 		};
 		for (let nth = 0; nth < 250; nth += 1) await send();
-		// Servers and their libraries keep idle connections for 5 s by default.
+		// Servers and their libraries keep idle connections for 5 s by default, so the pauses are close to it.
 		for (const pauseMs of [4_900, 4_980, 5_000, 5_020, 5_100]) {
 			await Bun.sleep(pauseMs);
 			await send();
@@ -54,7 +54,7 @@ export const ENDING_CHECKS: Checks = {
 		if (!world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const other = await world.customer();
-		// The server answers with an empty 200. The gateway takes that for the server's failure, so the client gets a 502.
+		// The server answers with an empty 200, which the gateway counts as the server's failure: the client gets a 502.
 		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
 		const statuses = new Set<number>();
 		for (let nth = 0; nth < 8; nth += 1) {
@@ -131,7 +131,7 @@ export const ENDING_CHECKS: Checks = {
 		leaving.abort();
 		await waitFor(async () => (await world.service.usage(accountId)).length === 1, "the row of the request", 20_000);
 		const { rows, spent } = await booked(world, accountId);
-		// On a busy machine events may be in transit when the server is done.
+		// On a busy machine, events may still be in transit when the server has finished.
 		must(rows[0]?.ending === "client_left", `ending ${rows[0]?.ending}, left behind ${leftMs} ms`);
 		const next = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
 		must(next.usage?.completion_tokens === 5, "the next request was not served");

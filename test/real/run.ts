@@ -29,7 +29,7 @@ import { VECTOR_CHECKS } from "./vectors.ts";
 import { type Checks, must, type RealWorld } from "./world.ts";
 
 const CONTEXT_LENGTH = 4_096;
-/** Longest start: some servers first load a gigabyte of modules. */
+/** Longest start, because some servers first load a gigabyte of modules. */
 const START_MS_MAX = 240_000;
 
 const BOOKS: Checks = {
@@ -135,7 +135,7 @@ async function build(
 		},
 	};
 
-	/** Starts the server in its own process group, since some servers run the model in another process. */
+	/** Starts the server in its own process group, because some servers run the model in another process. */
 	function start() {
 		const log = join(folder, "server.log");
 		const child = Bun.spawn([...server.command(place)], {

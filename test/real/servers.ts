@@ -15,17 +15,17 @@ export interface RealServer {
 	readonly format: "gguf" | "hugging-face";
 	readonly dialect: string;
 	readonly model: string;
-	/** Requests that the server runs at once, as started here. */
+	/** Most concurrent requests of the server, as started here. */
 	readonly places: number;
 	readonly parameters: readonly string[];
-	/** Whether the server's streams end with its own usage. */
+	/** True if the server's streams end with usage. */
 	readonly countsStreams: boolean;
-	/** Whether the server refuses a prompt above its context, instead of cutting it or answering it. */
+	/** True if the server refuses a prompt above its context, instead of cutting or answering it. */
 	readonly refusesLongPrompts: boolean;
-	/** Whether the server reports cached prompt tokens. */
+	/** True if the server reports cached prompt tokens. */
 	readonly tellsCached: boolean;
 	readonly serves: readonly ("chat" | "embeddings" | "rankings")[];
-	/** Whether the server can force a model with random weights to call a tool. */
+	/** True if the server can force a model with random weights to call a tool. */
 	readonly callsTools: boolean;
 	command(place: Place): readonly string[];
 	env?(place: Place): Record<string, string>;
@@ -67,7 +67,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		format: "gguf",
 		dialect: "openai",
 		model: "tiny",
-		// The server runs one request at a time and aborts a running stream for the next request.
+		// The server runs one request at a time, and aborts a running stream for the next request.
 		places: 1,
 		parameters: [...USUAL, "logprobs", "top_logprobs"],
 		countsStreams: false,
@@ -131,7 +131,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		tellsCached: false,
 		serves: ["chat"],
 		callsTools: false,
-		// The server accepts only the model name that it was started with, which is the folder's.
+		// The server accepts only the model name with which it was started, which is the folder's name.
 		command: ({ program, port }) => [
 			...[program, "serve", "--device", "cpu", "--host", "127.0.0.1", "--port", String(port), "tiny"],
 		],

@@ -22,14 +22,14 @@ export interface Customer {
 }
 
 const MESSAGES = [{ role: "user" as const, content: "the quick fox and the lazy dog, again and again." }];
-/** Greedy sampling, so that the same prompt has the same answer. */
+/** Greedy sampling, so that the same prompt gets the same answer. */
 export const GREEDY = { model: "tiny", messages: MESSAGES, temperature: 0, seed: 7 };
 
 export function must(condition: unknown, what: string): asserts condition {
 	if (!condition) throw new Error(what);
 }
 
-/** Usage rows of an account without running requests; their sum is its spent amount. */
+/** Usage rows of an account without running requests. Their sum must be its spent amount. */
 export async function booked({ service }: RealWorld, accountId: string) {
 	await service.settled();
 	const rows = await service.usage(accountId);
@@ -39,7 +39,7 @@ export async function booked({ service }: RealWorld, accountId: string) {
 	return { rows, spent };
 }
 
-/** The text or the reasoning: a model with random weights does not stop reasoning. */
+/** The text or the reasoning, because a model with random weights may never stop reasoning. */
 export function textOf(said: { content?: string | null } | undefined): string | undefined {
 	const { content, reasoning_content, reasoning } = (said ?? {}) as Record<string, string | null | undefined>;
 	return content || reasoning_content || reasoning || undefined;
@@ -63,12 +63,12 @@ export async function assembled(client: OpenAI, body: Record<string, unknown>) {
 	return { text, finish, usage };
 }
 
-/** The cost of an answer by its own usage; cached tokens at half the price. */
+/** The cost of an answer by its usage record, with cached tokens at half the price. */
 export function costOf(usage: OpenAI.CompletionUsage | undefined): number {
 	if (usage === undefined) return 0;
 	const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
 	return priceOf(usage.prompt_tokens - cached / 2, usage.completion_tokens);
 }
 
-/** Each check returns its observation, or undefined if the server lacks the feature; a failure throws. */
+/** Each check returns its observation, or undefined if the server lacks the feature; it throws on a failure. */
 export type Checks = Readonly<Record<string, (world: RealWorld) => Promise<string | undefined>>>;

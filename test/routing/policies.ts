@@ -1,4 +1,4 @@
-/** How a gateway chooses a server: the policies that are compared. */
+/** The policies by which a gateway chooses a server, to be compared. */
 import { createPool } from "../../src/upstream/replicas/pool.ts";
 import { blocksIn, charsOf, type RoutedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
 import { createReplica } from "../../src/upstream/replicas/replica.ts";
@@ -11,7 +11,7 @@ import { BLOCK_TOKENS, type TraceRequest } from "./trace.ts";
 const CHARS_A_TOKEN = 4;
 const PLACES = 256;
 
-/** Index of the smallest value, searched from `from`. */
+/** Index of the smallest value, searched from index `from`. */
 function smallest(values: readonly number[], from = 0): number {
 	let best = from % values.length;
 	for (let step = 1; step < values.length; step += 1) {
@@ -26,7 +26,7 @@ function createCounter(): () => number {
 	return () => count++;
 }
 
-/** The product before it estimated times: rendezvous by the first two blocks, unless 25 % of the places busier. */
+/** The product's former policy: rendezvous hashing by the first two blocks, unless that server is 25 % busier. */
 function former(): Policy {
 	const turn = createCounter();
 	return {
@@ -39,7 +39,7 @@ function former(): Policy {
 	};
 }
 
-/** Rule of SGLang's router: longest match above half of the prompt, else the smallest tree; least busy if unbalanced. */
+/** Rule of SGLang's router: longest match above half of the prompt, else smallest tree; least busy if unbalanced. */
 function sglang({ servers, cacheBlocks }: PolicyWorld): Policy {
 	const trees = servers.map(() => new Cache(cacheBlocks));
 	return {
@@ -71,7 +71,7 @@ function llmd({ servers, cacheBlocks }: PolicyWorld): Policy {
 	};
 }
 
-/** The product's own pool and replicas. */
+/** The product's real pool and replicas. */
 function product({ servers, nowS }: PolicyWorld): Policy {
 	const clock = { monotonicMs: () => nowS() * 1000, wallMs: () => nowS() * 1000, after: () => () => {} };
 	const limits = limitsWith({ accountShare: 1 });
@@ -111,7 +111,7 @@ function product({ servers, nowS }: PolicyWorld): Policy {
 
 const routed = new WeakMap<TraceRequest, RoutedPrompt>();
 
-/** The prompt's hashes as of a text of four characters a token, without writing that text. */
+/** The hashes of a prompt with four characters per token, computed without writing that text. */
 function routedOf(request: TraceRequest): RoutedPrompt {
 	const known = routed.get(request);
 	if (known !== undefined) return known;
@@ -128,7 +128,7 @@ function routedOf(request: TraceRequest): RoutedPrompt {
 	return prompt;
 }
 
-/** By name, in the order of the table. */
+/** Policies by name, in the order of the table. */
 export const POLICIES = {
 	"round robin"({ random, servers }: PolicyWorld): Policy {
 		const turn = createCounter();
@@ -149,7 +149,7 @@ export const POLICIES = {
 	"llm-d": llmd,
 	former,
 	product,
-	/** Knows every cache and queue. */
+	/** Policy that knows every cache and queue, as a lower limit for all others. */
 	oracle({ servers }: PolicyWorld): Policy {
 		const turn = createCounter();
 		return {

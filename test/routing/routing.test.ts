@@ -1,4 +1,4 @@
-/** The product's choice of a server by simulation, over seeded parts of a public trace. */
+/** The product's choice of a server in a simulation, over seeded parts of a public trace. */
 import { expect, test } from "bun:test";
 import { createRandom } from "../support/random.ts";
 import { POLICIES, type PolicyName } from "./policies.ts";
@@ -9,7 +9,7 @@ const trace = await readConversation();
 const BUSY: Cell = { servers: 8, cacheBlocks: 1_500, gateways: 1, speed: 2, chunkTokens: 2_048 };
 const NAMES = Object.keys(POLICIES) as PolicyName[];
 
-/** Results over a part of the trace. */
+/** Results of the policies over a part of the trace. */
 function compare(seed: number, cell: Cell, names: readonly PolicyName[] = NAMES, requests = trace) {
 	const from = createRandom(seed).int(0, requests.length - 2_500);
 	const part = requests.slice(from, from + 2_500);
@@ -22,7 +22,7 @@ function compare(seed: number, cell: Cell, names: readonly PolicyName[] = NAMES,
 	return { of, byMean: [...names].sort((one, other) => of(one).mean - of(other).mean) };
 }
 
-test.each([1, 2])("with one gateway the product is close to the oracle (seed %d)", (seed) => {
+test.each([1, 2])("the product with one gateway is close to the oracle (seed %d)", (seed) => {
 	const { of, byMean } = compare(seed, BUSY);
 	expect(byMean.slice(0, 3)).toEqual(["oracle", "product", "llm-d"]);
 	expect(of("former").load).toBeGreaterThan(0.5);
@@ -32,23 +32,23 @@ test.each([1, 2])("with one gateway the product is close to the oracle (seed %d)
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
-test("with four gateways only the oracle is better than the product", () => {
+test("only the oracle is better than the product with four gateways", () => {
 	const { of, byMean } = compare(3, { ...BUSY, gateways: 4 });
 	expect(byMean.slice(0, 2)).toEqual(["oracle", "product"]);
 	expect(of("product").mean).toBeLessThan(0.65 * of("former").mean);
-	// The goals are 1.5 and 1.4; the queues that other gateways cause are not known.
+	// The goals are 1.5 and 1.4; a gateway cannot know the queues that other gateways cause.
 	expect(of("product").mean).toBeLessThan(2.2 * of("oracle").mean);
 	expect(of("product").p99).toBeLessThan(1.9 * of("oracle").p99);
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
-test("with prompts that share no beginning the product is no worse than least busy", () => {
+test("the product is no worse than least busy if prompts share no beginning", () => {
 	const { of } = compare(4, { ...BUSY, speed: 1.5 }, ["least busy", "product"], unshared(trace));
 	expect(of("product").mean).toBeLessThan(1.02 * of("least busy").mean);
 	expect(of("product").p99).toBeLessThan(1.02 * of("least busy").p99);
 });
 
-test("a replica that becomes three times slower gets a smaller part", () => {
+test("the product sends less to a replica that becomes three times slower", () => {
 	const slow = { ...BUSY, speed: 1, slowed: 3 };
 	const { of } = compare(5, slow, ["product", "former"]);
 	expect(of("product").mean).toBeLessThan(0.5 * of("former").mean);

@@ -13,10 +13,10 @@ import { readConversation, readTrace, unshared } from "./trace.ts";
 const NAMES = Object.keys(POLICIES) as PolicyName[];
 const SERVERS = [2, 4, 8, 32];
 const CACHES = [1_500, 3_000, 6_000];
-/** Arrivals per server, as a multiple of the trace's at 8 servers. */
+/** Arrivals per server, as a multiple of the trace's arrivals with 8 servers. */
 const RATES = [1, 1.5, 2];
 const GATEWAYS = [1, 2, 4];
-/** Servers prefill their prompts in chunks of so many tokens. */
+/** Number of tokens per chunk in which servers prefill prompts. */
 const CHUNK_TOKENS = 2_048;
 const PACKED = { servers: 8, cacheBlocks: 3_000, rate: 1.5 };
 

@@ -3,29 +3,29 @@ import { BLOCK_TOKENS, type TraceRequest } from "./trace.ts";
 
 export interface ServerKind {
 	readonly cacheBlocks: number;
-	/** Tokens after which prefill takes the present batch into account; infinite: a prompt at a time. */
+	/** Prefill adapts to the current batch after this many tokens; infinite: after each prompt. */
 	readonly chunkTokens: number;
 	/** Factor by which the first server is slower; default 1. */
 	readonly slowed?: number;
 }
 
-/** Uncached prompt tokens that an otherwise idle server prefills a second. */
+/** Uncached prompt tokens that an otherwise idle server prefills per second. */
 const PREFILL_TOKENS_S = 12_000;
-/** Seconds that an output token takes alone. */
+/** Seconds per output token of a request that runs alone. */
 const TOKEN_S = 1 / 45;
 const BATCH_MAX = 128;
-/** Share by which a full batch slows prefill and decoding. */
+/** Factor added to prefill and decoding times by a full batch. */
 const SLOWED = 1;
 
 export interface Served {
 	readonly request: TraceRequest;
 	cachedTokens: number;
-	/** Called at the first token, and after the last. */
+	/** Called at the first token and after the last one. */
 	first(): void;
 	over(): void;
 }
 
-/** Blocks in a cache that drops the least recently used. */
+/** Blocks in a cache that drops the least recently used block. */
 export class Cache {
 	readonly #blocks = new Set<number>();
 	readonly #max: number;
@@ -48,7 +48,7 @@ export class Cache {
 		return known;
 	}
 
-	/** The end of a prompt is dropped before its beginning. */
+	/** A prompt's end is dropped before its beginning. */
 	use(blocks: readonly number[]): void {
 		for (const block of blocks.toReversed()) {
 			this.#blocks.delete(block);
@@ -61,7 +61,7 @@ export class Cache {
 	}
 }
 
-/** Events in time. */
+/** Simulated time: runs events in the order of their times. */
 export class Timeline {
 	nowS = 0;
 	readonly #heap: { readonly atS: number; readonly run: () => void }[] = [];
@@ -108,11 +108,11 @@ export class SimulatedServer {
 	readonly #kind: ServerKind;
 	readonly #speed: number;
 	readonly #cache: Cache;
-	/** Number of waiting prompts with a block. */
+	/** Number of waiting prompts that contain a block, by block. */
 	readonly #coming = new Map<number, number>();
 	readonly #queue: Served[] = [];
 	#decoding = 0;
-	/** Prompt in prefill, its tokens after the present chunk, and that chunk's end. */
+	/** Prompt in prefill, its tokens after the current chunk, and the end of that chunk. */
 	#current: Served | undefined;
 	#left = 0;
 	#chunkEndsS = 0;
@@ -126,7 +126,7 @@ export class SimulatedServer {
 		this.#cache = new Cache(kind.cacheBlocks);
 	}
 
-	/** Seconds until a request sent now would have its first token. */
+	/** Seconds until a request that is sent now would have its first token. */
 	outlookS(request: TraceRequest): number {
 		let tokens = this.#left + uncached(request, this.#cache.match(request.blocks, this.#coming));
 		for (const { request: other } of this.#queue) tokens += uncached(other, this.#cache.match(other.blocks));

@@ -1,4 +1,4 @@
-/** Plays a trace to gateways that do not know of each other, in front of simulated servers. */
+/** Plays a trace to gateways that know nothing of each other, with simulated servers. */
 import { createRandom, type Random } from "../support/random.ts";
 import { type Served, type ServerKind, SimulatedServer, Timeline } from "./servers.ts";
 import type { TraceRequest } from "./trace.ts";
@@ -6,11 +6,11 @@ import type { TraceRequest } from "./trace.ts";
 export interface Cell extends ServerKind {
 	readonly servers: number;
 	readonly gateways: number;
-	/** Arrivals are faster than in the trace by this factor. */
+	/** Factor by which arrivals are faster than in the trace. */
 	readonly speed: number;
 }
 
-/** What a policy of one gateway may use. Only the oracle looks at the servers. */
+/** The information that a policy of one gateway may use. Only the oracle looks at the servers. */
 export interface PolicyWorld {
 	readonly servers: readonly SimulatedServer[];
 	readonly cacheBlocks: number;
@@ -22,20 +22,20 @@ export interface PolicyWorld {
 export interface Policy {
 	/** Returns the server's index. `busy`: running requests of this gateway by server. */
 	choose(request: TraceRequest, busy: readonly number[]): number;
-	/** Called after `choose`; returns what the request's further events need. */
+	/** Called after `choose`; returns the functions to call at the request's first token and end. */
 	sent?(): { first(): void; over(cachedTokens: number): void };
 }
 
 export interface Result {
-	/** Seconds to the first token. */
+	/** Mean number of seconds to the first token. */
 	readonly mean: number;
 	readonly p50: number;
 	readonly p99: number;
-	/** Share of the prompt tokens from caches. */
+	/** Share of the prompt tokens that were in caches. */
 	readonly hit: number;
-	/** Prefill time of the busiest server, divided by the mean. */
+	/** Prefill time of the busiest server, divided by the mean of all servers. */
 	readonly imbalance: number;
-	/** Mean share of the time that servers prefill. */
+	/** Mean share of the time in which servers prefill. */
 	readonly load: number;
 }
 

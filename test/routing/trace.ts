@@ -3,14 +3,14 @@
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
-/** Tokens of a block, whose id stands for the prompt up to its end. */
+/** Tokens per block. A block's id identifies the prompt up to the block's end. */
 export const BLOCK_TOKENS = 512;
 
 export interface TraceRequest {
 	readonly atS: number;
 	readonly promptTokens: number;
 	readonly outputTokens: number;
-	/** Equal ids mean equal prompts up to the block's end. */
+	/** Equal ids mean prompts that are equal up to the block's end. */
 	readonly blocks: readonly number[];
 }
 
@@ -23,12 +23,12 @@ interface Line {
 
 const CONVERSATION = join(import.meta.dir, "conversation.gz");
 
-/** Reads a trace as it was published. */
+/** Reads a trace in its published format. */
 export async function readTrace(path: string): Promise<TraceRequest[]> {
 	return parse(await Bun.file(path).text());
 }
 
-/** Reads the kept trace: lines of milliseconds, prompt tokens, output tokens, runs of block ids as first id and length. */
+/** Reads the stored trace: lines of milliseconds, prompt tokens, output tokens, block ids as first id and length. */
 export async function readConversation(): Promise<TraceRequest[]> {
 	const text = gunzipSync(await Bun.file(CONVERSATION).bytes()).toString();
 	return text.split("\n").map((line) => {
@@ -40,7 +40,7 @@ export async function readConversation(): Promise<TraceRequest[]> {
 	});
 }
 
-/** The same requests without any shared beginning. */
+/** The same requests, but with no shared beginnings. */
 export function unshared(trace: readonly TraceRequest[]): TraceRequest[] {
 	let next = 0;
 	return trace.map((request) => ({ ...request, blocks: request.blocks.map(() => next++) }));

@@ -51,7 +51,7 @@ test("the AI SDK calls a tool and sends its result", async () => {
 	expect(answer.steps[0]?.toolResults[0]?.output).toBe(5);
 });
 
-test("the AI SDK reads a completion model", async () => {
+test("the AI SDK reads an answer of a completion model", async () => {
 	const answer = await generateText({ model: provider.completionModel("text"), prompt: "once upon" });
 	expect(answer.text).toBe(" one two three");
 	const stream = streamText({ model: provider.completionModel("text"), prompt: "once upon" });

@@ -32,7 +32,7 @@ const CLIENTS = [
 	["openai 6", OpenAI6 as unknown as typeof OpenAI],
 ] as const;
 
-describe.each(CLIENTS)("%s", (_, Client) => {
+describe.each(CLIENTS)("OpenAI's client %s", (_, Client) => {
 	let client: OpenAI;
 	let accountId: string;
 
@@ -101,10 +101,10 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect([heard, done]).toEqual(["Hello there, big world.", "Hello there, big world."]);
 	});
 
-	test("throws its own error classes and does not retry final errors", async () => {
+	test("throws its own error classes and retries no final error", async () => {
 		let calls = 0;
 		const counting = (...args: Parameters<typeof fetch>) => {
-			// Counts requests to the service only: the client also calls `fetch` to see whether it supports forms.
+			// Counts only requests to the service, because the client also calls `fetch` to test for form support.
 			if (String(args[0]).startsWith(service.url)) calls += 1;
 			return fetch(...args);
 		};
@@ -124,7 +124,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect(upstream.requests.length).toBe(before);
 	});
 
-	test("each request was settled at its price", async () => {
+	test("has each request settled at its price", async () => {
 		await service.settled();
 		const rows = await service.usage(accountId);
 		expect(new Set(rows.map((row) => row.endpoint))).toEqual(

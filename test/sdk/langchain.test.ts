@@ -43,7 +43,7 @@ test("LangChain binds and calls tools", async () => {
 	expect(answer.tool_calls).toMatchObject([{ name: "find", args: { q: "Zürich" } }]);
 });
 
-test("LangChain embeds documents in small batches", async () => {
+test("LangChain embeds documents in several small requests", async () => {
 	const embedder = new OpenAIEmbeddings({ model: "embedding", ...common });
 	const texts = Array.from({ length: 100 }, (_, at) => "x".repeat(1 + (at % 9)));
 	expect(await embedder.embedDocuments(texts)).toEqual(texts.map(vectorOf));
@@ -51,7 +51,7 @@ test("LangChain embeds documents in small batches", async () => {
 	expect(endpoints.requests).toHaveLength(5);
 });
 
-test("LangChain does not retry a lack of credit", async () => {
+test("LangChain does not retry an error for lack of credit", async () => {
 	const poor = await service.customer({ exactCredit: 1 });
 	let calls = 0;
 	const counting = (...args: Parameters<typeof fetch>) => {

@@ -10,7 +10,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The unmodified SDKs work after a customer changes only base URL, key and model. */
+/** The unmodified SDKs work if a customer changes only base URL, key and model. */
 
 const MODEL = "acme/llama-3.3-70b";
 const LIMITS =
@@ -44,7 +44,7 @@ const SDKS = [
 	["openai 7.55", OpenAI7],
 	["openai 6.49", OpenAI6 as unknown as typeof OpenAI7],
 ] as const;
-// The versions differ only in additions, so the short run tests the newest.
+// The versions differ only by additions, so the short run tests only the newest.
 for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 	const connect = (apiKey = customer.secret, maxRetries = 0) => {
 		const sent = { count: 0 };
@@ -60,7 +60,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 		return { client, chat: client.chat.completions, sent };
 	};
 
-	describe(`${name}: answers`, () => {
+	describe(`${name} with answers`, () => {
 		test("reads a chat with usage, cost and request id", async () => {
 			upstream.next(reply().text("Hello there.").usage({ prompt: 6, completion: 2, cached: 4 }));
 			const answer = await connect().chat.create({ model: MODEL, messages, max_tokens: 50, temperature: 0.5 });
@@ -89,7 +89,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(upstream.requests.at(-1)?.headers.get("authorization")).toBeNull();
 		});
 
-		test("runs tools to the end; each step is charged", async () => {
+		test("runs tools to the final answer, and each step is charged", async () => {
 			const { accountId, secret } = await service.customer();
 			for (const stream of [false, true]) {
 				upstream.next(reply().toolCall("weather", { city: "Paris" }), reply().text("It is sunny."));
@@ -118,7 +118,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await service.usage(accountId)).toHaveLength(4);
 		});
 
-		test("lists models and retrieves one with a slash in its ID", async () => {
+		test("lists models and retrieves one whose id has a slash", async () => {
 			const { client } = connect();
 			const ids: string[] = [];
 			for await (const model of client.models.list()) ids.push(model.id);
@@ -138,7 +138,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 				expect(await (await service.get(path, customer.secret)).json()).toEqual(JSON.parse(JSON.stringify(model)));
 		});
 
-		test("pays for the generated part after `break` or `abort()`", async () => {
+		test("is charged for the generated output after `break` or `abort()`", async () => {
 			for (const how of ["break", "abort"]) {
 				const { accountId, secret } = await service.customer();
 				upstream.next(reply().text("a b c").stallAfter(2));
@@ -157,7 +157,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 		});
 	});
 
-	describe(`${name}: errors`, () => {
+	describe(`${name} with errors`, () => {
 		async function thrown(work: Promise<unknown>) {
 			const error = await work.then(
 				() => undefined,
@@ -206,7 +206,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			};
 		}
 
-		test("throws 401, 402 and 403 with class and code, without retries", async () => {
+		test("throws 401, 402 and 403 with class and code, and does not retry", async () => {
 			const before = upstream.requests.length;
 			const classes = { 401: SDK.AuthenticationError, 402: SDK.APIError, 403: SDK.PermissionDeniedError };
 			const statuses = [401, 401, 401, 402, 402, 402, 403, 403, 403] as const;
@@ -227,7 +227,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await thrown(bare.chat.completions.create({ model: MODEL, messages }))).toMatchObject(missing);
 		});
 
-		test("throws RateLimitError for 429, InternalServerError for 503", async () => {
+		test("throws RateLimitError for 429 and InternalServerError for 503", async () => {
 			const limited = await service.key(customer.accountId, { requestsPerMinute: 1 });
 			upstream.next(reply().text("ok"));
 			await connect(limited.secret).chat.create({ model: MODEL, messages });
@@ -254,7 +254,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await ask(undefined, { model: "gone-model" })).toMatchObject({ status: 503, code: "service_unavailable" });
 		});
 
-		test("retries a busy upstream and is charged once", async () => {
+		test("retries a busy model server and is charged once", async () => {
 			const { accountId, secret } = await service.customer();
 			upstream.next(reply().errorStatus(500), reply().text("ok"));
 			const { chat, sent } = connect(secret, 2);
@@ -267,7 +267,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			]);
 		});
 
-		test("throws the code of a stream's error after its output", async () => {
+		test("throws the error of a stream after its output, with the code", async () => {
 			upstream.next(reply().text("a b c").dieAfter(2));
 			const stream = await connect().chat.create({ model: MODEL, messages, stream: true });
 			let text = "";

@@ -3,7 +3,7 @@ import { chatModel, type TestService } from "../support/service.ts";
 import { reply, type UpstreamServer } from "../support/upstream-server.ts";
 import type { Outcome } from "./play-tool.ts";
 
-/** A customer who follows the pages' instructions, with checks of the result. */
+/** A customer who follows the instructions of the console's pages, with checks of the result. */
 
 export const MODEL = "llama-3.3-70b-instruct";
 export const ANSWER = "The Rhine, the Rhône and the Danube.";
@@ -22,14 +22,14 @@ export const factsFor = (service: TestService, apiKey: string): ToolValues => ({
 	question: QUESTION,
 });
 
-/** The text of the answer in the tool's output; curl prints raw events. */
+/** The text of the answer in the tool's output; for curl, assembled from the raw events. */
 export function saidBy(tool: Tool, { out }: Outcome): string {
 	if (tool.id !== "curl") return out.includes(ANSWER) ? ANSWER : out;
 	const events = out.split("\n").filter((line) => line.startsWith("data: {"));
 	return events.map((line) => JSON.parse(line.slice(6)).choices[0]?.delta?.content ?? "").join("");
 }
 
-/** Whether the account was charged for exactly one streamed answer, by the server's count. */
+/** True if the account was charged for exactly one streamed answer, by the server's count. */
 export async function isChargedOnce(service: TestService, accountId: string): Promise<boolean> {
 	await service.settled();
 	const [row, ...more] = await service.usage(accountId);

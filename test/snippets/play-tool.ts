@@ -5,11 +5,11 @@ import type { PackageStep, Tool, ToolValues } from "../../src/web/snippets/tools
 export interface ToolRun {
 	/** An empty folder, which is the tool's home and working directory. */
 	readonly folder: string;
-	/** The command that installs a package; without it the packages must already be installed. */
+	/** Returns the command that installs a package; undefined if the packages are already installed. */
 	readonly install?: (step: PackageStep) => string;
-	/** Whether the last line keeps running while `after` runs. */
+	/** True if the last line keeps running while `after` runs. */
 	readonly serves?: boolean;
-	/** Lines before and after the page's lines. */
+	/** Shell lines before and after the lines of the page. */
 	readonly before?: string;
 	readonly after?: string;
 	readonly env?: Readonly<Record<string, string | undefined>>;

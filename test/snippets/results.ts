@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TOOLS } from "../../src/web/snippets/tools.ts";
 
-/** A row of the table: tool, versions, method, time, result. */
+/** A row of the table: tool, versions, method, day, result. */
 export type Row = readonly [id: string, versions: string, way: string, day: string, outcome: string];
 
 /** The result in a successful row of the table. */

@@ -18,7 +18,7 @@ import { playTool } from "./play-tool.ts";
 import { FINE, type Row, readRows, writeRows } from "./results.ts";
 import { TRIALS, type Trial } from "./trials.ts";
 
-/** Longest run of a tool: Open WebUI alone downloads 7 GB. */
+/** Longest run of a tool; Open WebUI alone downloads 7 GB. */
 const TIMEOUT_MS = 2_700_000;
 /** Environment variables that the machine's package clients need; no others are passed on. */
 const OF_CLIENTS =

@@ -1,6 +1,6 @@
 /**
- * The pages' instructions give a streamed answer and a charge. This file runs tools that need only this project's
- * packages; `bun run snippets` downloads and runs all.
+ * The instructions on the console's pages result in a streamed answer and a charge. This file runs tools that need only
+ * this project's packages; `bun run snippets` downloads and runs all tools.
  */
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ mkdirSync(join(root, "bin"));
 writeFileSync(join(root, "bin/node"), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`);
 chmodSync(join(root, "bin/node"), 0o755);
 
-describe("tools, run as the page shows", () => {
+describe("a tool that is run as its page shows", () => {
 	const tools = TOOLS.filter(({ id }) => HERE.includes(id));
 	test.each(tools.map((tool) => [tool.id, tool] as const))(
 		"%s prints the streamed answer, charged once",
@@ -45,7 +45,7 @@ describe("tools, run as the page shows", () => {
 	);
 });
 
-test("serves Cursor's requests: models and a streamed tool call", async () => {
+test("the service answers Cursor's requests: models and a streamed tool call", async () => {
 	const { accountId, secret } = await service.customer();
 	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 	const listed: string[] = [];
@@ -67,7 +67,7 @@ test("serves Cursor's requests: models and a streamed tool call", async () => {
 	expect(await isChargedOnce(service, accountId)).toBe(true);
 });
 
-test("every tool in results.md passed with the pinned versions", () => {
+test("every tool in results.md has passed with the pinned versions", () => {
 	const rows = readRows();
 	expect([...rows.keys()].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
 	for (const tool of TOOLS) {
@@ -82,7 +82,7 @@ test("every tool in results.md passed with the pinned versions", () => {
 	});
 });
 
-test("makes a valid shell variable of any service name", () => {
+test("any service name becomes a valid shell variable", () => {
 	expect(["Tollgate", "9 Lives", "東京 AI"].map(keyVariableName)).toEqual([
 		"TOLLGATE_API_KEY",
 		"_9_LIVES_API_KEY",

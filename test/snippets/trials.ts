@@ -1,19 +1,19 @@
-/** How each tool of the pages is run: versions, and manual steps that no line of the page contains. */
+/** How to run each tool of the pages: its versions, and manual steps that are not on the page. */
 export interface Trial {
 	readonly versions: Readonly<Record<string, string>>;
 	readonly way: string;
 	readonly before?: string;
 	readonly after?: string;
-	/** Whether its last line starts a server, which `after` then queries. */
+	/** True if its last line starts a server, which `after` then queries. */
 	readonly serves?: boolean;
 	readonly env?: Readonly<Record<string, string>>;
 	readonly notTried?: string;
 }
 
-/** Creates and activates a folder of its own for Python packages. */
+/** Creates and activates a separate folder for Python packages. */
 const VENV = "python3 -m venv .venv && . .venv/bin/activate";
 
-/** What a person does in the browser: sign up, list the models and send a chat. */
+/** The steps of a person in the browser: sign up, list the models and send a chat. */
 const ASK_OPEN_WEBUI = `
 at=http://localhost:8080
 for attempt in $(seq 300); do curl -sf $at/health > /dev/null && break; sleep 1; done

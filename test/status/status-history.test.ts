@@ -72,7 +72,7 @@ function instance(levels: Record<string, ServiceLevel>): Instance {
 	return made;
 }
 
-/** Advances the clock and runs the instances' due jobs. */
+/** Advances the clock and runs the jobs of these instances that are due. */
 async function after(ms: number, ...instances: readonly Instance[]): Promise<void> {
 	const begun = instances.map((one) => one.begun);
 	clock.advance(ms);
@@ -102,15 +102,15 @@ async function stored(subject: string, day = TODAY): Promise<[number, number, nu
 	return row && [row.operational, row.degraded, row.down];
 }
 
-describe("a minute", () => {
-	test("counts once if several instances observed it", async () => {
+describe("an observed minute of the status", () => {
+	test("counts once although several instances observed it", async () => {
 		const [a, b] = [await started({ m: "operational" }), await started({ m: "operational" })];
 		await minutes(5, a, b);
 		expect(await stored("m")).toEqual([5, 0, 0]);
 		expect(shown(a, "m")).toBeDefined();
 	});
 
-	test("counts once if written again, late or concurrently", async () => {
+	test("counts once although it is written again, late or concurrently", async () => {
 		const looks = (level: ServiceLevel) =>
 			[7, 8, 9].map((minute) => ({ minute: TODAY * DAY_MINUTES + minute, levels: new Map([["s", level]]) }));
 		await Promise.all(Array.from({ length: 8 }, () => store.add(looks("down"))));
@@ -119,7 +119,7 @@ describe("a minute", () => {
 		expect(await stored("s")).toEqual([1, 1, 1]);
 	});
 
-	test("is down only if every observing instance found it down", async () => {
+	test("is down only if every observing instance found the service down", async () => {
 		const a = await started({ m: "down", n: "down", o: "degraded" });
 		const b = await started({ m: "down", n: "operational", o: "operational" });
 		await minutes(2, a, b);
@@ -138,7 +138,7 @@ describe("a minute", () => {
 		expect(shown(a, "n")).toEqual(tally([2, 0, 3]));
 	});
 
-	test("has no data if no instance ran", async () => {
+	test("has no data if no instance was running", async () => {
 		const a = await started({ m: "operational" });
 		await minutes(3, a);
 		await a.history.stop();
@@ -160,8 +160,8 @@ describe("a minute", () => {
 	});
 });
 
-describe("the history while Postgres is away", () => {
-	test("shows the last history and writes observations later", async () => {
+describe("the status history without Postgres", () => {
+	test("shows its last state and writes observations later", async () => {
 		const a = await started({ m: "operational" });
 		await minutes(3, a);
 		const readAtMs = clock.wallMs();
@@ -186,7 +186,7 @@ describe("the history while Postgres is away", () => {
 		expect(days.map((day) => day?.[0] ?? 0)).toEqual([0, 719, 721]);
 	});
 
-	test("starts without Postgres", async () => {
+	test("starts empty", async () => {
 		const a = instance({ m: "operational" });
 		a.cutOff = true;
 		await after(0, a);
@@ -197,7 +197,7 @@ describe("the history while Postgres is away", () => {
 	});
 });
 
-describe("the history", () => {
+describe("the stored status history", () => {
 	const addDay = (day: number) => store.add([{ minute: day * DAY_MINUTES, levels: new Map([["m", "operational"]]) }]);
 
 	test("shows the last 90 days", async () => {

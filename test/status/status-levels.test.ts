@@ -18,7 +18,7 @@ const replica = (modelId: string, more: Partial<Replica> = {}): Replica => ({
 const levels = (snapshot: CatalogSnapshot, replicas: readonly Replica[], admitting = true) =>
 	Object.fromEntries(statusLevels(snapshot, replicas, admitting));
 
-test("a model is operational with all servers, degraded with some, down with none", () => {
+test("a model is operational, degraded or down by the number of its servers up", () => {
 	const one = catalogOf(model("m"));
 	const of = (...replicas: Partial<Replica>[]) =>
 		levels(
@@ -43,7 +43,7 @@ test("a model whose servers were never checked has no level", () => {
 	expect(levels(catalogOf(), [])).toEqual({});
 });
 
-test("levels of endpoints and service combine those of their models", () => {
+test("the levels of endpoints and service follow from those of their models", () => {
 	const all = catalogOf(model("a", "chat", ["chat", "completions"]), model("b"), model("e", "embedding"));
 	expect(levels(all, [replica("a"), replica("b", { health: "down" }), replica("e", { health: "down" })])).toEqual({
 		service: "degraded",
@@ -56,7 +56,7 @@ test("levels of endpoints and service combine those of their models", () => {
 	});
 });
 
-test("an instance that admits nothing finds everything down", () => {
+test("an instance that admits nothing reports everything as down", () => {
 	const found = levels(catalogOf(model("a"), model("r", "rerank")), [replica("a"), replica("r")], false);
 	expect(found).toEqual({
 		service: "down",

@@ -12,7 +12,7 @@ import { waitFor } from "../support/wait.ts";
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked at by hand.
 type Any = any;
 
-/** A moment at which no observation is made. */
+/** A time at which no observation is made. */
 const NOW_MS = Date.parse("2026-11-20T12:00:07.123Z");
 const TODAY = daySinceEpoch(NOW_MS);
 const NAME = `Sly </span><script>alert("1")</script> & 'co'`;
@@ -22,7 +22,7 @@ const vectors = { id: "vectors", kind: "embedding", url, rates: 'input: "1"' } a
 const embedding = deployment({ ...vectors, extra: `    name: ${JSON.stringify(NAME)}` });
 
 const { statements, url: databaseUrl } = await withDatabase();
-/** A minute of a past day, or of today, at which these subjects had this level. */
+/** A minute of a past day, or of today, in which these subjects had this level. */
 const minute = (ago: number, nth: number, level: ServiceLevel, ...subjects: string[]) => ({
 	minute: (TODAY - ago) * 1_440 + 600 + nth,
 	levels: new Map(subjects.map((subject) => [subject, level])),
@@ -42,7 +42,7 @@ const page = () => fetch(`${service.url}/status`, { headers: { accept: "text/htm
 await waitFor(async () => (await status()).history.as_of !== null, "the history to be read");
 const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
 
-test("the JSON has 90 days of the deployed models, as described", async () => {
+test("the JSON has 90 days of the deployed models, as OpenAPI describes", async () => {
 	const answer = await status();
 	expect(Object.keys(answer)).toEqual(["object", "status", "version", "checked_at", "services", "models", "history"]);
 	expect(answer.version).toBe(packageJson.version);
@@ -55,7 +55,7 @@ test("the JSON has 90 days of the deployed models, as described", async () => {
 	]);
 	expect(modelOf(answer, "org/chat")).toMatchObject({
 		days: [{}, {}, { operational_minutes: 3, degraded_minutes: 0, down_minutes: 3 }],
-		// Available in three of today's six minutes and in the one minute of each past day.
+		// Available in three of today's six minutes, and in the one minute of each of the two past days.
 		uptime_percent: 62.5,
 	});
 	expect(history.models.map((model: Any) => model.id)).toEqual(["org/chat", "vectors"]);
@@ -93,7 +93,7 @@ test("the page is compressed for clients that accept gzip", async () => {
 	expect(Object.keys(await packed.json())).toEqual(Object.keys(await plain.json()));
 });
 
-test("the page hides a model that left the catalogue, and restores its history with it", async () => {
+test("the page hides a model without deployment and later restores its history", async () => {
 	await service.serve(embedding);
 	const without = await status();
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
@@ -103,7 +103,7 @@ test("the page hides a model that left the catalogue, and restores its history w
 	expect(modelOf(await status(), "org/chat").days).toHaveLength(3);
 });
 
-describe("the age of the history", () => {
+describe("the age of the status history", () => {
 	const answer = (asOf: string | null): Any => ({
 		object: "status",
 		status: "operational",
@@ -125,7 +125,7 @@ describe("the age of the history", () => {
 		[null, "The status history is not available yet."],
 		["2026-11-20T11:57:00.000Z", "The history is 3 minutes old."],
 		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
-	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));
+	])("is shown for a history read at %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));
 
 	test("is translated", () => {
 		const page = statusPage(answer("2026-11-20T05:10:00.000Z"), "de");
@@ -133,7 +133,7 @@ describe("the age of the history", () => {
 		expect(page).toContain(" Alter des Verlaufs: 6 Std 50 Min.</p>");
 	});
 
-	test("is not shown for a recent history", () => {
+	test("is hidden if the history is recent", () => {
 		expect(statusPage(answer("2026-11-20T11:58:00.000Z"), "en")).not.toContain("The history");
 	});
 });

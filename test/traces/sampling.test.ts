@@ -7,7 +7,7 @@ const parent = (traceId: string, isSampled: boolean) => ({ traceId, spanId: "1".
 const hex = (nth: number) => ((nth * 2_654_435_761) % 4_294_967_296).toString(16).padStart(8, "0");
 const ids = Array.from({ length: 20_000 }, (_, nth) => `${"f".repeat(16)}${hex(nth)}${hex(nth + 7)}`);
 
-test("sampling records the same share on every service", () => {
+test("services with the same ratio record the same traces", () => {
 	const [mine, theirs] = [0, 1].map(() => createSampling({ sampler: "traceidratio", ratio: 0.1 }));
 	const recorded = ids.filter((id) => mine?.(parent(id, false)));
 	expect(recorded.length).toBeGreaterThan(1_700);
@@ -18,7 +18,7 @@ test("sampling records the same share on every service", () => {
 	expect(begun).toBeLessThan(2_300);
 });
 
-test("sampling follows the parent if configured", () => {
+test("sampling follows the parent span's decision if configured", () => {
 	const told = SAMPLERS.map((sampler) => {
 		const isRecorded = createSampling({ sampler, ratio: 0 });
 		return [sampler, ...[undefined, parent(ids[1] ?? "", false), parent(ids[1] ?? "", true)].map(isRecorded)];
@@ -33,7 +33,7 @@ test("sampling follows the parent if configured", () => {
 	]);
 });
 
-test("sampling reads valid trace contexts only", () => {
+test("sampling reads only valid trace contexts", () => {
 	const id = "0af7651916cd43dd8448eb211c80319c";
 	const read = (traceparent: string, tracestate = "") => readTraceContext(new Headers({ traceparent, tracestate }));
 	expect(read(`00-${id}-b7ad6b7169203331-01`, "a=1,b=2")).toEqual({

@@ -62,7 +62,7 @@ const named = (spans: readonly SeenSpan[], name: string) => spans.filter((span) 
 const childrenOf = (spans: readonly SeenSpan[], parent?: SeenSpan) =>
 	spans.filter((span) => span.parentSpanId === parent?.spanId);
 
-test("a request's spans are children of the client's span", async () => {
+test("the spans of a request are children of the client's span", async () => {
 	const { traceId, headers } = newContext();
 	const before = upstream.requests.length;
 	const response = await chat(headers);
@@ -95,7 +95,7 @@ test("a request's spans are children of the client's span", async () => {
 	expect(collector.posts[0]?.headers.get("authorization")).toBe("Bearer of-the-collector");
 });
 
-test("a stream's spans end with its last byte", async () => {
+test("the spans of a stream end with its last byte", async () => {
 	const whole = newContext();
 	await (await chat(whole.headers, { stream: true })).text();
 	const spans = await collector.trace(whole.traceId, 3);
@@ -132,7 +132,7 @@ test("each tried server has a span with its failure", async () => {
 	expect(model).toMatchObject({ failed: true, attributes: { "error.type": "upstream_failed" } });
 });
 
-test("a refused request is one span", async () => {
+test("a refused request has a single span", async () => {
 	const { traceId, headers } = newContext();
 	await send("sk_service_nobody", ask(), headers);
 	const [refused] = await collector.trace(traceId, 1);
@@ -151,7 +151,7 @@ test("spans contain no prompt, answer, secret or server text", () => {
 		expect(all).not.toContain(secretText);
 });
 
-test("an unrecorded request forwards its context", async () => {
+test("a request that is not recorded still forwards its trace context", async () => {
 	const other = await traced({ OTEL_TRACES_SAMPLER: "parentbased_always_on" });
 	const { traceId, headers } = newContext("00");
 	const before = upstream.requests.length;
@@ -163,7 +163,7 @@ test("an unrecorded request forwards its context", async () => {
 	expect(collector.spans.filter((span) => span.traceId === traceId)).toEqual([]);
 });
 
-test("a failing collector is logged once", async () => {
+test("a failing collector is logged only once", async () => {
 	const other = await traced({ OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf" });
 	const lines = (message: string) => other.logged.filter((line) => line.message === message).length;
 	collector.answer(400);
@@ -182,12 +182,12 @@ test("a failing collector is logged once", async () => {
 	expect(last?.text).toContain("chat test-model");
 });
 
-test("each call of a divided request has a span", async () => {
+test("each call of a request in several parts has a span", async () => {
 	const { traceId, headers } = newContext();
 	const response = await fetch(`${service.url}/v1/embeddings`, {
 		method: "POST",
 		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-		// 70 inputs, of which the server takes 32 at once.
+		// 70 inputs, of which the server accepts 32 per request.
 		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 70 }, (_, at) => `text ${at}`) }),
 	});
 	expect(response.status).toBe(200);

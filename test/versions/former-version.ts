@@ -17,7 +17,7 @@ const BASELINE = "src/db/migrations/0000_baseline.sql";
 const FILES = ["src", "package.json", "bun.lock", "tsconfig.json"];
 
 /**
- * The last commit of the former version if it is compatible and in the Git history. Otherwise the present source with
+ * The last commit of the former version if it is compatible and in the Git history. Otherwise the current source with
  * renamed functions, so that two sets of SQL functions still share a database.
  */
 export function takeFormerVersion() {
@@ -27,15 +27,15 @@ export function takeFormerVersion() {
 	if (!taken) copyPresentTree(folder);
 	return {
 		name: taken ? commit.slice(0, 8) : "the present tree with other functions",
-		// Bundled into few files, because a start from source takes twice the processor time.
+		// Bundled into few files, because a start from source takes twice the CPU time.
 		program: [process.execPath, bundle(folder, join(folder, "app"))] as Program,
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }
 
 /**
- * The commit before the one that set the version in `package.json`, if both versions have one minor version and one
- * baseline.
+ * The commit before the one that set the version in `package.json`, if both versions have the same minor version and
+ * the same baseline.
  */
 function formerCommit(): string | undefined {
 	const changed = git("log", "-1", "--format=%H", '-G"version": "', "--", "package.json")?.trim();
@@ -46,7 +46,7 @@ function formerCommit(): string | undefined {
 	return minor(git("show", `${commit}:package.json`) ?? "{}") === present ? commit : undefined;
 }
 
-/** Git's output; undefined if it is empty or the command failed. */
+/** Output of Git; undefined if it is empty or the command failed. */
 function git(...args: string[]): string | undefined {
 	if (Bun.which("git") === null) return undefined;
 	const { success, stdout } = Bun.spawnSync(["git", ...args], { cwd: ROOT, stderr: "ignore" });
@@ -61,7 +61,7 @@ function unpack(commit: string, folder: string): boolean {
 function copyPresentTree(folder: string): void {
 	rmSync(folder, { recursive: true });
 	for (const name of FILES) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
-	// Adds a line to the SQL text, whose hash is part of the functions' names.
+	// Adds a line to the SQL text, because its hash is part of the functions' names.
 	appendFileSync(join(folder, "src/db/functions/audit.sql"), "\n-- Of the former version.\n");
 	const path = join(folder, "package.json");
 	const former = { ...JSON.parse(readFileSync(path, "utf8")), version: "0.0.0-former" };
@@ -69,7 +69,7 @@ function copyPresentTree(folder: string): void {
 	symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 }
 
-/** Installs the packages of the present version, or the former version's own if they differ; false if unavailable. */
+/** Installs the current version's packages, or the former version's own if they differ; false if unavailable. */
 function givePackages(folder: string): boolean {
 	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 	const sources = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync({ cwd: folder })];
@@ -80,7 +80,7 @@ function givePackages(folder: string): boolean {
 		symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 		return true;
 	}
-	// Leaves out the embedded PostgreSQL, which is large and not used here.
+	// Omits the embedded Postgres, which is large and not used here.
 	const options = ["--production", "--frozen-lockfile", "--omit=optional", "--ignore-scripts", "--no-summary"];
 	return Bun.spawnSync([process.execPath, "install", ...options], { cwd: folder, timeout: 120_000 }).success;
 }

@@ -1,5 +1,5 @@
 /**
- * Two versions on one database, as during an upgrade and a rollback; the former version is the real program from the
+ * Two versions on one database, as during an upgrade and a rollback. The former version is the real program from the
  * Git history. Long form: `bun run upgrade`.
  */
 import { expect, test } from "bun:test";
@@ -24,7 +24,7 @@ atEnd(() => former.remove());
 
 const PHASE_REQUESTS = 16;
 const ANSWERS = 12;
-/** Clients pause between requests: without pauses starting and stopping instances would lack processor time. */
+/** Clients pause between requests: without pauses, instances that start and stop would lack CPU time. */
 const REST_MS_MAX = LONG ? 100 : 200;
 const RICH = 100_000_000_000;
 const LONG_STREAM: ChatRequest = { words: 150, stream: true, maxTokens: 200 };
@@ -42,8 +42,8 @@ test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost req
 		await second.crash();
 		await startAs(second, PROGRAM);
 		await served(load, fleet);
-		// The older version replays the newer version's journal. In the long run it boots while the newer version is live,
-		// whose functions it must not replace.
+		// The older version replays the newer version's journal. In the long run it boots while the newer version, whose
+		// functions it must not replace, is live.
 		const newer = LONG ? first : second;
 		await newer.crash();
 		await startAs(newer, old);
@@ -58,7 +58,7 @@ test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost req
 	});
 });
 
-/** Replaces the instances one by one through a balancer: no request is refused, and running streams end normally. */
+/** Replaces the instances one by one at a load balancer: no request is refused, and running streams end normally. */
 async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (readonly [FleetMember, Program])[]) {
 	const account = await fleet.account(RICH);
 	const made = [await fleet.key(account), await fleet.key(account)];
@@ -119,14 +119,14 @@ async function withFleet(
 	try {
 		const load = await steps(fleet, upstream);
 		await waitFor(() => areJournalsReplayed(fleet.members), "journals of crashes to be handed in", 30_000);
-		// An instance that is fenced off during its start learns so from its next heartbeat and settles its usage.
+		// An instance that is fenced during its start learns it from its next heartbeat and settles its usage.
 		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;
 		await waitFor(async () => (await dead()).length === 0, "nobody to be fenced off", 60_000);
 		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		const findings = await judgeBooks(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);
 		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
-		// Requests are refused only for reaching a limit, or by an instance that restarts.
+		// Requests may be refused only because of a limit, or by an instance that restarts.
 		const codes = new Set(load.sent.flatMap(({ status, code }) => (status >= 500 ? [`${status} ${code}`] : [])));
 		expect(
 			[...codes].filter((code) => !/^50[234] (upstream_error|upstream_timeout|service_unavailable)$/.test(code)),
@@ -141,7 +141,7 @@ async function withFleet(
 const USERS = 4;
 const SHORT: ChatRequest = { words: 6, stream: true, maxTokens: 30 };
 
-/** A balancer that uses the instances in rotation in turn and repeats no request. */
+/** A load balancer that uses the instances in turn and repeats no request. */
 function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 	const sent: SentRequest[] = [];
 	const rotation = new Set(fleet.members);
@@ -160,7 +160,7 @@ function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 			short.set(member, (short.get(member) ?? 0) + 1);
 			const answer = await send(member, SHORT);
 			short.set(member, (short.get(member) ?? 0) - 1);
-			// Leaves processor time for instances that start.
+			// Leaves CPU time for instances that start.
 			await Bun.sleep(answer.complete ? 50 : 100);
 		}
 	});

@@ -15,7 +15,7 @@ interface Gathered {
 	spoken: string;
 }
 
-/** Assembles a stream's events into a message as applications do with an SDK. */
+/** Assembles a stream's events into a message, as applications do with an SDK. */
 export function assemble(events: readonly AnyEvent[]): Said {
 	const choices: Gathered[] = [];
 	let usage: Said["usage"] = null;

@@ -16,7 +16,7 @@ export interface Played {
 }
 
 export interface Player {
-	/** Relays the recording's bytes up to `end`, in two reads cut at `cut`, from the socket to the client's stream. */
+	/** Relays the recording's bytes up to `end`, in two reads split at `cut`, from the socket to the client's stream. */
 	play(cut?: number, end?: number): Promise<Played>;
 	stop(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export function createPlayer({ bytes, dialect, reasoningTokens, endpoint, n }: R
 	};
 }
 
-/** Positions to cut at: every `every` bytes, around each line end, and inside characters of several bytes. */
+/** Positions for a split: every `every` bytes, around each line end, and inside characters of several bytes. */
 export function cutsOf({ bytes }: Recording, every: number): number[] {
 	const cuts: number[] = [];
 	for (let at = 1; at < bytes.length; at += 1) {

@@ -5,7 +5,7 @@ import { createPlayer, cutsOf } from "./play.ts";
 import { RECORDINGS, type Recording, type SaidChoice } from "./recording.ts";
 import { withheldAt } from "./withheld-fields.ts";
 
-/** Distance of the tested cuts in bytes; each recording tests a third of them. `run.ts` tests every byte. */
+/** Distance in bytes of the tested cuts; each recording tests a third of them. `run.ts` tests every byte. */
 const EVERY = 41;
 const sampleOf = (recording: Recording) =>
 	cutsOf(recording, EVERY).filter((_, at) => LONG || at % 3 === RECORDINGS.indexOf(recording) % 3);
@@ -13,7 +13,7 @@ const sampleOf = (recording: Recording) =>
 describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
 	const { says, fails, bytes } = recording;
 
-	test("is read completely", async () => {
+	test("is assembled completely from its recorded bytes", async () => {
 		const player = createPlayer(recording);
 		const { said, failed } = await player.play();
 		expect(failed).toBe(fails as string);
@@ -23,19 +23,19 @@ describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const
 		await player.stop();
 	});
 
-	test("reads the same wherever it is cut", async () => {
+	test("gives the same answer wherever its bytes are cut", async () => {
 		const player = createPlayer(recording);
 		const whole = await player.play();
 		for (const cut of sampleOf(recording)) expect({ cut, ...(await player.play(cut)) }).toEqual({ cut, ...whole });
 		await player.stop();
 	});
 
-	test("is a failure if it breaks off before its finish", async () => {
+	test("fails if it breaks off before its finish reason", async () => {
 		const player = createPlayer(recording);
 		const whole = await player.play();
 		for (const end of sampleOf(recording)) {
 			const { said, failed } = await player.play(0, end);
-			// After the finish only counts and sources may be missing.
+			// Once all finish reasons have arrived, only counts and sources may be missing.
 			if (failed === undefined) expect({ end, choices: said.choices }).toEqual({ end, choices: whole.said.choices });
 			else expect({ end, begins: begins(said.choices, whole.said.choices) }).toEqual({ end, begins: true });
 		}
@@ -59,7 +59,7 @@ test("the recordings cover every server and ending", () => {
 		expect([...servers]).toContain(server);
 });
 
-/** Paths of all fields in the recordings. */
+/** Paths of all fields that occur in the recordings. */
 function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" | "message" | "toolCall", Set<string>> {
 	type Json = Record<string, unknown>;
 	const found = {
@@ -89,7 +89,7 @@ function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" 
 	return found;
 }
 
-test("every field is forwarded or withheld for a reason", () => {
+test("every field of real servers is forwarded, or withheld for a reason", () => {
 	for (const [place, names] of Object.entries(fieldsOf(RECORDINGS))) {
 		const [passed, withheld] = [PASSED[place as "answer"], withheldAt(place as "answer")];
 		const decided = new Set([...Object.keys(passed), ...withheld]);

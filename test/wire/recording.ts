@@ -1,6 +1,6 @@
 /**
  * Streams of real servers, one file each in `recordings/`, written for this project after the server's documentation or
- * known behaviour. The texts are ours; fields, events, order and end are the server's.
+ * known behaviour. The texts are our own; fields, events, order and end are the server's.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,10 @@ export interface SaidChoice {
 	readonly text: string;
 	readonly reasoning?: string;
 	readonly refusal?: string;
-	/** Tool calls as `name(arguments)`, in order, after the id if the server sent one. */
+	/** Tool calls as `name(arguments)`, in order, preceded by the id if the server sent one. */
 	readonly tools?: readonly string[];
 	readonly finish: string | null;
-	/** The text of the tokens with log probabilities, joined. */
+	/** The joined text of the tokens that have log probabilities. */
 	readonly logprobs?: string;
 	/** URLs that the text cites, in order. */
 	readonly cites?: readonly string[];
@@ -29,7 +29,7 @@ export interface SaidChoice {
 export interface Said {
 	readonly choices: readonly SaidChoice[];
 	readonly usage: readonly [prompt: number, completion: number] | null;
-	/** URLs of sources outside the choices. */
+	/** URLs of sources that are outside the choices. */
 	readonly sources?: readonly string[];
 }
 
@@ -37,13 +37,13 @@ export interface Recording {
 	readonly name: string;
 	readonly dialect: DialectName;
 	readonly endpoint: "chat" | "completions";
-	/** Number of choices requested. */
+	/** Number of requested choices. */
 	readonly n: number;
 	/** How the server is configured to count reasoning tokens. */
 	readonly reasoningTokens: ReasoningCount;
 	readonly bytes: Uint8Array;
 	readonly says: Said;
-	/** Where the service differs on purpose: what a client that uses the server directly assembles. */
+	/** If the service differs on purpose: the message that a client of the server itself assembles. */
 	readonly directly: Partial<Omit<SaidChoice, "reasoning">> &
 		Partial<Said> & { readonly reasoning?: string | undefined };
 	/** Kind of the failure at the end; undefined for a regular end. */
@@ -64,8 +64,8 @@ interface ServerFile {
 interface StreamOfFile {
 	readonly name: string;
 	/**
-	 * An object with `choices` is an event to which `head` is added; `{ event }` is an event without `head`. A text is a
-	 * line that is not JSON, such as a comment.
+	 * An object with `choices` is an event to which `head` is added; `{ event }` is an event without `head`. A string is
+	 * a line that is not JSON, such as a comment.
 	 */
 	readonly lines: readonly (Json | string)[];
 	readonly says: Meant | Said;
@@ -73,9 +73,9 @@ interface StreamOfFile {
 	readonly n?: number;
 	readonly done?: boolean;
 	readonly eol?: "\n" | "\r\n" | "\r";
-	/** What the server writes between `data:` and the payload. */
+	/** Characters between `data:` and the payload. */
 	readonly space?: "" | " ";
-	/** With null a client that uses the server directly gets no reasoning. */
+	/** With null, a client that uses the server directly gets no reasoning. */
 	readonly directly?: Omit<Recording["directly"], "reasoning"> & { readonly reasoning?: string | null };
 	readonly fails?: string;
 }

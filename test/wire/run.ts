@@ -1,6 +1,6 @@
 /**
- * Relays each recorded stream cut at every byte, and broken off at every byte: `bun test/wire/run.ts`. Prints the
- * number of tries and every difference; exits with 1 if there is one.
+ * Relays each recorded stream split at every byte, and broken off at every byte: `bun test/wire/run.ts`. Prints the
+ * number of tries and every difference. Exit code 1 if there is a difference.
  */
 import { createPlayer } from "./play.ts";
 import { RECORDINGS } from "./recording.ts";

@@ -7,10 +7,10 @@ import { type AnyEvent, assemble } from "./assemble.ts";
 import { cutsOf } from "./play.ts";
 import { RECORDINGS, type Recording, type Said } from "./recording.ts";
 
-/** Cuts tested for each recording, each at another byte; over sockets one takes milliseconds. */
+/** Splits that are tested for each recording, each at another byte; over sockets one takes milliseconds. */
 const CUTS = LONG ? 3 : 1;
 
-/** Relays the recording that the last message or the prompt names, as `<name>@<byte to cut at>`. */
+/** Relays the recording that the last message or the prompt names as `<name>@<byte to split at>`. */
 const server = Bun.serve({
 	port: 0,
 	hostname: "127.0.0.1",
@@ -65,7 +65,7 @@ async function read(client: OpenAI, recording: Recording, cut: number, asked: bo
 	}
 }
 
-/** What a client that uses the server directly assembles, where the service differs on purpose. */
+/** If the service differs on purpose: the message that a client of the server itself assembles. */
 function saidDirectly({ says, directly }: Recording): Said {
 	const { choices, usage, sources, ...choice } = directly;
 	const list = choices ?? says.choices.map((one) => withoutUndefined({ ...one, ...choice }));
@@ -117,12 +117,12 @@ const whole = RECORDINGS.filter(({ fails }) => fails === undefined);
 const broken = RECORDINGS.filter(({ fails }) => fails !== undefined);
 
 describe.each(whole.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
-	test("reads the same except for intended changes", async () => {
+	test("gives the SDK the same answer as the server, except for intended changes", async () => {
 		expect((await read(direct, recording, 0, true)).said).toEqual(saidDirectly(recording));
 		for (const asked of [true, false]) {
 			const { said, events, threw } = await read(through, recording, 0, asked);
 			expect({ asked, threw, said }).toEqual({ asked, threw: false, said: recording.says });
-			// Some clients that did not request usage read `choices[0]` of every event.
+			// The first choice must exist, because some clients that did not request usage read `choices[0]` of every event.
 			expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
 			expect(events.at(-1)?.usage).toBeDefined();
 		}
@@ -140,7 +140,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 		}
 	});
 
-	test("reads the same however the network cuts it", async () => {
+	test("gives the SDK the same answer however the network cuts the bytes", async () => {
 		const cuts = cutsOf(recording, 29);
 		const offset = recording.name.length % 7;
 		for (let at = 1; at <= CUTS; at += 1) {
@@ -151,7 +151,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 });
 
 test.each(broken.map((recording) => [recording.name, recording] as const))(
-	"%s: the SDK throws",
+	"%s: the SDK throws an error",
 	async (_, recording) => {
 		const { said, threw } = await read(through, recording, 0, true);
 		expect(threw).toBe(true);
@@ -159,11 +159,11 @@ test.each(broken.map((recording) => [recording.name, recording] as const))(
 	},
 );
 
-/** The SDK's helper reads the same events again, so the short run uses it for a third of the recordings. */
+/** The SDK's helper reads the same events again, so the short run tests it with a third of the recordings. */
 const helped = whole.filter(({ endpoint }) => endpoint === "chat").filter((_, at) => LONG || at % 3 === 0);
 
 test.each(helped.map((recording) => [recording.name, recording] as const))(
-	"%s: the SDK's helper reads it",
+	"%s: the SDK's streaming helper reads the answer",
 	async (_, recording) => {
 		const { name, n, says } = recording;
 		const stream = through.chat.completions.stream({

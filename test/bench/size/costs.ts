@@ -1,4 +1,4 @@
-/** Cost of console pages and jobs of the books on a history of a size. */
+/** Cost of console pages and of jobs of the books, for a history of a given size. */
 import type postgres from "postgres";
 import { findAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
@@ -25,7 +25,7 @@ import type { BenchDatabase } from "../product.ts";
 import { type Cost, type Counter, createCounter } from "./counted.ts";
 import { HEAVY, keyId, LIGHT } from "./fill.ts";
 
-/** `watcher` sends no other statements in the meantime. Throws if the books do not reconcile. */
+/** `watcher` must send no other statements during the measurement. Throws if the books do not reconcile. */
 export async function costsOf(
 	database: BenchDatabase,
 	watcher: postgres.Sql,
@@ -77,7 +77,7 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 	const revenue = (group: RevenueFilter["group"]): RevenueFilter => {
 		return { fromMs: nowMs - 29 * DAY_MS, toMs: nowMs, bucket: "day", group, model: null };
 	};
-	// Parts of the summary that are not read from the database.
+	// Parts of the summary that are not read from Postgres.
 	const parts = {
 		statements,
 		config: { topUpSecondLook: null },
@@ -117,8 +117,7 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		const sessions = async () => {
 			for (let visit = 0; visit < VISITS; visit++) await ask();
 		};
-		// Background work and a connection's first reads of the catalogue only add, so the lowest count of several is
-		// taken.
+		// Background work and a connection's first catalogue reads only add, so the lowest count of several rounds is used.
 		const rounds: Cost[] = [];
 		while (rounds.length < ROUNDS) rounds.push(await counter.cost(sessions, VISITS));
 		add(`console: ${name}`, rounds.toSorted((one, other) => one.pages - other.pages)[0] as Cost);

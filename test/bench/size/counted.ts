@@ -1,24 +1,22 @@
-/** Cost of statements in counts of the server that other load cannot change: pages, rows and log bytes. */
+/** Cost of SQL statements in Postgres's own counts, which do not depend on other load: pages, rows and log bytes. */
 import type postgres from "postgres";
 
-/** Cost of one piece of work. Counts are the server's; times are the server's and the caller's. */
+/** Cost of one piece of work. Counts are Postgres's; times are Postgres's and the caller's. */
 export interface Cost {
 	readonly ms: number;
 	readonly statements: number;
-	/** Pages of 8 KB that the statements read, from memory or disk. */
+	/** Pages of 8 KB that the statements read, from memory or from disk. */
 	readonly pages: number;
 	readonly walBytes: number;
 }
 
 export type Counter = Awaited<ReturnType<typeof createCounter>>;
 
-/**
- * Creates a counter; the server needs `pg_stat_statements`, and `sql` must send no other statements while it counts.
- */
+/** Creates a counter. Postgres needs `pg_stat_statements`, and `sql` must send no other statements while it counts. */
 export async function createCounter(sql: postgres.Sql) {
 	await sql`create extension if not exists pg_stat_statements`;
 	return {
-		/** Runs `work` and returns the cost of this database's statements in that time, divided by `per`. */
+		/** Runs `work` and returns the cost of this database's statements during it, divided by `per`. */
 		async cost(work: () => Promise<unknown>, per = 1): Promise<Cost> {
 			await sql`select pg_stat_statements_reset()`;
 			const startedMs = performance.now();

@@ -1,7 +1,7 @@
 /**
  * Writes years of books with statements over whole tables: the history of `accounts` customers after `days` days. Each
- * day has the same number of requests in each size, so a larger size has a longer history and more customers, not
- * busier days.
+ * day has the same number of requests in each size, so that a larger size means a longer history and more customers,
+ * not busier days.
  */
 import type postgres from "postgres";
 import type { Secret } from "../../../src/keys/secret.ts";
@@ -9,9 +9,9 @@ import { createDigest, newSecret } from "../../../src/keys/secret.ts";
 import { KEY_PEPPER, SERVICE_NAME } from "../product.ts";
 
 export interface Size {
-	/** Settled requests; rounded to whole days, the last of which is today. */
+	/** Number of settled requests, rounded to whole days, the last of which is today. */
 	readonly usageRows: number;
-	/** Rows of a day: a multiple of ten and of the seconds between bursts. */
+	/** Requests per day: a multiple of ten and of the seconds between bursts. */
 	readonly rowsPerDay: number;
 	/** Number of accounts, each with two keys. The account and its first key have a lease of an ended epoch. */
 	readonly accounts: number;
@@ -29,12 +29,12 @@ const BURST = 10;
 const CHARGE_NANO_USD = 120_000;
 const CREDIT_NANO_USD = 5_000 * 1e9;
 const SECRETS_MAX = 20_000;
-/** The first sealed day and the last two are read row by row; yesterday and today are open. */
+/** The first sealed day and the last two are checked row by row; yesterday and today are not sealed. */
 const DAYS_MIN = 5;
-/** The one instance of the history, with its ended epoch. */
+/** The only instance of the history, whose epoch has ended. */
 const INSTANCE = "gateway-1";
 
-/** The account with every tenth burst, and an ordinary one. */
+/** The account with every tenth burst, and an ordinary account. */
 export const HEAVY = accountId(0);
 export const LIGHT = accountId(3);
 
@@ -50,7 +50,7 @@ const ACCOUNT = (n: string) => `'acc_' || lpad(to_hex(${n}), 32, '0')`;
 const KEY = (n: string, key: 1 | 2) => `'key_${key}' || lpad(to_hex(${n}), 31, '0')`;
 const HASH = (text: string) => `encode(sha256((${text})::bytea), 'hex')`;
 
-/** `sql` has one connection to a migrated, empty database. */
+/** `sql` must have one connection, to a migrated, empty database. */
 export async function fill(sql: postgres.Sql, size: Size, say: (line: string) => void): Promise<Filled> {
 	const days = Math.max(DAYS_MIN, Math.round(size.usageRows / size.rowsPerDay));
 	await layOutDays(sql, days);
@@ -75,7 +75,7 @@ export async function fill(sql: postgres.Sql, size: Size, say: (line: string) =>
 }
 
 /**
- * Drops indexes and constraints that are faster to create on full tables; returns the statements that recreate them.
+ * Drops indexes and constraints that are faster to create on full tables. Returns the statements that recreate them.
  */
 async function withoutIndexes(sql: postgres.Sql, tables: readonly string[]): Promise<string[]> {
 	const rows = await sql<{ drop: string; make: string }[]>`
@@ -106,7 +106,7 @@ function accountsText({ accounts }: Size): string {
 			select case k when 1 then ${KEY("n", 1)} else ${KEY("n", 2)} end, 'key', ${ACCOUNT("n")}, null from generate_series(0, ${accounts - 1}) n, generate_series(1, 2) k;`;
 }
 
-/** Moment of all top-ups, in the first minute of the first day. */
+/** Time of all top-ups, in the first minute of the first day. */
 const OLDEST = "(select at from bench_day where day = 0)";
 
 async function putSecrets(sql: postgres.Sql, { accounts }: Size, secrets: readonly Secret[]): Promise<void> {
@@ -118,13 +118,13 @@ async function putSecrets(sql: postgres.Sql, { accounts }: Size, secrets: readon
 	await sql`drop table known`;
 }
 
-/** The account of a burst: every tenth of the heavy one, the others in a scattered order. */
+/** The account of a burst: every tenth burst is the heavy account's, the others are scattered over all accounts. */
 const BURST_ACCOUNT = ({ accounts }: Size) => `(case when b % 10 = 0 then 0 else 1 + (b * 7919) % ${accounts - 1} end)`;
 const BURST_MODEL = "case when b % 5000 = 1 then 'rare-model' else 'model-' || (b % 6) end";
 const BURST_ENDING =
 	"case when b % 997 = 0 then 'upstream_failed' when b % 101 = 0 then 'client_left' else 'finished' end";
 
-/** Emptying and filling the table in one transaction skips the log (wal_level = minimal). */
+/** Truncating and filling the table in one transaction skips the write-ahead log (wal_level = minimal). */
 function usageText(size: Size, days: number): string {
 	return `
 		begin;
@@ -192,8 +192,8 @@ function leasesText({ accounts }: Size, days: number): string {
 }
 
 /**
- * Days before yesterday are sealed: the first and the last two by their rows, the others by numbers alone, since a run
- * does not read them again. Yesterday is left to seal.
+ * Days before yesterday are sealed: the first and the last two with their rows, the others by numbers alone, because a
+ * run does not read them. Yesterday is not sealed, so that the job has work.
  */
 function sealsText({ rowsPerDay }: Size, days: number): string {
 	return `
@@ -238,7 +238,7 @@ function sealsText({ rowsPerDay }: Size, days: number): string {
 		end $$;`;
 }
 
-/** Tables with the days of the history and its end, for the other statements. */
+/** Creates tables with the days of the history and its end, for the other statements. */
 async function layOutDays(sql: postgres.Sql, days: number): Promise<void> {
 	await sql.unsafe(`
 		create table bench_until as select now() - interval '3 minutes' as at;

@@ -13,15 +13,15 @@ import { createCounter } from "./counted.ts";
 import type { Size } from "./fill.ts";
 import { fill, HEAVY } from "./fill.ts";
 
-/** Rows of a day; the two compared histories differ tenfold. `bun run bench:size` uses a hundred million requests. */
+/** Rows per day. The two compared histories differ tenfold in days; `bun run bench:size` compares larger ones. */
 const ROWS_PER_DAY = 100;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 100;
 const LEASES = 2_000;
-/** A larger ratio of pages means growth. A deeper index costs less than this ratio. */
+/** A larger ratio of read pages counts as growth. A deeper index costs less than this ratio. */
 const FACTOR_MAX = 1.5;
 const PAGES_MORE = 60;
-/** Work whose bound is above the shorter history, with the reason. */
+/** Work whose upper bound is above the shorter history, with the bound. */
 const BOUNDED: Readonly<Record<string, string>> = {
 	"console: usage, 400 days by day": "400 days at most",
 	"console: credit with its ledger, a small account": "51 days with usage at most",
@@ -31,12 +31,12 @@ const BOUNDED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Rows of 30 days whatever the history: fetched by page (18 pages) or by row (138), as the planner decides. All of the
- * account's rows would be thousands of pages, the overview's part hundreds.
+ * Pages for 30 days, whatever the history's length: rows fetched by page (18 pages) or one by one (138), as the planner
+ * decides. All of the account's rows would be thousands of pages, the overview's part hundreds.
  */
 const BY_PLAN: Readonly<Record<string, number>> = { "console: usage, 30 days by hour": 200, "console: overview": 350 };
 
-// A server of its own, so that its counts contain no other test's statements.
+// A separate Postgres server, so that its counts contain no other test's statements.
 async function startServer() {
 	const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 	const addressOf = (name: string) => server.url.replace(/\/tollgate$/, `/${name}`);
@@ -76,7 +76,7 @@ async function costsAfter(days: number): Promise<Map<string, Cost>> {
 	return costs;
 }
 
-test.if(LONG)("no console page or job reads more database pages after a longer history", async () => {
+test.if(LONG)("no console page or job reads more pages of Postgres after a longer history", async () => {
 	const [short, long] = [await costsAfter(DAYS[0]), await costsAfter(DAYS[1])];
 	const grown: string[] = [];
 	for (const [step, { pages }] of long) {
@@ -89,7 +89,7 @@ test.if(LONG)("no console page or job reads more database pages after a longer h
 	for (const step of Object.keys(BOUNDED)) expect([step, long.has(step)]).toEqual([step, true]);
 });
 
-test.if(LONG)("closing, sealing or removing a large epoch takes steps of equal size", async () => {
+test.if(LONG)("closing, sealing and removing a large epoch takes steps of equal size", async () => {
 	const { database, watcher } = await filledDatabase("leases", { usageRows: 1_000, rowsPerDay: 200, accounts: LEASES });
 	const counter = await createCounter(watcher);
 	const work = {

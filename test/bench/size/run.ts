@@ -21,7 +21,7 @@ import { costsOf } from "./costs.ts";
 import type { Cost } from "./counted.ts";
 import { fill, type Size } from "./fill.ts";
 
-/** Settings for filling only: after a crash the database can be filled again. */
+/** Settings only for filling, because after a crash the database can be filled again. */
 const CARELESS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", autovacuum: "off" };
 const MEASURED = { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.track": "all" };
 const ROWS_PER_DAY = 100_800;
@@ -63,7 +63,7 @@ await Bun.write(join(import.meta.dir, "../results/size.md"), text);
 async function measured(size: Size): Promise<Map<string, Cost>> {
 	say(head(size));
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-size-"));
-	// PostgreSQL runs as its own user, who must be able to enter the folder.
+	// Postgres runs as another user, who must be able to enter the folder.
 	chmodSync(folder, 0o755);
 	try {
 		const days = await onServer(folder, CARELESS, async (address) => {

@@ -1,4 +1,4 @@
-/** The faults of a run, one for each alert, in real processes and servers and a real database. */
+/** The faults of a run, one for each alert, in real processes and servers with a real database. */
 import { createKey } from "../../../src/keys/key-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
 import { batchesAt, chatLine } from "../../batch/batch-service.ts";
@@ -11,7 +11,7 @@ import type { World } from "./world.ts";
 export interface PagedFault {
 	readonly what: string;
 	readonly alerts: readonly string[];
-	/** Causes the fault; resolves when the fault is active. The world repairs what remains. */
+	/** Causes the fault; resolves when the fault is active. The world repairs anything that remains. */
 	run(world: World): Promise<void>;
 	/** Repairs the fault before the next one starts. */
 	mend?(world: World): Promise<void> | void;
@@ -65,7 +65,7 @@ export const FAULTS: readonly PagedFault[] = [
 		alerts: ["TollgateBreakerOpen", "TollgateUpstreamFailures"],
 		async run(world) {
 			world.shaky.next(...Array.from({ length: 400 }, () => reply().errorStatus(500)));
-			// Three customers, because the failures of one do not open the circuit breaker for others.
+			// Three customers, because the failures of a single one do not open the circuit breaker for others.
 			const keys = await Promise.all([newCustomer(world), newCustomer(world), newCustomer(world)]);
 			for (let round = 0; round < 40; round++) {
 				for (const { secret } of keys) await chat(world, "shaky", secret);
@@ -180,10 +180,10 @@ export const FAULTS: readonly PagedFault[] = [
 		alerts: ["TollgateNotAdmitting", "TollgateSettlementsLate", "TollgateRefusalsDropped"],
 		async run(world) {
 			const keys: Awaited<ReturnType<typeof newCustomer>>[] = [];
-			// Forty at once, since few statements may wait for a connection.
+			// At most forty at a time, because few statements may wait for a connection.
 			for (let tens = 0; tens < 10; tens++)
 				keys.push(...(await Promise.all(Array.from({ length: 40 }, () => newCustomer(world)))));
-			// Often enough that both workers have nearly all keys in memory.
+			// Repeated until both workers have nearly all keys in memory.
 			for (let round = 0; round < 6; round++)
 				await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
 			world.postgres.pause();

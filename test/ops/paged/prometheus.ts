@@ -6,10 +6,10 @@ import { parse } from "yaml";
 import { quietPort } from "../../chaos/serve-process.ts";
 
 const DEPLOY = join(import.meta.dir, "../../../deploy");
-/** Replaces the minutes in the rules' `for` clauses. */
+/** Replaces the minutes in the `for` clauses of the rules. */
 const FOR = "2s";
 const WINDOW = "30s";
-/** Thresholds that a run of minutes cannot reach safely, and the lower ones that replace them. */
+/** Thresholds that a run of minutes may not reach, and the lower thresholds that replace them. */
 const REACHABLE: Readonly<Record<string, readonly [from: string, to: string]>> = {
 	TollgateMemory: ["2e9", "5e7"],
 	TollgateBooksOld: ["3600", "20"],
@@ -34,7 +34,7 @@ export interface Picture {
 	readonly title: string;
 	readonly unit: string;
 	readonly lines: readonly { readonly legend: string; readonly sample: Sample }[];
-	/** Dashboard queries without a result. */
+	/** Dashboard queries that returned nothing. */
 	readonly empty: readonly string[];
 }
 

@@ -90,7 +90,7 @@ try {
 		void chat(world, "steady", world.secret, { stream });
 	}, LOAD_MS);
 	const others = setInterval(() => void chat(world, "shaky"), 10 * LOAD_MS);
-	// Prometheus computes increases only from a series' second scrape on.
+	// Prometheus computes increases only from the second scrape of a series on.
 	await Bun.sleep(12_000);
 	for (const { what, alerts, run, mend } of faults) {
 		const atMs = Date.now();

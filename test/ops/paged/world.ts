@@ -14,7 +14,7 @@ import { chatModel } from "../../support/service.ts";
 import type { UpstreamServer } from "../../support/upstream-server.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 
-/** A service of two instances, with its model servers and database; the first has two workers and the console. */
+/** A service of two instances with its model servers and database. The first has two workers and the console. */
 export interface World {
 	readonly url: string;
 	readonly first: ServeProcess;
@@ -25,11 +25,11 @@ export interface World {
 	readonly steady: UpstreamServer;
 	readonly shaky: UpstreamServer;
 	readonly narrow: UpstreamServer;
-	/** A webhook's server that answers 410. */
+	/** The server of a webhook, which answers 410. */
 	readonly gone: { readonly url: string };
-	/** Functions that end what the faults block. */
+	/** Functions that end whatever the faults have blocked. */
 	readonly later: (() => void)[];
-	/** The customer who sends requests throughout the run. */
+	/** Secret of the customer who sends requests throughout the run. */
 	secret: string;
 	accountId: string;
 	stop(): Promise<void>;
@@ -61,7 +61,7 @@ export async function startWorld(): Promise<World> {
 		CONSOLE_SECRET: PEPPER,
 		DRAIN_S: "1",
 		TRUSTED_PROXIES: "127.0.0.1",
-		// No mail server listens at this port.
+		// No mail server listens on this port.
 		SMTP_URL: `smtp://127.0.0.1:${quietPort()}`,
 		MAIL_FROM: "Test <test@example.com>",
 	});
@@ -69,7 +69,7 @@ export async function startWorld(): Promise<World> {
 		{ ...env("first"), ROLE: "all", WORKERS: "2" },
 		{ ready: "all processes are ready", logPath: join(tmpdir(), "tollgate-paged.log") },
 	);
-	// A lease longer than a console page waits for an instance.
+	// A lease longer than the time that a console page waits for an instance.
 	const second = await startServe({ ...env("second"), LEASE_TTL_S: "120" });
 	return {
 		url: first.url,

@@ -1,5 +1,5 @@
 /**
- * Client programs that `bun run clients` installs in exact versions; a script with the client's id runs each of them.
+ * Client programs that `bun run clients` installs in exact versions. Each is run by the script with the client's id.
  */
 export interface Client {
 	readonly id: string;

@@ -17,7 +17,7 @@ const CACHE = join(import.meta.dir, "../../../node_modules/.cache/clients");
 const RESULTS = join(import.meta.dir, "../results.md");
 const INSTALL_MS = 900_000;
 const PLAY_MS = 180_000;
-/** Fields that every chat has, so that they are not reported. */
+/** Fields that every chat has, so they are not reported. */
 const USUAL = new Set(["model", "messages"]);
 
 type Row = readonly [client: string, sent: string, direct: string, through: string];
@@ -91,7 +91,7 @@ async function installed({ id, registry, packages }: Client): Promise<string | u
 async function played({ id, registry }: Client, url: string, key: string): Promise<string> {
 	const folder = join(CACHE, id);
 	const script = join(import.meta.dir, "scripts", `${id}.${{ PyPI: "py", npm: "mjs", Maven: "java" }[registry]}`);
-	// A script finds npm packages from its own folder, so it is copied to the packages.
+	// A script finds npm packages only from its own folder, so it is copied to the packages' folder.
 	const file = registry === "npm" ? join(folder, `${id}.mjs`) : script;
 	if (registry === "npm") writeFileSync(file, readFileSync(script));
 	const env = {
@@ -101,7 +101,7 @@ async function played({ id, registry }: Client, url: string, key: string): Promi
 		PYTHONPATH: import.meta.dir,
 		HOME: folder,
 	};
-	// With `-P` Python does not import from the script's folder, whose scripts have their packages' names.
+	// With `-P`, Python does not import from the scripts' folder, in which scripts have the names of packages.
 	const programs = {
 		PyPI: [join(folder, "bin/python"), "-P"],
 		npm: ["node"],

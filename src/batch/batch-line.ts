@@ -84,7 +84,7 @@ export class InputUnreadable extends Error {
 }
 
 /** Yields the input's lines except those whose numbers are in `done`. Throws InputUnreadable. */
-export async function* openLines(
+export async function* remainingLines(
 	bytes: ReadableStream<Uint8Array>,
 	done: ReadonlySet<number>,
 ): AsyncGenerator<OpenLine, void> {

@@ -54,11 +54,11 @@ export interface LineError {
 	readonly request_id?: string;
 }
 
-export const EXPIRED: LineError = {
+export const EXPIRED_LINE_ERROR: LineError = {
 	code: "batch_expired",
 	message: "This request could not be executed before the completion window expired.",
 };
-export const CANCELLED: LineError = {
+export const CANCELLED_LINE_ERROR: LineError = {
 	code: "batch_cancelled",
 	message: "This request was not executed: the batch was cancelled before.",
 };

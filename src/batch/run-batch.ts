@@ -9,9 +9,9 @@ import type { FileWriter } from "../files/file-transfer.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import { type BatchBooks, type ClaimedLine, RunLost } from "./batch-books.ts";
-import { InputUnreadable, openLines } from "./batch-line.ts";
+import { InputUnreadable, remainingLines } from "./batch-line.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
-import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
+import { CANCELLED_LINE_ERROR, EXPIRED_LINE_ERROR, unansweredLine } from "./line-text.ts";
 import { createLineWork, type LineSender, type LineStopReason } from "./line-work.ts";
 import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { startBatchTick } from "./pulse.ts";
@@ -244,14 +244,14 @@ async function everyLine(
 ): Promise<LineStopReason | undefined> {
 	const run = { batchId: batch.id, run: batch.run };
 	const outcomes = createOutcomes(deps, { ...run, output, error });
-	let lines: ReturnType<typeof openLines> | undefined;
+	let lines: ReturnType<typeof remainingLines> | undefined;
 	let pulse: ReturnType<typeof startBatchTick> | undefined;
 	try {
 		const stored = {
 			output: { empty: await output.fence(), parts: output.parts() },
 			error: { empty: await error.fence(), parts: error.parts() },
 		};
-		lines = openLines(bytes, await linesBefore({ ...deps, outcomes }, run, stored));
+		lines = remainingLines(bytes, await linesBefore({ ...deps, outcomes }, run, stored));
 		const work = createLineWork({ ...deps, outcomes }, batch, lines);
 		pulse = startBatchTick(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();
@@ -285,7 +285,7 @@ async function endRest(
 	stop: LineStopReason,
 	signal: AbortSignal,
 ): Promise<InputUnreadable | undefined> {
-	const reason = stop === "expired" ? EXPIRED : CANCELLED;
+	const reason = stop === "expired" ? EXPIRED_LINE_ERROR : CANCELLED_LINE_ERROR;
 	try {
 		for await (const { line, id, customId } of work.rest()) {
 			const text = unansweredLine(customId, reason, id);

@@ -1,5 +1,5 @@
 import type { Environment } from "../base/environment-reader.ts";
-import { type Brand, PLAIN_BRAND, type Seller, type Terms } from "./brand.ts";
+import { type Brand, DEFAULT_BRAND, type Seller, type Terms } from "./brand.ts";
 import { createYamlReader, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export const BRAND_FIELDS = "name logo accent headline lead support terms seller privacy imprint".split(" ");
@@ -15,7 +15,7 @@ const LINK_CHARS_MAX = 500;
 /** Reads `brand:`. A field with a mistake becomes null, and the reader records the mistake. */
 export function readBrand(reader: YamlReader, field: YamlField | undefined): Brand {
 	const map = reader.map(field, BRAND_FIELDS);
-	if (map === undefined) return PLAIN_BRAND;
+	if (map === undefined) return DEFAULT_BRAND;
 	const matching = (name: string, pattern: RegExp, rule: string) => reader.text(map.get(name), pattern, rule) ?? null;
 	return Object.freeze({
 		name: matching("name", NAME, "must be 1 to 40 characters, without < > and quotes"),

@@ -29,7 +29,7 @@ export interface Seller {
 	readonly vatId: string;
 }
 
-export const PLAIN_BRAND: Brand = Object.freeze({
+export const DEFAULT_BRAND: Brand = Object.freeze({
 	name: null,
 	logo: null,
 	accent: null,

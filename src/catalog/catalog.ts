@@ -12,7 +12,7 @@ import { type Cors, DEFAULT_CORS } from "./cors.ts";
 import { type CatalogFile, CatalogFileError, parseCatalogFile } from "./file.ts";
 import type { CatalogSnapshot, Model, ModelSpec, RateCard, Rates } from "./model.ts";
 import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
-import { countRetired, servedAt } from "./retirement.ts";
+import { countRetired, servedModelsAt } from "./retirement.ts";
 import { resolveRoutes } from "./routes.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "./service-limits.ts";
 import type { Problem } from "./yaml-reader.ts";
@@ -89,7 +89,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		}
 		try {
 			const nowMs = deps.clock.wallMs();
-			await store.swap({ ...servedAt(file, nowMs), limits: file.limits, cors: file.cors });
+			await store.swap({ ...servedModelsAt(file, nowMs), limits: file.limits, cors: file.cors });
 			inForce = { models: file.models, retired: countRetired(file.models, nowMs) };
 		} catch (error) {
 			log.debug("rate cards could not be stored", { error });

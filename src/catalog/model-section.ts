@@ -57,7 +57,7 @@ export type ClaimName = (name: string, line: number) => void;
 export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
 	const map = reader.map(field, MODEL_FIELDS);
 	if (map === undefined) return undefined;
-	const id = readId(reader, map.require("id"), claim);
+	const id = readModelId(reader, map.require("id"), claim);
 	const kind = reader.choice(map.require("kind"), KINDS);
 	const claimAlias = (alias: string, { line }: YamlField) => claim(alias, line);
 	const aliases = readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, claimAlias);
@@ -110,7 +110,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	});
 }
 
-export function readId(reader: YamlReader, field: YamlField | undefined, claim: ClaimName): string | undefined {
+export function readModelId(reader: YamlReader, field: YamlField | undefined, claim: ClaimName): string | undefined {
 	const id = reader.text(field, MODEL_ID, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
 	if (field !== undefined && id !== undefined) claim(id, field.line);
 	return id;

@@ -18,7 +18,10 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
  * Models and routes that are served at a given time. Removes retired models, also from routes, and routes without
  * models. `retired` has their names, so that errors can give the day; it excludes private models.
  */
-export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
+export function servedModelsAt(
+	{ models, routes }: Named,
+	nowMs: number,
+): Named & { retired: ReadonlyMap<string, Retired> } {
 	const gone = new Set<string>();
 	const names = new Map<string, Retired>();
 	for (const model of models) {

@@ -1,6 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { Model, ModelSpec, Route, RouteOrder, RouteSpec } from "./model.ts";
-import { type ClaimName, readId, readName } from "./model-section.ts";
+import { type ClaimName, readModelId, readName } from "./model-section.ts";
 import type { YamlReader } from "./yaml-reader.ts";
 import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
@@ -18,7 +18,7 @@ export function readRoute(
 ): RouteSpec | undefined {
 	const map = reader.map(field, ROUTE_FIELDS);
 	if (map === undefined) return undefined;
-	const id = readId(reader, map.require("id"), claim);
+	const id = readModelId(reader, map.require("id"), claim);
 	const name = readName(reader, map.get("name")) ?? id;
 	const by = reader.choice(map.get("by"), ORDERS) ?? "listed";
 	const modelIds = readModels(reader, map.require("models"), models);

@@ -42,12 +42,12 @@ const FIELDS = [
 ] as const;
 
 /** Limits that the file can set, in milliseconds and bytes. */
-export type SetLimits = Readonly<Record<(typeof FIELDS)[number][1], number>>;
+export type ConfigurableLimits = Readonly<Record<(typeof FIELDS)[number][1], number>>;
 
-/** A field of `limits:`. The value in the file times `scale` is the value in SetLimits. */
+/** A field of `limits:`. The value in the file times `scale` is the value in ConfigurableLimits. */
 export interface LimitField {
 	readonly name: string;
-	readonly limit: keyof SetLimits;
+	readonly limit: keyof ConfigurableLimits;
 	readonly scale: number;
 	readonly min: number;
 	readonly max: number;
@@ -61,7 +61,7 @@ export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , m
 	return Object.freeze({ name, limit, scale, min, max, integer: scale !== 1000 && max > 1, meaning });
 });
 
-export interface ServiceLimits extends SetLimits {
+export interface ServiceLimits extends ConfigurableLimits {
 	/** Limits of accounts by tag, in the order of the file. */
 	readonly accounts: readonly AccountLimits[];
 	/** Share of the memory for request bodies that one account may use. */
@@ -83,7 +83,7 @@ const ANSWER_ACCOUNT_SHARE = 1 / 4;
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
-export function withDerivedLimits(set: SetLimits & Partial<Pick<ServiceLimits, "accounts">>): ServiceLimits {
+export function withDerivedLimits(set: ConfigurableLimits & Partial<Pick<ServiceLimits, "accounts">>): ServiceLimits {
 	const answerMemoryBytesMax = set.bodyMemoryBytesMax * ANSWERS_PER_BODIES;
 	return Object.freeze({
 		accounts: [],
@@ -99,13 +99,13 @@ export function withDerivedLimits(set: SetLimits & Partial<Pick<ServiceLimits, "
 export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits(
 	Object.fromEntries(
 		FIELDS.map(([, limit, value], at) => [limit, value * (LIMIT_FIELDS[at]?.scale ?? 1)]),
-	) as SetLimits,
+	) as ConfigurableLimits,
 );
 
 /** Reads `limits:`. Missing fields get their default. */
 export function readLimits(reader: YamlReader, field: YamlField | undefined): ServiceLimits {
 	const map = reader.map(field, [...LIMIT_FIELDS.map(({ name }) => name), "accounts"]);
-	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
+	const limits: { -readonly [name in keyof ConfigurableLimits]: number } = { ...DEFAULT_LIMITS };
 	if (map === undefined) return DEFAULT_LIMITS;
 	for (const known of LIMIT_FIELDS) {
 		const value = reader.number(map.get(known.name), known);
@@ -154,7 +154,7 @@ export function withMemoryLimits<Whole extends { limits(): ServiceLimits }>(
 		const now = whole.limits();
 		if (now === given) return held;
 		given = now;
-		held = lowerToMemory(now, memoryBytes);
+		held = lowerLimitsToMemory(now, memoryBytes);
 		if (held !== now) {
 			log.info("the limits are lowered to fit the available memory", {
 				memory_mb: inMb(memoryBytes),
@@ -169,7 +169,7 @@ export function withMemoryLimits<Whole extends { limits(): ServiceLimits }>(
 }
 
 /** Returns `limits` itself if the limits fit into the memory. */
-export function lowerToMemory(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
+export function lowerLimitsToMemory(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
 	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
 	if (bodies >= limits.bodyMemoryBytesMax) return limits;
 	const bodyBytesMax = Math.min(limits.bodyBytesMax, bodies);

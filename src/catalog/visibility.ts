@@ -18,7 +18,7 @@ function isNamed(names: readonly string[], { id, tags }: CatalogViewer): boolean
 }
 
 /** The catalogue reduced to models that the account can see, and routes to them. */
-export function visiblePart(snapshot: CatalogSnapshot, account: CatalogViewer | null): CatalogSnapshot {
+export function visibleCatalog(snapshot: CatalogSnapshot, account: CatalogViewer | null): CatalogSnapshot {
 	const all = [...snapshot.models.values()];
 	const models = all.filter((model) => isVisible(model, account));
 	if (models.length === all.length) return snapshot;

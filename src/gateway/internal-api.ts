@@ -8,7 +8,7 @@ import type { Keyring } from "../keys/keyring.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import type { Connection } from "./connection.ts";
 import { errorResponse } from "./error-body.ts";
-import { addRoutes, callRoutes, type EndpointDeps } from "./routes.ts";
+import { addRoutes, createApiRoutes, type EndpointDeps } from "./routes.ts";
 import { loadKey } from "./serve/authenticate.ts";
 
 interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches"> {
@@ -44,7 +44,7 @@ export function createInternalApi(
 	const app = new Elysia({ handler: { standardHostname: false } });
 	addRoutes(
 		app,
-		callRoutes({ ...deps, connectionOf }, async (connection) => loadKey(keyring, digestOf(connection), clock)),
+		createApiRoutes({ ...deps, connectionOf }, async (connection) => loadKey(keyring, digestOf(connection), clock)),
 	);
 	app.all("/*", () => errorResponse(new Fault("not_found", "Unknown endpoint."), newRequestId().requestId), {
 		parse: "none",

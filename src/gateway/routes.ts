@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Batches } from "../batch/batches.ts";
-import { visiblePart } from "../catalog/visibility.ts";
+import { visibleCatalog } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
@@ -50,12 +50,12 @@ export function createGateway(deps: EndpointDeps) {
 	const { catalog, clock } = serve;
 	const unmetered = createUnmetered({ ...serve, connectionOf });
 	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
-	const visible = (key: KeyEntry) => visiblePart(catalog.current(), key.account);
+	const visible = (key: KeyEntry) => visibleCatalog(catalog.current(), key.account);
 	const usageSums = createUsageSums({ statements, clock });
 	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	const documentHeaders = { "content-type": "application/json", "x-content-type-options": "nosniff" };
 	const app = new Elysia({ name: "gateway", handler: { standardHostname: false } });
-	addRoutes(app, callRoutes(deps, serve.authenticate));
+	addRoutes(app, createApiRoutes(deps, serve.authenticate));
 	addRoutes(app, {
 		"/v1/key": { GET: unmetered(({ key }) => keyAnswer(statements, clock, key), "reads") },
 		"/v1/credits": { GET: unmetered(({ key }) => creditsAnswer(statements, key.accountId), "reads") },
@@ -74,10 +74,10 @@ export function createGateway(deps: EndpointDeps) {
 			const headers = { ...documentHeaders, "x-request-id": newRequestId().requestId };
 			return new Response(document, { headers });
 		})
-		.all("/v1/*", ({ request }) => notFound(request), BARE);
+		.all("/v1/*", ({ request }) => notFoundResponse(request), BARE);
 }
 
-export function callRoutes(
+export function createApiRoutes(
 	{ serve, files, batches, connectionOf }: Pick<EndpointDeps, "serve" | "files" | "batches" | "connectionOf">,
 	authenticate: ServeDeps["authenticate"],
 ): Routes {
@@ -123,7 +123,7 @@ function wrongMethod(allowed: string): Response {
 	return response;
 }
 
-export function notFound(request: Request): Response {
+export function notFoundResponse(request: Request): Response {
 	const { pathname } = new URL(request.url);
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }

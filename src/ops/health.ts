@@ -7,7 +7,7 @@ export interface HealthReport {
 }
 
 /** Reason of a draining process, which finishes its requests and should get no new ones. */
-export const STOPPING = "the instance is stopping";
+export const STOPPING_REASON = "the instance is stopping";
 
 /** Returns the problem; undefined if there is none. */
 export type HealthCheck = () => string | undefined;

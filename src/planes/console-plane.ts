@@ -15,7 +15,7 @@ import { createKeyMail } from "../console/keys/key-mail.ts";
 import { createWebhookSender } from "../console/notices/webhook.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { notFound, uncaughtErrorResponse } from "../gateway/routes.ts";
+import { notFoundResponse, uncaughtErrorResponse } from "../gateway/routes.ts";
 import { type JobOptions, startJobs } from "../jobs/jobs.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 import { createManagement } from "../management/management.ts";
@@ -61,7 +61,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 		const { request } = connection;
 		connection.setIdleTimeout(BUNDLE_S);
 		try {
-			return (await pages.respond(request)) ?? notFound(request);
+			return (await pages.respond(request)) ?? notFoundResponse(request);
 		} finally {
 			connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		}

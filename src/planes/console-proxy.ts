@@ -149,7 +149,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 }
 
 /** Proxy of a gateway whose console runs elsewhere: answers pages with an error. */
-export const noConsole: ConsoleProxy = {
+export const noConsoleProxy: ConsoleProxy = {
 	handle: async ({ request }) => {
 		const { pathname } = new URL(request.url);
 		const isManagement = pathname.startsWith(MANAGEMENT_PREFIX);

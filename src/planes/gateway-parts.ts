@@ -9,7 +9,7 @@ import { createBatchRunner } from "../batch/batch-runner.ts";
 import { createBatches } from "../batch/batches.ts";
 import type { LineSender } from "../batch/line-work.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import { visiblePart } from "../catalog/visibility.ts";
+import { visibleCatalog } from "../catalog/visibility.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createStatements } from "../db/statements.ts";
@@ -173,7 +173,7 @@ export function openBatches(
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
 	const refused = new Set<string>();
-	const visible = async (accountId: string) => visiblePart(snapshot(), await findAccount(db.statements, accountId));
+	const visible = async (accountId: string) => visibleCatalog(snapshot(), await findAccount(db.statements, accountId));
 	const runner = createBatchRunner({ refused, books, files, carrier, clock, log, snapshot: visible, graceMs }, db);
 	const batches = createBatches({ books, files, snapshot, wake: runner.wake });
 	const startIfOffered = () => {

@@ -7,7 +7,7 @@ import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { createCors } from "../gateway/cors.ts";
 import { hasInternalToken } from "../gateway/internal-api.ts";
 import type { EndpointDeps } from "../gateway/routes.ts";
-import { createGateway, notFound, uncaughtErrorResponse } from "../gateway/routes.ts";
+import { createGateway, notFoundResponse, uncaughtErrorResponse } from "../gateway/routes.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { type HealthReport, healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
@@ -76,11 +76,13 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		.get("/readyz", probes["/readyz"])
 		.get("/health", probes["/readyz"])
 		.get("/metrics", ({ request }) =>
-			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFound(request),
+			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFoundResponse(request),
 		)
 		.all(`${MANAGEMENT_PREFIX}*`, passOn, { parse: "none" })
 		.use(createGateway({ ...deps.endpoints, connectionOf }))
-		.all("/*", ({ request }) => (missesPrefix(request) ? notFound(request) : passOn({ request })), { parse: "none" });
+		.all("/*", ({ request }) => (missesPrefix(request) ? notFoundResponse(request) : passOn({ request })), {
+			parse: "none",
+		});
 	const checkUrl = createUrlCheck(probes);
 	const answerClient = createCors((request) => http.fetch(request), deps.cors);
 	const answer = (request: Request) =>

@@ -7,7 +7,7 @@ import { createGatewayClient, type GatewayAddress } from "../console/gateway-cli
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { uncaughtErrorResponse } from "../gateway/routes.ts";
-import { healthResponse, STOPPING } from "../ops/health.ts";
+import { healthResponse, STOPPING_REASON } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 
@@ -57,7 +57,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 					const report = await plane.health();
 					return drainEndMs === undefined
 						? report
-						: { ...report, ready: false, reasons: [STOPPING, ...report.reasons] };
+						: { ...report, ready: false, reasons: [STOPPING_REASON, ...report.reasons] };
 				},
 			},
 			log,

@@ -1,7 +1,7 @@
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
-import { createConsoleProxy, noConsole } from "./console-proxy.ts";
+import { createConsoleProxy, noConsoleProxy } from "./console-proxy.ts";
 import { createGatewayPlane, type GatewayPlane } from "./gateway-plane.ts";
 import { checkConfiguredFile, startOnDatabase } from "./opening.ts";
 import { fetchOtherMetrics } from "./process-metrics.ts";
@@ -17,7 +17,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 			databaseUrl,
 			secrets: loadOrCreateSecrets(config),
 			console:
-				config.runDir === null ? noConsole : createConsoleProxy({ log }, { socket: consoleSocket(config.runDir) }),
+				config.runDir === null ? noConsoleProxy : createConsoleProxy({ log }, { socket: consoleSocket(config.runDir) }),
 			otherMetrics: config.runDir === null ? async () => [] : fetchOtherMetrics(config, config.runDir),
 			internalSecret: config.internalSecret ?? newInternalSecret(),
 			onDiskFailed: () => process.exit(1),

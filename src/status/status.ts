@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelKind } from "../catalog/model.ts";
-import { visiblePart } from "../catalog/visibility.ts";
+import { visibleCatalog } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import type { ServiceState, StatusAnswer } from "./status-answer.ts";
@@ -41,7 +41,7 @@ export function createStatus(deps: {
 }): Status {
 	const { statements, clock, log, catalog, upstreams } = deps;
 	/** The page is public, so it excludes private models. */
-	const shown = () => visiblePart(catalog.current(), null);
+	const shown = () => visibleCatalog(catalog.current(), null);
 	const look = () => statusLevels(shown(), upstreams.replicas(), deps.admitting());
 	const history = createStatusHistory({ store: createStatusStore(statements), clock, log, look });
 	let kept: Bodies | undefined;

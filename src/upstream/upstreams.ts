@@ -9,13 +9,13 @@ import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
 import { stoppingFailure } from "./call/failure.ts";
 import { createOpenCalls } from "./call/guard.ts";
 import type { Fetch } from "./call/post.ts";
-import { withReplays } from "./call/replay.ts";
+import { sendWithReplays } from "./call/replay.ts";
 import { ReplayedStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
 import { type CountedReply, type ReplicaReply, type UnaryCall, UnaryTries } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
-import { entriesFor } from "./replicas/prefix-index.ts";
+import { indexEntriesFor } from "./replicas/prefix-index.ts";
 import { type RoutedPrompt, routedPrompt } from "./replicas/prompt-prefix.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
 
@@ -81,7 +81,7 @@ export function createUpstreams(
 	/** Divides the memory for prefix indexes equally among the replicas of models with several replicas. */
 	function shareIndexMemory(): void {
 		const routed = [...pools.values()].map((pool) => [...pool.replicas(), ...pool.leaving()]);
-		const entries = entriesFor(routed.filter((replicas) => replicas.length > 1).flat().length);
+		const entries = indexEntriesFor(routed.filter((replicas) => replicas.length > 1).flat().length);
 		for (const replicas of routed)
 			for (const { prefill } of replicas) prefill.index.resize(replicas.length > 1 ? entries : 0);
 	}
@@ -104,7 +104,7 @@ export function createUpstreams(
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		/** Calls a replica, whose name is in the reply. Rejects with Fault (no place, no server) or UpstreamFailure. */
 		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<ReplicaReply<Reply>> {
-			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
+			return sendWithReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
 		/** True if a server would accept requests for the model; with `accountId`, requests of this account. */
 		connected(modelId: string, accountId?: string): boolean {

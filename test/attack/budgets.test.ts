@@ -5,7 +5,7 @@ import { atEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel } from "../support/service.ts";
 import { ATTACKERS } from "./attackers.ts";
-import type { Seen } from "./customer.ts";
+import type { CustomerReport } from "./customer.ts";
 import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
@@ -52,7 +52,7 @@ function run(file: string, ...args: string[]) {
 	return child;
 }
 
-const seen = async (bytes: number): Promise<Seen> =>
+const seen = async (bytes: number): Promise<CustomerReport> =>
 	new Response(
 		run("customer.ts", product.url, customer, String(COUNT), String(bytes), String(product.serve.pid)).stdout,
 	).json();
@@ -64,7 +64,7 @@ for (const [name, { resource }] of Object.entries(ATTACKERS).filter(([each]) => 
 			async () => {
 				const secrets = await Promise.all(Array.from({ length: accounts }, () => product.secret("100")));
 				const bytes = BYTES[resource as keyof typeof BYTES];
-				let best: { alone: Seen; beside: Seen } | undefined;
+				let best: { alone: CustomerReport; beside: CustomerReport } | undefined;
 				const ratio = (found: typeof best) =>
 					found === undefined
 						? Number.POSITIVE_INFINITY

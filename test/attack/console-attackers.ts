@@ -4,7 +4,7 @@
  * runs; with the name `customer` it prints one line of JSON. A CALLER is `ADDRESS` or `ADDRESS=COOKIES`.
  */
 import { connect } from "node:net";
-import { loopMs, type Seen, summarized } from "./customer.ts";
+import { type CustomerReport, loopMs, summarized } from "./customer.ts";
 
 export interface ConsoleAttacker {
 	/** The resource to exhaust, by its name in SECURITY.md. */
@@ -111,7 +111,7 @@ const VISITED = ["/api/console/overview", "/api/console/keys", "/api/console/pub
 const SESSION = "/api/auth/get-session";
 
 /** Loads pages until the time has passed, each page at least once. */
-async function visit(url: string, caller: Caller, seconds: number): Promise<Seen> {
+async function visit(url: string, caller: Caller, seconds: number): Promise<CustomerReport> {
 	const times: number[] = [];
 	const loopTimes: number[] = [];
 	const refused: string[] = [];

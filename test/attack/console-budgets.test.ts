@@ -8,7 +8,7 @@ import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { CONSOLE_ATTACKERS } from "./console-attackers.ts";
-import type { Seen } from "./customer.ts";
+import type { CustomerReport } from "./customer.ts";
 import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
@@ -61,7 +61,7 @@ function run(...args: string[]) {
 	return child;
 }
 
-const seen = async (): Promise<Seen> => new Response(run("customer", product.url, customer).stdout).json();
+const seen = async (): Promise<CustomerReport> => new Response(run("customer", product.url, customer).stdout).json();
 
 for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 	for (const count of CALLERS)
@@ -71,7 +71,7 @@ for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 				const callers: string[] = [];
 				for (let nth = 0; nth < count; nth += 1)
 					callers.push(signedIn ? await caller() : newPerson({ url: product.url, db: product.db }).address);
-				const tries: { alone: Seen; beside: Seen; memoryMb: number; logged: number }[] = [];
+				const tries: { alone: CustomerReport; beside: CustomerReport; memoryMb: number; logged: number }[] = [];
 				const isFast = ({ alone, beside }: (typeof tries)[number]) =>
 					beside.p99LoopMs < TIMES_MAX * Math.max(alone.p99LoopMs, ALONE_MS_MIN);
 				while (tries.length < TRIES_MAX && !tries.some(isFast)) {

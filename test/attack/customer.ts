@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
  * A customer: `bun test/attack/customer.ts URL SECRET COUNT BYTES PID` sends COUNT requests of BYTES bytes and prints
  * one line of JSON. A separate process, so that an attacker or a test does not delay its clock.
  */
-export interface Seen {
+export interface CustomerReport {
 	/** Status codes other than 200, or `none`. */
 	readonly refused: readonly string[];
 	readonly p50Ms: number;
@@ -33,7 +33,7 @@ async function send(url: string, secret: string, bytes: number): Promise<string>
 }
 
 /** The refused requests, and percentiles of the times and event-loop times of all requests. */
-export function summarized(refused: readonly string[], times: number[], loopTimes: number[]): Seen {
+export function summarized(refused: readonly string[], times: number[], loopTimes: number[]): CustomerReport {
 	const at = (all: number[], share: number) =>
 		Math.round((all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0) * 10) / 10;
 	return { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };

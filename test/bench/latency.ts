@@ -12,7 +12,7 @@ const SHARES = [
 	["p99.9", 0.999],
 ] as const;
 
-export async function latency(world: World, figures: Figures): Promise<void> {
+export async function measureLatency(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	const direct = directGateway(world.upstreamPort);

@@ -20,7 +20,7 @@ export function moveToRestCore(): void {
  * Lowers the priority of these processes on their core. Includes every Postgres backend, each a session of its own to
  * Linux' scheduler.
  */
-export function letOthersPass(pids: readonly number[]): void {
+export function lowerPriority(pids: readonly number[]): void {
 	const last = constants.priority.PRIORITY_LOW;
 	for (const pid of pids) {
 		try {

@@ -21,7 +21,7 @@ const LOOK_MS = 500;
 const GONE_BYTES_MIN = 1024 * 1024;
 const ROUNDS = { quick: 1, full: 3 };
 
-export async function memory(world: World, figures: Figures): Promise<void> {
+export async function measureMemory(world: World, figures: Figures): Promise<void> {
 	const nginx = world.gateways.find(({ name }) => name === "nginx");
 	if (nginx) await measure(world, figures, nginx, world.secrets);
 	const rounds = world.mode.quick ? ROUNDS.quick : ROUNDS.full;

@@ -11,7 +11,7 @@ const PROMPTS = [
 	{ label: "1 MB prompt", bytes: 1_000_000, connections: 8 },
 ] as const;
 
-export async function plain(world: World, figures: Figures): Promise<void> {
+export async function measureUnstreamed(world: World, figures: Figures): Promise<void> {
 	const { mode, postgres } = world;
 	for (const { label, bytes, connections } of PROMPTS) {
 		const body = chatBody("plain", bytes);

@@ -16,7 +16,7 @@ import { quietPort } from "../chaos/serve-process.ts";
 import { paidAccount } from "../support/paid-account.ts";
 import { waitFor } from "../support/wait.ts";
 import { baseEnvironment, type Gateway, processGateway } from "./gateways.ts";
-import { letOthersPass, onAnyCore, onGatewayCore } from "./machine.ts";
+import { lowerPriority, onAnyCore, onGatewayCore } from "./machine.ts";
 import { processTree } from "./process-usage.ts";
 
 export const KEY_PEPPER = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -53,7 +53,7 @@ export async function startBenchPostgres(folder: string) {
 		database: async (name: string) => openBenchDatabase(await emptyDatabase(name)),
 		pids,
 		/** Lowers Postgres's priority on the shared core while times are measured. */
-		standBack: () => letOthersPass(pids()),
+		standBack: () => lowerPriority(pids()),
 		async stop() {
 			await admin.end({ timeout: 1 });
 			await server.stop();

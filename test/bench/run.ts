@@ -16,22 +16,22 @@ import { parseArgs } from "node:util";
 import { soak } from "../soak/soak.ts";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
-import { latency } from "./latency.ts";
+import { measureLatency } from "./latency.ts";
 import { describeMachine, moveToRestCore } from "./machine.ts";
-import { memory } from "./memory.ts";
-import { plain } from "./plain.ts";
+import { measureMemory } from "./memory.ts";
+import { measureUnstreamed } from "./plain.ts";
 import { markdownOf } from "./report.ts";
-import { first, stream } from "./stream.ts";
+import { measureFirstToken, measureStreams } from "./stream.ts";
 import type { BenchMode, World } from "./world.ts";
 import { startWorld } from "./world.ts";
 
 /** Times are measured last, because this measurement lowers Postgres's priority permanently. */
 const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Promise<void>>> = {
-	plain,
-	stream,
-	memory,
-	first,
-	latency,
+	plain: measureUnstreamed,
+	stream: measureStreams,
+	memory: measureMemory,
+	first: measureFirstToken,
+	latency: measureLatency,
 	soak,
 };
 

@@ -37,7 +37,7 @@ function streamGateways({ gateways, product, readingFloor }: World): readonly Ga
 }
 
 /** Measures 64 concurrent streams of 100 events each, 5 ms apart, and the same events without pauses. */
-export async function stream(world: World, figures: Figures): Promise<void> {
+export async function measureStreams(world: World, figures: Figures): Promise<void> {
 	const { mode, product } = world;
 	const gateways = streamGateways(world);
 	const direct = directGateway(world.upstreamPort);
@@ -78,7 +78,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 }
 
 /** Measures one stream at a time: the delay of its first event compared with a direct request. */
-export async function first(world: World, figures: Figures): Promise<void> {
+export async function measureFirstToken(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const gateways = streamGateways(world);
 	const direct = directGateway(world.upstreamPort);

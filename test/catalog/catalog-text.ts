@@ -19,7 +19,7 @@ ${extra}`;
 export const oneModel = (fields: Parameters<typeof modelYaml>[0] = {}) => `models:\n${modelYaml(fields)}`;
 
 /** A file with every kind of model and every field except rates; `ENV` has its variables. */
-export const FULL = `
+export const FULL_CATALOGUE = `
 x-rates: &rates { input: "0.23", cached_input: "0.06", output: "0.40" }
 models:
   - id: llama-3.3-70b-instruct
@@ -61,7 +61,7 @@ limits:
   status_hold_s: 2.5
   body_mb: 8
 `;
-export const ENV = { VLLM_API_KEY: "key-1", CONCURRENCY: "32" };
+export const CATALOGUE_ENV = { VLLM_API_KEY: "key-1", CONCURRENCY: "32" };
 
 export function problemsOf(text: string, env: Record<string, string | undefined> = {}): readonly Problem[] {
 	try {

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME} themselves.
 import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck, parseCatalogFile } from "../../src/catalog/file.ts";
-import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
+import { CATALOGUE_ENV, FULL_CATALOGUE, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("the section rates", () => {
 	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("accepts %j USD per million", (input) => {
@@ -91,16 +91,21 @@ describe("the mode batch of a model", () => {
 		expect(problem(withBatch('    batch_rates: { input: "1" }\n'))).toEqual([
 			'batch_rates: a model of kind chat needs a rate for input and output; "0" makes it free',
 		]);
-		const rerank = FULL.replace("kind: transcription", "kind: transcription\n    modes: [batch]");
-		expect(linesOf(rerank, ENV).join()).toContain("belongs to kind chat; a model of kind transcription has none");
-		const embedding = FULL.replace("kind: embedding", "kind: embedding\n    modes: [batch]");
-		expect(parseCatalogFile(embedding, ENV).models[1]).toMatchObject({ modes: new Set(), batch: { rates: null } });
+		const rerank = FULL_CATALOGUE.replace("kind: transcription", "kind: transcription\n    modes: [batch]");
+		expect(linesOf(rerank, CATALOGUE_ENV).join()).toContain(
+			"belongs to kind chat; a model of kind transcription has none",
+		);
+		const embedding = FULL_CATALOGUE.replace("kind: embedding", "kind: embedding\n    modes: [batch]");
+		expect(parseCatalogFile(embedding, CATALOGUE_ENV).models[1]).toMatchObject({
+			modes: new Set(),
+			batch: { rates: null },
+		});
 	});
 });
 
 describe("the command catalog check", () => {
 	test("summarises a valid file", () => {
-		const check = checkCatalog(FULL, ENV);
+		const check = checkCatalog(FULL_CATALOGUE, CATALOGUE_ENV);
 		expect(check).toMatchObject({
 			ok: true,
 			models: [

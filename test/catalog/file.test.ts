@@ -2,12 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkCatalog, parseCatalogFile } from "../../src/catalog/file.ts";
-import { DEFAULT_LIMITS, LIMIT_FIELDS, type SetLimits } from "../../src/catalog/service-limits.ts";
-import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
+import { type ConfigurableLimits, DEFAULT_LIMITS, LIMIT_FIELDS } from "../../src/catalog/service-limits.ts";
+import { CATALOGUE_ENV, FULL_CATALOGUE, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("a valid tollgate.yaml", () => {
 	test("is read with every field and exact rates", () => {
-		const { models, limits } = parseCatalogFile(FULL, ENV);
+		const { models, limits } = parseCatalogFile(FULL_CATALOGUE, CATALOGUE_ENV);
 		const [llama, bge, whisper] = models;
 		expect(llama).toMatchObject({
 			id: "llama-3.3-70b-instruct",
@@ -144,7 +144,7 @@ describe("a valid tollgate.yaml", () => {
 				const check = checkCatalog(`${oneModel()}limits: { ${fields.join(", ")} }\n`, {});
 				expect(check.ok).toBe(given.every((one, at) => at === 0 || (given[at - 1] as number) <= one));
 				if (!check.ok) return;
-				const inForce = chain.map(({ limit }) => check.limits[limit as keyof SetLimits]);
+				const inForce = chain.map(({ limit }) => check.limits[limit as keyof ConfigurableLimits]);
 				expect(inForce).toEqual(inForce.toSorted((a, b) => a - b));
 				const unit = 1024 * 1024;
 				for (const [at, one] of amounts.entries()) if (one !== null) expect(inForce[at]).toBe(one * unit);
@@ -285,7 +285,7 @@ extra: 1
 	});
 
 	test("are reported at their own line, wherever in the file", () => {
-		const lines = FULL.split("\n");
+		const lines = FULL_CATALOGUE.split("\n");
 		const places = lines.flatMap((line, index) =>
 			/^( {4}| {8})[a-z_]+:/.test(line) && !line.includes("&") ? [index] : [],
 		);
@@ -300,7 +300,7 @@ extra: 1
 					})
 					.join("\n");
 				const expected = indexes.map((index, before) => index + before + 1);
-				expect(problemsOf(text, ENV).map(({ line }) => line)).toEqual(expected);
+				expect(problemsOf(text, CATALOGUE_ENV).map(({ line }) => line)).toEqual(expected);
 			}),
 		);
 	});
@@ -350,13 +350,13 @@ describe("variables in a tollgate.yaml", () => {
 
 	test("are never repeated in messages", () => {
 		const secret = "hunter2-hunter2";
-		const text = FULL.replace(
+		const text = FULL_CATALOGUE.replace(
 			/(id|name|kind|image_urls|url|model|dialect|keep_alive|context_length): [^,}\n]+/g,
 			'$1: "${S} "',
 		)
 			.replace('"0.23"', '"${S}"')
 			.replaceAll("temperature", '"${S} "');
-		const problems = problemsOf(text, { ...ENV, S: secret });
+		const problems = problemsOf(text, { ...CATALOGUE_ENV, S: secret });
 		expect(problems.length).toBeGreaterThan(10);
 		expect(JSON.stringify(problems)).not.toContain(secret);
 	});

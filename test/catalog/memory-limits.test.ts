@@ -3,7 +3,7 @@ import { createLog } from "../../src/base/log.ts";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import {
 	DEFAULT_LIMITS,
-	lowerToMemory,
+	lowerLimitsToMemory,
 	type ServiceLimits,
 	withDerivedLimits,
 	withMemoryLimits,
@@ -17,7 +17,7 @@ const inMb = ({ bodyBytesMax, bodyMemoryBytesMax, bodyMemoryAccountBytesMax, ...
 	].map((bytes) => bytes / MB);
 
 test("enough memory leaves the limits of the file unchanged", () => {
-	for (const gb of [4, 24]) expect(lowerToMemory(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
+	for (const gb of [4, 24]) expect(lowerLimitsToMemory(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
 	expect(inMb(DEFAULT_LIMITS)).toEqual([32, 256, 96, 1024, 256]);
 });
 
@@ -27,7 +27,7 @@ test.each([
 	[256, [16, 16, 16, 64, 16]],
 	[3, [1, 1, 1, 4, 1]],
 ])("%d MB of memory limit bodies and answers", (memoryMb, expected) => {
-	expect(inMb(lowerToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
+	expect(inMb(lowerLimitsToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
 test("the limit of a body is below an account's limit, and this below all memory", () => {
@@ -39,7 +39,7 @@ test("the limit of a body is below an account's limit, and this below all memory
 			[1024, 65_536],
 		] as [number, number][]) {
 			const given = withDerivedLimits({ ...DEFAULT_LIMITS, bodyBytesMax: body * MB, bodyMemoryBytesMax: bodies * MB });
-			const [one, all, ofAccount] = inMb(lowerToMemory(given, memoryMb * MB)) as [number, number, number];
+			const [one, all, ofAccount] = inMb(lowerLimitsToMemory(given, memoryMb * MB)) as [number, number, number];
 			expect(one).toBeLessThanOrEqual(Math.min(body, ofAccount));
 			expect(ofAccount).toBeLessThanOrEqual(all);
 			expect(all).toBeLessThanOrEqual(Math.min(bodies, Math.max(1, memoryMb / 16)));

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { type BlobStore, BytesLost } from "../../src/files/blob-store.ts";
 
-export async function holdsBlobs(store: BlobStore): Promise<void> {
+export async function checkBlobStore(store: BlobStore): Promise<void> {
 	const bytes = crypto.getRandomValues(new Uint8Array(65_536));
 	const long = new Uint8Array(Buffer.concat(Array.from({ length: 17 }, () => bytes)));
 	const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((error) => error);

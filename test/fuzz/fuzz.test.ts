@@ -13,7 +13,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { RECORDINGS } from "../wire/recording.ts";
 import { fuzz, KINDS } from "./fuzz.ts";
 import { mutated } from "./mutate.ts";
-import { deployments, TARGETS } from "./targets.ts";
+import { deploymentsYaml, TARGETS } from "./targets.ts";
 
 const USAGES = [
 	{ prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, input_tokens: 7, output_tokens: 2, seconds: 3 },
@@ -89,7 +89,7 @@ const HELD_MS_MAX = 150;
 const servers = untilEnd(startServers(createRandom(seed + 1)));
 const steps = watchSteps();
 const product = await withProduct({
-	models: `${deployments(servers.goodUrl)}\n${deployments(servers.lyingUrl, "lying-")}`,
+	models: `${deploymentsYaml(servers.goodUrl)}\n${deploymentsYaml(servers.lyingUrl, "lying-")}`,
 	limits:
 		"  first_event_s: 2\n  silence_s: 1\n  total_s: 5\n  status_hold_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  auth_failures_per_minute: 1000000",
 	...steps.options,

@@ -134,7 +134,7 @@ export const TARGETS: readonly Target[] = [
 ];
 
 /** YAML of a deployment for each target, with a rate for every unit. `prefix` precedes the ids. */
-export function deployments(url: string, prefix = ""): string {
+export function deploymentsYaml(url: string, prefix = ""): string {
 	const at = { url, dialect: "openai" as const };
 	const tokens = 'input: "1", cached_input: "0.5", output: "2"';
 	const one = (id: string, kind: string, rates: string, parameters = "") =>
@@ -150,7 +150,7 @@ export function deployments(url: string, prefix = ""): string {
 }
 
 /** The last usage record of an answer, whole or streamed; undefined if it has none. */
-export function toldUsage(text: string): Json | undefined {
+export function usageInAnswer(text: string): Json | undefined {
 	const pieces = text.startsWith("data:")
 		? text.split("\n\n").flatMap((event) => (event.startsWith("data: {") ? [event.slice(6)] : []))
 		: [text];

@@ -1,6 +1,6 @@
 /** Checks of answers: they equal the server's own, and cost the price of the server's count. */
 import type OpenAI from "openai";
-import { assembled, booked, type Checks, costOf, GREEDY, must, textOf } from "./world.ts";
+import { assembledAnswer, type Checks, costOf, GREEDY, must, textOf, usageRowsOf } from "./world.ts";
 
 const FOX = {
 	type: "object",
@@ -18,7 +18,7 @@ export const ANSWER_CHECKS: Checks = {
 		must(textOf(ours.choices[0]?.message) === textOf(direct.choices[0]?.message), "another text");
 		must(ours.usage?.prompt_tokens === direct.usage?.prompt_tokens, "another count of the prompt");
 		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count of the answer");
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		const cost = costOf(ours.usage);
 		must(spent === cost, `charged ${spent}, not ${cost}`);
 		return `${direct.usage?.prompt_tokens} + ${direct.usage?.completion_tokens} tokens, ${spent} nano-dollars`;
@@ -26,12 +26,12 @@ export const ANSWER_CHECKS: Checks = {
 
 	async "a stream has the same text, ends with usage, and names who counted it"(world) {
 		const { client, accountId } = await world.customer();
-		const direct = await assembled(world.direct, { max_tokens: 60 });
-		const ours = await assembled(client, { max_tokens: 60 });
+		const direct = await assembledAnswer(world.direct, { max_tokens: 60 });
+		const ours = await assembledAnswer(client, { max_tokens: 60 });
 		must(ours.text === direct.text, "another text");
 		must(ours.finish === direct.finish, `finish ${ours.finish}, not ${direct.finish}`);
 		must(ours.usage !== undefined, "no usage");
-		const { rows, spent } = await booked(world, accountId);
+		const { rows, spent } = await usageRowsOf(world, accountId);
 		const cost = costOf(ours.usage);
 		must(spent === cost, `charged ${spent}, shown ${cost}`);
 		if (world.server.countsStreams) {
@@ -53,7 +53,7 @@ export const ANSWER_CHECKS: Checks = {
 		for await (const event of await client.completions.create({ ...body, stream: true }))
 			text += event.choices[0]?.text ?? "";
 		must(text === direct.choices[0]?.text, "the stream has another text");
-		const { rows } = await booked(world, accountId);
+		const { rows } = await usageRowsOf(world, accountId);
 		must(rows.length === 2, `${rows.length} rows`);
 		return `${direct.usage?.completion_tokens} tokens, twice`;
 	},
@@ -81,10 +81,10 @@ export const ANSWER_CHECKS: Checks = {
 		// vLLM caches whole blocks of 128 tokens, so the prompt must be longer.
 		const messages = [{ role: "user" as const, content: "the quick fox and the lazy dog, again. ".repeat(12) }];
 		const first = await client.chat.completions.create({ ...GREEDY, messages, max_tokens: 5 });
-		const second = await assembled(client, { messages, max_tokens: 5 });
+		const second = await assembledAnswer(client, { messages, max_tokens: 5 });
 		const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
 		must(cached > 0, "nothing was at hand");
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		const cost = costOf(first.usage) + costOf(second.usage);
 		must(spent === cost, `charged ${spent}, not ${cost}`);
 		return `${cached} of ${second.usage?.prompt_tokens} tokens of the prompt`;
@@ -94,7 +94,7 @@ export const ANSWER_CHECKS: Checks = {
 		const { client } = await world.customer();
 		const answer = await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 7 });
 		must(answer.usage?.completion_tokens === 7, `${answer.usage?.completion_tokens} tokens`);
-		const streamed = await assembled(client, { max_completion_tokens: 7 });
+		const streamed = await assembledAnswer(client, { max_completion_tokens: 7 });
 		must(streamed.usage?.completion_tokens === 7, `${streamed.usage?.completion_tokens} tokens, streamed`);
 		return "7 tokens, twice";
 	},
@@ -107,15 +107,15 @@ export const ANSWER_CHECKS: Checks = {
 			const { data, response } = await client.chat.completions.create(body).withResponse();
 			must(response.headers.get("x-ignored-parameters") === "n", "nothing says that n was ignored");
 			must(data.choices.length === 1 && data.usage?.completion_tokens === 20, JSON.stringify(data.usage));
-			must((await booked(world, accountId)).spent === costOf(data.usage), "charged otherwise");
+			must((await usageRowsOf(world, accountId)).spent === costOf(data.usage), "charged otherwise");
 			return "ignored, and said so";
 		}
 		const whole = await client.chat.completions.create(body);
 		must(whole.choices.length === 2, `${whole.choices.length} choices`);
 		must(whole.usage?.completion_tokens === 40, `${whole.usage?.completion_tokens} tokens`);
-		const { usage } = await assembled(client, { temperature: 1, max_tokens: 20, n: 2 });
+		const { usage } = await assembledAnswer(client, { temperature: 1, max_tokens: 20, n: 2 });
 		must(usage?.completion_tokens === 40, `${usage?.completion_tokens} tokens, streamed`);
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		const cost = costOf(whole.usage) + costOf(usage);
 		must(spent === cost, `charged ${spent}, not ${cost}`);
 		return "2 choices of 20 tokens, twice";
@@ -147,9 +147,9 @@ export const ANSWER_CHECKS: Checks = {
 		const text = whole.choices[0]?.message.content ?? "";
 		const { fox } = whole.choices[0]?.finish_reason === "stop" ? JSON.parse(text) : { fox: /^\s*\{/.test(text) };
 		must(typeof fox === "boolean", text);
-		const streamed = await assembled(client, { max_tokens: 400, response_format: format });
+		const streamed = await assembledAnswer(client, { max_tokens: 400, response_format: format });
 		must(streamed.text === text, `${streamed.text}, streamed`);
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === costOf(whole.usage) + costOf(streamed.usage), `charged ${spent}`);
 		return `${JSON.stringify(text.slice(0, 20))}, twice`;
 	},
@@ -186,7 +186,7 @@ export const ANSWER_CHECKS: Checks = {
 			cost += costOf(whole.usage) + costOf(streamed.usage);
 			called = told(streamed);
 		}
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === cost, `charged ${spent}, not ${cost}`);
 		return `${called}, four times`;
 	},

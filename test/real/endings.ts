@@ -2,7 +2,7 @@
 import OpenAI from "openai";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import { assembled, booked, type Checks, type Customer, costOf, GREEDY, must } from "./world.ts";
+import { assembledAnswer, type Checks, type Customer, costOf, GREEDY, must, usageRowsOf } from "./world.ts";
 
 export const ENDING_CHECKS: Checks = {
 	async "connections that the server closes between requests break no request"(world) {
@@ -18,7 +18,7 @@ export const ENDING_CHECKS: Checks = {
 			await Bun.sleep(pauseMs);
 			await send();
 		}
-		const { rows } = await booked(world, accountId);
+		const { rows } = await usageRowsOf(world, accountId);
 		must(rows.length === sent, `${rows.length} rows of ${sent}`);
 		return `${sent} requests, five of them behind pauses of some 5 s`;
 	},
@@ -37,7 +37,7 @@ export const ENDING_CHECKS: Checks = {
 			error = thrown;
 		}
 		must(error instanceof OpenAI.APIError, `the stream ended as if whole behind ${events} events: ${error}`);
-		const { rows, spent } = await booked(world, accountId);
+		const { rows, spent } = await usageRowsOf(world, accountId);
 		must(rows[0]?.ending === "upstream_died", `ending ${rows[0]?.ending}`);
 		await world.restart();
 		const other = await world.customer();
@@ -71,7 +71,7 @@ export const ENDING_CHECKS: Checks = {
 		}
 		const answer = await other.client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
 		must(answer.usage?.completion_tokens === 5, "the other customer was not served");
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === 0, `charged ${spent}`);
 		return `8 refused (${[...statuses].sort().join(", ")}), free of charge; another customer was served`;
 	},
@@ -81,7 +81,7 @@ export const ENDING_CHECKS: Checks = {
 		const { client, accountId } = await world.customer();
 		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
 		const answer = await client.chat.completions.create({ model: "tiny", messages, max_tokens: 10 });
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === costOf(answer.usage), `charged ${spent}`);
 		must((answer.usage?.prompt_tokens ?? 0) <= world.contextLength, `${answer.usage?.prompt_tokens} tokens`);
 		return `${answer.usage?.prompt_tokens} tokens of some 7,500`;
@@ -90,25 +90,25 @@ export const ENDING_CHECKS: Checks = {
 	async "a health check does not interrupt a running stream"(world) {
 		const { client, accountId } = await world.customer();
 		const startedMs = performance.now();
-		const ours = await assembled(client, { max_tokens: 3_000 });
+		const ours = await assembledAnswer(client, { max_tokens: 3_000 });
 		const ms = Math.round(performance.now() - startedMs);
 		must(
 			ours.usage?.completion_tokens !== undefined && ours.usage.completion_tokens > 2_500,
 			`${ours.usage?.completion_tokens} tokens of 3,000`,
 		);
 		must(ours.finish === "length" || ours.finish === "stop", `finish ${ours.finish}`);
-		const { rows } = await booked(world, accountId);
+		const { rows } = await usageRowsOf(world, accountId);
 		must(rows[0]?.ending === "finished", `ending ${rows[0]?.ending}`);
 		return `${ours.usage.completion_tokens} tokens in ${ms} ms, checks due every 500 ms`;
 	},
 
 	async "concurrent requests all get complete answers"(world) {
 		const customers = await Promise.all([world.customer(), world.customer(), world.customer()]);
-		const answers = await Promise.all(customers.map(({ client }) => assembled(client, { max_tokens: 300 })));
+		const answers = await Promise.all(customers.map(({ client }) => assembledAnswer(client, { max_tokens: 300 })));
 		const texts = new Set(answers.map(({ text }) => text));
 		must(texts.size === 1, `${texts.size} different texts`);
 		for (const { accountId } of customers) {
-			const { rows } = await booked(world, accountId);
+			const { rows } = await usageRowsOf(world, accountId);
 			must(rows[0]?.ending === "finished", `ending ${rows[0]?.ending}`);
 		}
 		return "3 streams of 300 tokens";
@@ -130,7 +130,7 @@ export const ENDING_CHECKS: Checks = {
 		const leftMs = Math.round(performance.now() - startedMs);
 		leaving.abort();
 		await waitFor(async () => (await world.service.usage(accountId)).length === 1, "the row of the request", 20_000);
-		const { rows, spent } = await booked(world, accountId);
+		const { rows, spent } = await usageRowsOf(world, accountId);
 		// On a busy machine, events may still be in transit when the server has finished.
 		must(rows[0]?.ending === "client_left", `ending ${rows[0]?.ending}, left behind ${leftMs} ms`);
 		const next = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
@@ -195,7 +195,7 @@ export const ENDING_CHECKS: Checks = {
 				"nothing to be held",
 				20_000,
 			);
-			const { rows } = await booked(world, accountId);
+			const { rows } = await usageRowsOf(world, accountId);
 			for (const row of rows) {
 				const id = String(row.request_id).replaceAll("-", "");
 				const [charged, usage] = [Number(row.charged_nano_usd), whole.get(id)];

@@ -1,6 +1,6 @@
 import type OpenAI from "openai";
 import { priceOf } from "../support/chat.ts";
-import { booked, type Checks, must } from "./world.ts";
+import { type Checks, must, usageRowsOf } from "./world.ts";
 
 export const VECTOR_CHECKS: Checks = {
 	async "embeddings equal the server's, as numbers and base64, at the price of its count"(world) {
@@ -18,7 +18,7 @@ export const VECTOR_CHECKS: Checks = {
 			must(ours.vectors.length === 2, `${ours.vectors.length} vectors`);
 			cost += priceOf(ours.tokens, 0);
 		}
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === cost, `charged ${spent}, not ${cost}`);
 		return "2 vectors, twice";
 	},
@@ -37,7 +37,7 @@ export const VECTOR_CHECKS: Checks = {
 		const direct = await told(world.direct.baseURL, "tiny");
 		const ours = await told(`${world.service.url}/v1`, "tiny-rankings");
 		must(JSON.stringify(ours) === JSON.stringify(direct), `${JSON.stringify(ours)}, not ${JSON.stringify(direct)}`);
-		const { spent } = await booked(world, accountId);
+		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === priceOf(ours.tokens, 0), `charged ${spent}`);
 		return `${ours.ranks.map(([index]) => index).join(", ")}, ${ours.tokens} tokens`;
 	},

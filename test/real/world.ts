@@ -30,7 +30,7 @@ export function must(condition: unknown, what: string): asserts condition {
 }
 
 /** Usage rows of an account without running requests. Their sum must be its spent amount. */
-export async function booked({ service }: RealWorld, accountId: string) {
+export async function usageRowsOf({ service }: RealWorld, accountId: string) {
 	await service.settled();
 	const rows = await service.usage(accountId);
 	const spent = Number((await service.balance(accountId)).spent);
@@ -45,7 +45,7 @@ export function textOf(said: { content?: string | null } | undefined): string | 
 	return content || reasoning_content || reasoning || undefined;
 }
 
-export async function assembled(client: OpenAI, body: Record<string, unknown>) {
+export async function assembledAnswer(client: OpenAI, body: Record<string, unknown>) {
 	const stream = await client.chat.completions.create({
 		...GREEDY,
 		...body,

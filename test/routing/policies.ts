@@ -1,6 +1,6 @@
 /** The policies by which a gateway chooses a server, to be compared. */
 import { createPool } from "../../src/upstream/replicas/pool.ts";
-import { blocksIn, charsOf, type RoutedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
+import { charsOfBlocks, countBlocks, type RoutedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
 import { createReplica } from "../../src/upstream/replicas/replica.ts";
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
@@ -116,10 +116,10 @@ function routedOf(request: TraceRequest): RoutedPrompt {
 	const known = routed.get(request);
 	if (known !== undefined) return known;
 	const chars = request.promptTokens * CHARS_A_TOKEN;
-	const hashes = new Uint32Array(blocksIn(chars));
+	const hashes = new Uint32Array(countBlocks(chars));
 	let hash = 0;
 	for (let at = 0, block = 0; at < hashes.length; at += 1) {
-		for (const end = charsOf(at + 1) / CHARS_A_TOKEN / BLOCK_TOKENS; block < end; block += 1)
+		for (const end = charsOfBlocks(at + 1) / CHARS_A_TOKEN / BLOCK_TOKENS; block < end; block += 1)
 			hash = Bun.hash.xxHash32(String(request.blocks[block]), hash);
 		hashes[at] = Bun.hash.xxHash32(String(at), hash);
 	}

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { createRandom } from "../support/random.ts";
 import { POLICIES, type PolicyName } from "./policies.ts";
 import { type Cell, simulate } from "./simulate.ts";
-import { readConversation, unshared } from "./trace.ts";
+import { readConversation, withoutSharedPrefixes } from "./trace.ts";
 
 const trace = await readConversation();
 const BUSY: Cell = { servers: 8, cacheBlocks: 1_500, gateways: 1, speed: 2, chunkTokens: 2_048 };
@@ -43,7 +43,7 @@ test("only the oracle is better than the product with four gateways", () => {
 });
 
 test("the product is no worse than least busy if prompts share no beginning", () => {
-	const { of } = compare(4, { ...BUSY, speed: 1.5 }, ["least busy", "product"], unshared(trace));
+	const { of } = compare(4, { ...BUSY, speed: 1.5 }, ["least busy", "product"], withoutSharedPrefixes(trace));
 	expect(of("product").mean).toBeLessThan(1.02 * of("least busy").mean);
 	expect(of("product").p99).toBeLessThan(1.02 * of("least busy").p99);
 });

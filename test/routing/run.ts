@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { POLICIES, type PolicyName } from "./policies.ts";
 import { type Cell, type Result, simulate } from "./simulate.ts";
-import { readConversation, readTrace, unshared } from "./trace.ts";
+import { readConversation, readTrace, withoutSharedPrefixes } from "./trace.ts";
 
 const NAMES = Object.keys(POLICIES) as PolicyName[];
 const SERVERS = [2, 4, 8, 32];
@@ -63,7 +63,7 @@ lines.push(
 	"| prompts | gateways | prefill | policy | mean | p50 | p99 | hit | imbalance | load |",
 	"|---|--:|---|---|--:|--:|--:|--:|--:|--:|",
 );
-const alone = unshared(trace);
+const alone = withoutSharedPrefixes(trace);
 for (const [prompts, requests, gateways, prefill, chunkTokens] of [
 	["shared", trace, 1, "chunks", CHUNK_TOKENS],
 	["shared", trace, 4, "chunks", CHUNK_TOKENS],

@@ -41,7 +41,7 @@ export async function readConversation(): Promise<TraceRequest[]> {
 }
 
 /** The same requests, but with no shared beginnings. */
-export function unshared(trace: readonly TraceRequest[]): TraceRequest[] {
+export function withoutSharedPrefixes(trace: readonly TraceRequest[]): TraceRequest[] {
 	let next = 0;
 	return trace.map((request) => ({ ...request, blocks: request.blocks.map(() => next++) }));
 }

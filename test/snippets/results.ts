@@ -6,7 +6,7 @@ import { TOOLS } from "../../src/web/snippets/tools.ts";
 export type Row = readonly [id: string, versions: string, way: string, day: string, outcome: string];
 
 /** The result in a successful row of the table. */
-export const FINE = "streamed, charged once";
+export const SUCCESS_RESULT = "streamed, charged once";
 export const NOT_RUN = "not run";
 
 const PATH = join(import.meta.dir, "results.md");

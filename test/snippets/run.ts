@@ -15,7 +15,7 @@ import { startService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { ANSWER, catalogue, factsFor, isChargedOnce, saidBy } from "./customer.ts";
 import { playTool } from "./play-tool.ts";
-import { FINE, type Row, readRows, writeRows } from "./results.ts";
+import { type Row, readRows, SUCCESS_RESULT, writeRows } from "./results.ts";
 import { TRIALS, type Trial } from "./trials.ts";
 
 /** Longest run of a tool; Open WebUI alone downloads 7 GB. */
@@ -35,8 +35,8 @@ try {
 	for (const tool of chosen) {
 		const trial = TRIALS[tool.id];
 		if (trial === undefined) throw new Error(`nobody says how ${tool.id} is tried`);
-		const outcome = trial.notTried ?? (await problemOf(tool, trial)) ?? FINE;
-		const isFine = trial.notTried !== undefined || outcome === FINE;
+		const outcome = trial.notTried ?? (await problemOf(tool, trial)) ?? SUCCESS_RESULT;
+		const isFine = trial.notTried !== undefined || outcome === SUCCESS_RESULT;
 		if (!isFine) failed += 1;
 		rows.set(tool.id, rowOf(tool, trial, outcome));
 		writeRows(rows);

@@ -6,7 +6,7 @@ import type { DialectName } from "../../src/catalog/model.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 import { createOpenCalls } from "../../src/upstream/call/guard.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
-import { withReplays } from "../../src/upstream/call/replay.ts";
+import { sendWithReplays } from "../../src/upstream/call/replay.ts";
 import { UnaryTries } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { createPool } from "../../src/upstream/replicas/pool.ts";
@@ -165,7 +165,7 @@ test("a batch line yields a place that it got in the same turn", async () => {
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
 	const tries = new UnaryTries(deps, limits, chatWhole(modelOver([]), call, call));
-	const line = withReplays(pool, silentLog, call, tries);
+	const line = sendWithReplays(pool, silentLog, call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);
 	// Releases the place without a verdict, as a failed request does that is sent again.

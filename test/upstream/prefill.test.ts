@@ -1,8 +1,8 @@
 /** Estimates of which prompts a replica has cached, and of when it starts the next prompt. */
 import { describe, expect, test } from "bun:test";
 import { createPrefill } from "../../src/upstream/replicas/prefill.ts";
-import { entriesFor, PrefixIndex } from "../../src/upstream/replicas/prefix-index.ts";
-import { charsOf, routedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
+import { indexEntriesFor, PrefixIndex } from "../../src/upstream/replicas/prefix-index.ts";
+import { charsOfBlocks, routedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
 import { createRandom } from "../support/random.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -18,8 +18,8 @@ describe("a prompt's hashes", () => {
 		for (const at of [0, 5_000, 16_500, 57_400]) {
 			const other = promptOf(`${text.slice(0, at)}!${text.slice(at + 1)}`).hashes;
 			const first = whole.findIndex((hash, block) => hash !== other[block]);
-			expect(charsOf(first)).toBeLessThanOrEqual(at);
-			expect(charsOf(first + 1)).toBeGreaterThan(at);
+			expect(charsOfBlocks(first)).toBeLessThanOrEqual(at);
+			expect(charsOfBlocks(first + 1)).toBeGreaterThan(at);
 			expect(whole.subarray(first).some((hash, nth) => hash === other[first + nth])).toBe(false);
 		}
 		expect(promptOf(text.slice(0, 30_000)).hashes).toEqual(whole.subarray(0, 19));
@@ -39,10 +39,10 @@ describe("a prompt's hashes", () => {
 describe("the index of prompts in a replica's cache", () => {
 	test("takes at most 32 MB for any number of replicas", () => {
 		for (const replicas of [1, 2, 41, 43, 1_000, 20_000, 100_000]) {
-			expect(entriesFor(replicas) * 12 * replicas).toBeLessThanOrEqual(32 * 1024 * 1024);
-			expect(entriesFor(replicas) % 8).toBe(0);
+			expect(indexEntriesFor(replicas) * 12 * replicas).toBeLessThanOrEqual(32 * 1024 * 1024);
+			expect(indexEntriesFor(replicas) % 8).toBe(0);
 		}
-		expect(entriesFor(8)).toBe(65_536);
+		expect(indexEntriesFor(8)).toBe(65_536);
 	});
 
 	test("drops the least recently used blocks when full", () => {

@@ -1,4 +1,4 @@
-import type { Said, SaidChoice } from "./recording.ts";
+import type { AssembledChoice, AssembledMessage } from "./recording.ts";
 
 /** An event as a client parses it: any fields, of any type. */
 export type AnyEvent = Readonly<Record<string, unknown>>;
@@ -16,9 +16,9 @@ interface Gathered {
 }
 
 /** Assembles a stream's events into a message, as applications do with an SDK. */
-export function assemble(events: readonly AnyEvent[]): Said {
+export function assemble(events: readonly AnyEvent[]): AssembledMessage {
 	const choices: Gathered[] = [];
-	let usage: Said["usage"] = null;
+	let usage: AssembledMessage["usage"] = null;
 	let sources: string[] = [];
 	for (const event of events) {
 		const count = event.usage as
@@ -78,7 +78,17 @@ function gatherCall(into: Gathered, call: AnyEvent): void {
 }
 
 /** Replaces generated ids by a mark, so that only their presence is compared. */
-function saidOf({ text, finish, reasoning, refusal, tools, logprobs, cites, signed, spoken }: Gathered): SaidChoice {
+function saidOf({
+	text,
+	finish,
+	reasoning,
+	refusal,
+	tools,
+	logprobs,
+	cites,
+	signed,
+	spoken,
+}: Gathered): AssembledChoice {
 	const shown = tools.map(({ id, name, args }) =>
 		`${/^call_[0-9a-f]{32}$/.test(id) ? "made" : id} ${name}(${args})`.trim(),
 	);

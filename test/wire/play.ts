@@ -7,10 +7,10 @@ import { Prompt } from "../../src/upstream/prompt.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { type AnyEvent, assemble } from "./assemble.ts";
-import type { Recording, Said } from "./recording.ts";
+import type { AssembledMessage, Recording } from "./recording.ts";
 
 export interface Played {
-	readonly said: Said;
+	readonly said: AssembledMessage;
 	/** Kind of the failure; undefined if the stream ended regularly. */
 	readonly failed: string | undefined;
 }
@@ -71,7 +71,7 @@ export function createPlayer({ bytes, dialect, reasoningTokens, endpoint, n }: R
 }
 
 /** Positions for a split: every `every` bytes, around each line end, and inside characters of several bytes. */
-export function cutsOf({ bytes }: Recording, every: number): number[] {
+export function cutPositions({ bytes }: Recording, every: number): number[] {
 	const cuts: number[] = [];
 	for (let at = 1; at < bytes.length; at += 1) {
 		const [before, after] = [bytes[at - 1], bytes[at]];

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { PASSED } from "../../src/upstream/chat/answer-fields.ts";
+import { FORWARDED_FIELDS } from "../../src/upstream/chat/answer-fields.ts";
 import { LONG } from "../support/long-form.ts";
-import { createPlayer, cutsOf } from "./play.ts";
-import { RECORDINGS, type Recording, type SaidChoice } from "./recording.ts";
+import { createPlayer, cutPositions } from "./play.ts";
+import { type AssembledChoice, RECORDINGS, type Recording } from "./recording.ts";
 import { withheldAt } from "./withheld-fields.ts";
 
 /** Distance in bytes of the tested cuts; each recording tests a third of them. `run.ts` tests every byte. */
 const EVERY = 41;
 const sampleOf = (recording: Recording) =>
-	cutsOf(recording, EVERY).filter((_, at) => LONG || at % 3 === RECORDINGS.indexOf(recording) % 3);
+	cutPositions(recording, EVERY).filter((_, at) => LONG || at % 3 === RECORDINGS.indexOf(recording) % 3);
 
 describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
 	const { says, fails, bytes } = recording;
@@ -44,7 +44,7 @@ describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const
 	});
 });
 
-function begins(part: readonly SaidChoice[], whole: readonly SaidChoice[]): boolean {
+function begins(part: readonly AssembledChoice[], whole: readonly AssembledChoice[]): boolean {
 	return part.every(({ text }, index) => whole[index]?.text.startsWith(text));
 }
 
@@ -91,7 +91,7 @@ function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" 
 
 test("every field of real servers is forwarded, or withheld for a reason", () => {
 	for (const [place, names] of Object.entries(fieldsOf(RECORDINGS))) {
-		const [passed, withheld] = [PASSED[place as "answer"], withheldAt(place as "answer")];
+		const [passed, withheld] = [FORWARDED_FIELDS[place as "answer"], withheldAt(place as "answer")];
 		const decided = new Set([...Object.keys(passed), ...withheld]);
 		expect({ place, undecided: [...names].filter((name) => !decided.has(name)) }).toEqual({ place, undecided: [] });
 		expect(withheld.filter((name) => name in passed)).toEqual([]);

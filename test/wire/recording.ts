@@ -9,7 +9,7 @@ import type { DialectName, ReasoningCount } from "../../src/catalog/model.ts";
 type Json = Record<string, unknown>;
 
 /** One assembled choice of a stream. */
-export interface SaidChoice {
+export interface AssembledChoice {
 	readonly text: string;
 	readonly reasoning?: string;
 	readonly refusal?: string;
@@ -26,8 +26,8 @@ export interface SaidChoice {
 	readonly spoken?: string;
 }
 
-export interface Said {
-	readonly choices: readonly SaidChoice[];
+export interface AssembledMessage {
+	readonly choices: readonly AssembledChoice[];
 	readonly usage: readonly [prompt: number, completion: number] | null;
 	/** URLs of sources that are outside the choices. */
 	readonly sources?: readonly string[];
@@ -42,10 +42,10 @@ export interface Recording {
 	/** How the server is configured to count reasoning tokens. */
 	readonly reasoningTokens: ReasoningCount;
 	readonly bytes: Uint8Array;
-	readonly says: Said;
+	readonly says: AssembledMessage;
 	/** If the service differs on purpose: the message that a client of the server itself assembles. */
-	readonly directly: Partial<Omit<SaidChoice, "reasoning">> &
-		Partial<Said> & { readonly reasoning?: string | undefined };
+	readonly directly: Partial<Omit<AssembledChoice, "reasoning">> &
+		Partial<AssembledMessage> & { readonly reasoning?: string | undefined };
 	/** Kind of the failure at the end; undefined for a regular end. */
 	readonly fails: string | undefined;
 }
@@ -68,7 +68,7 @@ interface StreamOfFile {
 	 * a line that is not JSON, such as a comment.
 	 */
 	readonly lines: readonly (Json | string)[];
-	readonly says: Meant | Said;
+	readonly says: Meant | AssembledMessage;
 	readonly endpoint?: "chat" | "completions";
 	readonly n?: number;
 	readonly done?: boolean;
@@ -80,9 +80,9 @@ interface StreamOfFile {
 	readonly fails?: string;
 }
 
-type Meant = Omit<SaidChoice, "text"> & {
+type Meant = Omit<AssembledChoice, "text"> & {
 	readonly text?: string;
-	readonly usage?: Said["usage"];
+	readonly usage?: AssembledMessage["usage"];
 	readonly sources?: readonly string[];
 };
 
@@ -117,7 +117,7 @@ function recordingOf({ server, dialect, head, ...file }: ServerFile, stream: Str
 	};
 }
 
-function saidOf(means: Meant | Said): Said {
+function saidOf(means: Meant | AssembledMessage): AssembledMessage {
 	if ("choices" in means) return means;
 	const { usage = null, sources, text = "", ...choice } = means;
 	return { choices: [{ text, ...choice }], usage, ...(sources === undefined ? {} : { sources }) };

@@ -4,8 +4,8 @@ import { untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { type AnyEvent, assemble } from "./assemble.ts";
-import { cutsOf } from "./play.ts";
-import { RECORDINGS, type Recording, type Said } from "./recording.ts";
+import { cutPositions } from "./play.ts";
+import { type AssembledMessage, RECORDINGS, type Recording } from "./recording.ts";
 
 /** Splits that are tested for each recording, each at another byte; over sockets one takes milliseconds. */
 const CUTS = LONG ? 3 : 1;
@@ -66,14 +66,14 @@ async function read(client: OpenAI, recording: Recording, cut: number, asked: bo
 }
 
 /** If the service differs on purpose: the message that a client of the server itself assembles. */
-function saidDirectly({ says, directly }: Recording): Said {
+function saidDirectly({ says, directly }: Recording): AssembledMessage {
 	const { choices, usage, sources, ...choice } = directly;
 	const list = choices ?? says.choices.map((one) => withoutUndefined({ ...one, ...choice }));
 	return withoutUndefined({
 		choices: list,
 		usage: usage === undefined ? says.usage : usage,
 		...((sources ?? says.sources) === undefined ? {} : { sources: sources ?? says.sources }),
-	} as Said);
+	} as AssembledMessage);
 }
 
 function withoutUndefined<T extends object>(value: T): T {
@@ -141,7 +141,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 	});
 
 	test("gives the SDK the same answer however the network cuts the bytes", async () => {
-		const cuts = cutsOf(recording, 29);
+		const cuts = cutPositions(recording, 29);
 		const offset = recording.name.length % 7;
 		for (let at = 1; at <= CUTS; at += 1) {
 			const cut = cuts[(Math.floor((cuts.length * at) / (CUTS + 1)) + offset) % cuts.length] as number;

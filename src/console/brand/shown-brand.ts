@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { Fault } from "../../base/fault.ts";
-import { type Brand, PLAIN_BRAND, type Seller } from "../../catalog/brand.ts";
+import { type Brand, DEFAULT_BRAND, type Seller } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
 
@@ -52,7 +52,7 @@ export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "
 
 async function readSection({ configPath, env }: Pick<Config, "configPath" | "env">): Promise<Brand> {
 	const text = configPath === null ? "" : readFileSync(configPath, "utf8");
-	if (!HAS_BRAND.test(text)) return PLAIN_BRAND;
+	if (!HAS_BRAND.test(text)) return DEFAULT_BRAND;
 	return (await import("../../catalog/brand-section.ts")).parseBrand(text, env);
 }
 

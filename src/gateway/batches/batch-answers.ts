@@ -6,7 +6,7 @@ import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import { type BatchView, batchView } from "../../batch/batch-view.ts";
 import { type Batches, type BatchRequest, batchesUnavailable } from "../../batch/batches.ts";
 import type { BodyReads } from "../body/body-reads.ts";
-import { TAKES_ANY } from "../body/bytes-body.ts";
+import { UNLIMITED_BYTES } from "../body/bytes-body.ts";
 import { readJson } from "../body/json-body.ts";
 import { queryDatabase } from "../lookups/ask-database.ts";
 import { assertBody, mapSchema, nullish } from "../request-fields.ts";
@@ -34,7 +34,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 		async create({ connection, key, checkAgain }: UnmeteredCall): Promise<BatchView> {
 			if (!batches.areOffered()) throw batchesUnavailable();
 			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads, {
-				...TAKES_ANY,
+				...UNLIMITED_BYTES,
 				owner: key.accountId,
 			});
 			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));

@@ -187,7 +187,7 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
  * The token count that an upstream reported, reduced to the request's maximum; undefined without a count. `isBelieved`
  * is false if the count exceeded the maximum or the usage record contradicts itself.
  */
-export function countedWithin(
+export function limitedCount(
 	usage: ReportedUsage | undefined,
 	field: "promptTokens" | "completionTokens",
 	max: number,
@@ -198,8 +198,8 @@ export function countedWithin(
 }
 
 /** Prompt tokens of an endpoint that charges other units than tokens: the upstream's count, or `estimate`. */
-export function promptWithin(usage: ReportedUsage | undefined, max: number, estimate: number) {
-	const { tokens, isBelieved } = countedWithin(usage, "promptTokens", max);
+export function limitedPromptUsage(usage: ReportedUsage | undefined, max: number, estimate: number) {
+	const { tokens, isBelieved } = limitedCount(usage, "promptTokens", max);
 	const cachedTokens = Math.min(usage?.cachedTokens ?? 0, tokens ?? 0);
 	return { tokens: { promptTokens: tokens ?? estimate, cachedTokens }, isBelieved };
 }

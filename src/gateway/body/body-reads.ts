@@ -47,8 +47,12 @@ export function createBodyReads(clock: Clock) {
 /**
  * Resolves with the body. Fault request_timeout at the deadline or for a broken connection; passes `reading`'s faults.
  */
-export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
-	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
+export function readBeforeDeadline<T>(
+	reads: BodyReads,
+	deadlineMs: number,
+	body: Omit<BodyReading<T, T>, "make">,
+): Promise<T> {
+	return makeBeforeDeadline(reads, deadlineMs, { ...body, make: asItIs<T> });
 }
 
 const asItIs = <T>(read: T): T => read;
@@ -63,8 +67,10 @@ export interface BodyReading<Read, Made> {
 	lasts?(end: (why: Fault) => void): void;
 }
 
-/** Reads a body and resolves with the result of `make`. Faults as in `inTime`; errors of `make` are rethrown. */
-export function madeInTime<Read, Made>(
+/**
+ * Reads a body and resolves with the result of `make`, whose errors are rethrown. Faults as in `readBeforeDeadline`.
+ */
+export function makeBeforeDeadline<Read, Made>(
 	reads: BodyReads,
 	deadlineMs: number,
 	body: BodyReading<Read, Made>,

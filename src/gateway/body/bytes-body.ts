@@ -2,7 +2,7 @@ import { Fault } from "../../base/fault.ts";
 import { waitForTurn } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { CODING_HEADER } from "../headers.ts";
-import { type BodyReads, inTime } from "./body-reads.ts";
+import { type BodyReads, readBeforeDeadline } from "./body-reads.ts";
 
 /** Deadline for the arrival of an upload; long enough for slow connections. */
 const FILE_DEADLINE_MS = 10 * 60_000;
@@ -16,7 +16,7 @@ export interface ByteCounter {
 	arrived(): void;
 }
 
-export const TAKES_ANY: ByteCounter = { owner: "", take() {}, arrives() {}, arrived() {} };
+export const UNLIMITED_BYTES: ByteCounter = { owner: "", take() {}, arrives() {}, arrived() {} };
 
 /** Assumed CPU time for receiving a piece, and for each of its bytes; accounts take turns by it. */
 const PIECE_MS = 0.1;
@@ -27,7 +27,7 @@ export async function readBytes(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: ByteCounter = TAKES_ANY,
+	takes: ByteCounter = UNLIMITED_BYTES,
 	deadlineMs = FILE_DEADLINE_MS,
 ): Promise<Uint8Array<ArrayBuffer>> {
 	assertDeclared(connection.request, bytesMax);
@@ -88,7 +88,7 @@ export async function readPieces(
 	takes.arrives(displaced.reject);
 	try {
 		const reading = Promise.race([read(reader), displaced.promise]);
-		return await inTime(reads, deadlineMs, { owner: takes.owner, connection, reading });
+		return await readBeforeDeadline(reads, deadlineMs, { owner: takes.owner, connection, reading });
 	} catch (error) {
 		letGo();
 		throw error;
@@ -122,7 +122,7 @@ export async function readForm(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: ByteCounter = TAKES_ANY,
+	takes: ByteCounter = UNLIMITED_BYTES,
 	bytes?: Uint8Array<ArrayBuffer>,
 ): Promise<FormData> {
 	const type = formType(connection.request);

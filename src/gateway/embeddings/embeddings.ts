@@ -8,7 +8,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/nano-usd.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../upstream/embeddings.ts";
-import { promptWithin, unitBill } from "../bill/bill.ts";
+import { limitedPromptUsage, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { Tokens } from "../completions/completions.ts";
 import { assertBody, nullish, requestBody, supportedFields } from "../request-fields.ts";
@@ -73,7 +73,7 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	whole: {
 		call: ({ input }, context) => embeddingCall(input, context),
 		bill({ model, input }, { usage }) {
-			const { tokens, isBelieved } = promptWithin(usage, input.promptTokensMax, input.promptTokensEstimate);
+			const { tokens, isBelieved } = limitedPromptUsage(usage, input.promptTokensMax, input.promptTokensEstimate);
 			return unitBill(model, { ...NO_QUANTITIES, requests: 1, ...tokens }, isBelieved);
 		},
 		write({ model }, reply, { promptTokens: tokens, cost, basis }) {

@@ -6,7 +6,7 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import { BATCH_ROWS, deleteInBatches, type Statements } from "../../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
-export type Running = ReturnType<typeof createRunning>;
+export type RunningClaims = ReturnType<typeof createRunningClaims>;
 
 /** Most bytes of answers that wait to be written to Postgres. Above it answers are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
@@ -21,7 +21,7 @@ const TRIED_AGAIN_MAX = 10_000;
 const UNDER_WAY_MS_MAX = 60_000;
 
 /** Claims whose requests run in this process, and outcomes that are not in Postgres yet. */
-export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) {
+export function createRunningClaims(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();

@@ -7,7 +7,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/nano-usd.ts";
 import { type ImageReply, imageCall } from "../../upstream/images.ts";
-import { countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
+import { limitedCount, limitedPromptUsage, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { assertBody, nullish, requestBody, shortText, supportedFields, unsupportedLimits } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
@@ -71,8 +71,8 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 			const { input: inputRate, cachedInput, output } = model.rateCard;
 			const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
 			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;
-			const prompt = promptWithin(usage, input.promptTokensMax, estimate);
-			const completion = countedWithin(usage, "completionTokens", input.n * model.contextLength);
+			const prompt = limitedPromptUsage(usage, input.promptTokensMax, estimate);
+			const completion = limitedCount(usage, "completionTokens", input.n * model.contextLength);
 			const used = {
 				...NO_QUANTITIES,
 				requests: 1,

@@ -6,7 +6,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/nano-usd.ts";
 import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
-import { promptWithin, unitBill } from "../bill/bill.ts";
+import { limitedPromptUsage, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { assertBody, nullish, openObject, requestBody, supportedFields } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
@@ -73,7 +73,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 			// The gateway counts the searches itself. The server's token counts are needed only if tokens have a price.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
 			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;
-			const { tokens, isBelieved } = promptWithin(usage, input.promptTokensMax, estimate);
+			const { tokens, isBelieved } = limitedPromptUsage(usage, input.promptTokensMax, estimate);
 			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, ...tokens };
 			return unitBill(model, used, isBelieved || tokensAreFree);
 		},

@@ -8,7 +8,7 @@ import { coverExcess, createOutcome, settledBill, settleFailed } from "../bill/b
 import { answerHeaders } from "../headers.ts";
 import { callContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
-import { pricedForBatches } from "./model-for.ts";
+import { withBatchRates } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import type { LongBody } from "./unread-answers.ts";
 
@@ -28,7 +28,7 @@ export function attemptModel<
 	body: Body,
 	named: Model,
 ): Promise<Response> {
-	const model = context.connection.line === undefined ? named : pricedForBatches(named);
+	const model = context.connection.line === undefined ? named : withBatchRates(named);
 	const read = endpoint.read(body, model);
 	if (read instanceof Promise) return answerLater(deps, endpoint, context, model, read);
 	return body.timeSlice === undefined

@@ -32,7 +32,7 @@ export function resolveModel(
 }
 
 /** The route of this name, if the account sees at least one of its models. */
-export function routeFor(snapshot: CatalogSnapshot, name: string, account: CatalogViewer): Route | undefined {
+export function findRoute(snapshot: CatalogSnapshot, name: string, account: CatalogViewer): Route | undefined {
 	const route = snapshot.routes.get(name);
 	if (route === undefined) return undefined;
 	for (const model of route.models) if (isVisible(model, account)) return route;
@@ -49,7 +49,7 @@ export function assertServesEndpoint(endpoint: EndpointRequirement, model: Model
 }
 
 /** The model with its batch rates. Fault service_unavailable if the model has none. */
-export function pricedForBatches(model: Model): Model {
+export function withBatchRates(model: Model): Model {
 	if (model.batch === undefined)
 		throw new Fault(
 			"service_unavailable",

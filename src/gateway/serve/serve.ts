@@ -11,7 +11,7 @@ import { attemptModel } from "./attempt.ts";
 import type { Authenticate } from "./authenticate.ts";
 import { createContext, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
-import { assertServed, resolveModel, routeFor } from "./model-for.ts";
+import { assertServed, findRoute, resolveModel } from "./model-for.ts";
 import { refuseRequest, serveRoute } from "./serve-route.ts";
 
 /**
@@ -66,7 +66,7 @@ export async function serveRequest<
 			);
 			context.modelName = readModelName(body.value);
 			// A batch line names one model, because its route was resolved when the batch was checked.
-			const route = line === undefined ? routeFor(catalog.current(), context.modelName, key.account) : undefined;
+			const route = line === undefined ? findRoute(catalog.current(), context.modelName, key.account) : undefined;
 			response = await (route === undefined
 				? attemptModel(
 						deps,

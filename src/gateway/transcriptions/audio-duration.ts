@@ -2,7 +2,13 @@ import { walkFlac } from "./recording/flac.ts";
 import { id3Bytes, walkMp3 } from "./recording/mp3.ts";
 import { walkMp4 } from "./recording/mp4.ts";
 import { walkOgg } from "./recording/ogg.ts";
-import { inconsistentFault, type Measured, runWalk, unsupportedFault, type Walk } from "./recording/walk.ts";
+import {
+	inconsistentFault,
+	type MeasuredRecording,
+	type RecordingWalk,
+	runWalk,
+	unsupportedFault,
+} from "./recording/walk.ts";
 import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
@@ -42,7 +48,7 @@ export async function audioDuration(file: Blob): Promise<AudioDuration> {
 }
 
 /** Measures a file. If a parser reads beyond the end of a part, it throws a RangeError, which becomes a Fault here. */
-async function measured(file: Blob): Promise<Measured> {
+async function measured(file: Blob): Promise<MeasuredRecording> {
 	try {
 		return await runWalk(file, walkRecording(file.size));
 	} catch (error) {
@@ -60,7 +66,7 @@ function isFarLess(seconds: number, than: number): boolean {
 }
 
 /** Detects the format by the first bytes after tags, as decoders do. Ignores file name and content type. */
-function* walkRecording(size: number): Walk {
+function* walkRecording(size: number): RecordingWalk {
 	let at = 0;
 	let head = yield at;
 	const firstTag = id3Bytes(head, 0);

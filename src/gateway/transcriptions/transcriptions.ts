@@ -10,7 +10,7 @@ import {
 	transcriptionCall,
 	transcriptionStream,
 } from "../../upstream/transcriptions.ts";
-import { type Bill, countedWithin, type OutputSize, promptWithin, unitBill } from "../bill/bill.ts";
+import { type Bill, limitedCount, limitedPromptUsage, type OutputSize, unitBill } from "../bill/bill.ts";
 import { readForm } from "../body/bytes-body.ts";
 import { errorBody } from "../error-body.ts";
 import type { Exchange } from "../serve/context.ts";
@@ -183,8 +183,8 @@ function billOfAudio(
 		promptTokens: tokensAreFree ? 0 : Math.min(seconds * INPUT_TOKENS_PER_SECOND_TYPICAL, upperBound.promptTokens),
 		completionTokens: tokensAreFree ? 0 : Math.min(tokensOfText, upperBound.completionTokens),
 	};
-	const prompt = promptWithin(usage, upperBound.promptTokens, likely.promptTokens);
-	const completion = countedWithin(usage, "completionTokens", upperBound.completionTokens);
+	const prompt = limitedPromptUsage(usage, upperBound.promptTokens, likely.promptTokens);
+	const completion = limitedCount(usage, "completionTokens", upperBound.completionTokens);
 	const used: Quantities = {
 		...NO_QUANTITIES,
 		requests: 1,

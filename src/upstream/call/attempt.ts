@@ -14,8 +14,8 @@ import {
 	assertAnswered,
 	type CallDeps,
 	cancelBody,
+	isReachable,
 	postUpstream,
-	reachable,
 	type Sender,
 	type UpstreamPost,
 	waitsForTick,
@@ -106,8 +106,8 @@ export class Attempt implements GuardOptions, Sender {
 		return this.#sent?.headers;
 	}
 
-	reachable(): Promise<boolean> {
-		return reachable(this.#deps, this.replica, this.limits);
+	isReachable(): Promise<boolean> {
+		return isReachable(this.#deps, this.replica, this.limits);
 	}
 
 	/**

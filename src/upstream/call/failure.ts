@@ -241,9 +241,9 @@ const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused
 
 /** True if the connection was refused because no process listens at the address. */
 export function isRefused(error: unknown): boolean {
-	return REFUSED.has(connectionCode(error));
+	return REFUSED.has(connectionErrorCode(error));
 }
 
-export function connectionCode(error: unknown): string {
+export function connectionErrorCode(error: unknown): string {
 	return asText(asObject(error)?.code) ?? "";
 }

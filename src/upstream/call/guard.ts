@@ -4,7 +4,7 @@ import { createLongRunWatch } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
-import { connectionCode, isRefused, stoppingFailure, UpstreamFailure } from "./failure.ts";
+import { connectionErrorCode, isRefused, stoppingFailure, UpstreamFailure } from "./failure.ts";
 
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
@@ -16,7 +16,7 @@ export interface GuardOptions {
 	 * Tests the address with a second connection. Called once, after `connectMs` without headers, because the runtime
 	 * does not tell whether it is still connecting.
 	 */
-	reachable(): Promise<boolean>;
+	isReachable(): Promise<boolean>;
 }
 
 const ONCE = { once: true } as const;
@@ -166,7 +166,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	#ask(): void {
 		this.#askAtMs = Number.POSITIVE_INFINITY;
 		if (this.#state !== "connecting") return;
-		void this.#options.reachable().then((answer) => {
+		void this.#options.isReachable().then((answer) => {
 			if (!answer && this.#state === "connecting") this.#abortFor("unreachable");
 		});
 	}
@@ -191,7 +191,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 			return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
 		if (cause !== undefined) return new UpstreamFailure("timeout", { private: `${cause} deadline`, cause: error });
 		const text = error instanceof Error ? error.message : String(error);
-		const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
+		const detail = { private: `${connectionErrorCode(error)} ${text}`, cause: error };
 		const hasAnswered = this.#state === "answering" || this.#state === "ended";
 		return new UpstreamFailure(hasAnswered ? "died" : "unreachable", detail);
 	}

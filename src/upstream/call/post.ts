@@ -121,7 +121,7 @@ function commonHeaders(spec: UpstreamSpec, accept: AcceptType): Headers {
 }
 
 /** True if the address accepts a TCP connection within the connect deadline. */
-export async function reachable(
+export async function isReachable(
 	deps: { clock: Clock },
 	replica: Replica,
 	limits: Pick<ServiceLimits, "connectMs">,

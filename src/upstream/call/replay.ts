@@ -4,7 +4,7 @@ import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
-import { connectionCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
+import { connectionErrorCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
 /** Most replicas that may begin to process one request, the first included. */
 const ATTEMPTS_MAX = 3;
@@ -31,7 +31,7 @@ export interface RequestTries<Came, Result = Came> {
  * Sends a request to one replica after another until one answers. Occupies a free place in its first step. If two
  * replicas that answer other requests fail on this one, and again when it is repeated, the request is to blame.
  */
-export async function withReplays<Came, Result>(
+export async function sendWithReplays<Came, Result>(
 	pool: Pool,
 	log: Log,
 	context: CallContext,
@@ -175,7 +175,7 @@ function replayable(failure: UpstreamFailure): boolean {
 
 /** True also for a reused connection that the server had closed, because it fails with the same code. */
 function brokeBeforeAnswer(failure: UpstreamFailure): boolean {
-	return failure.kind === "unreachable" && connectionCode(failure.cause) === "ECONNRESET";
+	return failure.kind === "unreachable" && connectionErrorCode(failure.cause) === "ECONNRESET";
 }
 
 /** Rejects with `aborted` for a client that disconnects in the queue, as for one that disconnects later. */

@@ -9,7 +9,7 @@ import { Attempt, type CallContext } from "./attempt.ts";
 import { EventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
-import { type RequestTries, withReplays } from "./replay.ts";
+import { type RequestTries, sendWithReplays } from "./replay.ts";
 import type { AnswerStream, OutputChunk, ReadResult, StreamWire } from "./stream-wire.ts";
 
 export interface StreamCall<Chunk> {
@@ -47,7 +47,7 @@ export class ReplayedStream<Chunk extends OutputChunk>
 		this.#deps = deps;
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
-		this.#first = withReplays(options.pool, options.log, options.call.context, this);
+		this.#first = sendWithReplays(options.pool, options.log, options.call.context, this);
 		// `over` also runs on rejection, because a caller may close the stream without calling `next`.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);

@@ -9,13 +9,13 @@ import { createFailedRequests } from "./failed-requests.ts";
 import { createPatientCalls, type PlaceWatcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
-	areAllTaken,
-	countFree,
+	areAllPlacesTaken,
+	countFreePlaces,
 	countPlaces,
 	createReplicaChoice,
-	isAnyUsable,
+	hasUsableReplica,
 	lastAnswerAtMs,
-	noneUsable,
+	noUsableReplicaFault,
 	RETRY_AFTER_S_MIN,
 } from "./replica-choice.ts";
 import { type AcquireOptions, Ticket, type TicketOwner, type Waiter } from "./ticket.ts";
@@ -52,8 +52,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	let turn = 0;
 	let looksAgain = false;
 
-	const hasUsable = ({ exclude, accountId }: Asking) => isAnyUsable(replicas, exclude, accountId);
-	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
+	const hasUsable = ({ exclude, accountId }: Asking) => hasUsableReplica(replicas, exclude, accountId);
+	const sendAway = (waiter: Waiter) => waiter.refuse(noUsableReplicaFault(replicas, waiter.options.accountId));
 
 	/**
 	 * Returns a free place, or a promise for one. Fault `service_unavailable` if no replica is usable; `overloaded` if
@@ -66,7 +66,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		if (replica !== undefined) return ticketOf(replica, wanted);
 		if (!hasUsable(wanted)) {
 			const last = lastResort(wanted);
-			if (last === undefined) throw noneUsable(replicas, wanted.accountId);
+			if (last === undefined) throw noUsableReplicaFault(replicas, wanted.accountId);
 			return ticketOf(last, wanted);
 		}
 		if (wanted.patient === true) return wait(wanted);
@@ -91,7 +91,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** True if only the places reserved for accounts without a place are free. */
 	function isReserveLeft(): boolean {
 		const places = countPlaces(replicas);
-		const beyond = countFree(replicas) - Math.floor(places * RESERVE);
+		const beyond = countFreePlaces(replicas) - Math.floor(places * RESERVE);
 		// Places of batch lines count as free, because batch lines yield them.
 		return limits().accountShare < 1 && places > 0 && beyond <= 0 && beyond + patient.running() <= 0;
 	}
@@ -179,7 +179,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** Serves one waiting request; false if none could be. Visits accounts only if a place is free or a server fails. */
 	function serveNext(): boolean {
 		const first = lines.first();
-		if (first === undefined || areAllTaken(replicas)) return false;
+		if (first === undefined || areAllPlacesTaken(replicas)) return false;
 		// The reserve is for accounts without a place, and the first account in the queue has the fewest.
 		if (held.of(first.options.accountId) > 0 && isReserveLeft()) return false;
 		for (const line of lines.inTurn())
@@ -226,9 +226,9 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
 		},
 		/** True if requests wait because all places are occupied. */
-		contended: (): boolean => lines.size() > 0 && (areAllTaken(replicas) || isReserveLeft()),
+		contended: (): boolean => lines.size() > 0 && (areAllPlacesTaken(replicas) || isReserveLeft()),
 		/** Refuses all waiting requests with `why`; by default because no replica is available. */
-		close(why: Error = noneUsable([])) {
+		close(why: Error = noUsableReplicaFault([])) {
 			replicas = [];
 			for (const line of lines.inTurn()) for (const waiter of line) waiter.refuse(why);
 			for (const waiter of patient.waiting) waiter.refuse(why);

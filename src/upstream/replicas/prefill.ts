@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
-import { type Found, PrefixIndex } from "./prefix-index.ts";
-import { charsOf, type RoutedPrompt } from "./prompt-prefix.ts";
+import { type CachedPrefix, PrefixIndex } from "./prefix-index.ts";
+import { charsOfBlocks, type RoutedPrompt } from "./prompt-prefix.ts";
 
 export interface SentPrompt {
 	readonly prompt: RoutedPrompt;
-	readonly found: Found;
+	readonly found: CachedPrefix;
 	readonly uncachedChars: number;
 	/** True once the first token has arrived. */
 	isStarted: boolean;
@@ -68,7 +68,7 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 			const found = index.add(prompt.hashes);
 			const nowMs = clock.monotonicMs();
 			if (queuedChars === 0) progressAtMs = nowMs;
-			const uncachedChars = prompt.chars - charsOf(found.blocks);
+			const uncachedChars = prompt.chars - charsOfBlocks(found.blocks);
 			queuedChars += uncachedChars;
 			freeAtMs = Math.max(freeAtMs, nowMs) + uncachedChars * msPerChar();
 			if (prompt.streamed) silentStreams += 1;

@@ -1,4 +1,4 @@
-import { blocksIn, charsOf } from "./prompt-prefix.ts";
+import { charsOfBlocks, countBlocks } from "./prompt-prefix.ts";
 
 /** Most memory of all indexes of a process together. */
 const INDEX_BYTES_MAX = 32 * 1024 * 1024;
@@ -13,7 +13,7 @@ const STEP = 1 / 4;
 const ROUNDING_CHARS = 512;
 
 /** The beginning of a prompt that was in a replica's cache when it was sent, as estimated. Ages: of its last block. */
-export interface Found {
+export interface CachedPrefix {
 	readonly blocks: number;
 	readonly age: number;
 	/** Blocks that were in the cache at some time, including blocks that may have been dropped. */
@@ -22,7 +22,7 @@ export interface Found {
 }
 
 /** Entries per index if this many replicas have an index: a power of two, equal for all. */
-export function entriesFor(replicas: number): number {
+export function indexEntriesFor(replicas: number): number {
 	const fit = Math.floor(INDEX_BYTES_MAX / ENTRY_BYTES / Math.max(replicas, 1));
 	return Math.min(ENTRIES_MAX, Math.max(WAYS, 2 ** Math.floor(Math.log2(fit))));
 }
@@ -55,7 +55,7 @@ export class PrefixIndex {
 	}
 
 	/** Adds a prompt that is sent to the replica. Returns the beginning that was known before. */
-	add(hashes: Uint32Array): Found {
+	add(hashes: Uint32Array): CachedPrefix {
 		if (this.#hashes.length === 0) {
 			this.#hashes = new Uint32Array(this.#entries);
 			this.#usedAt = new Float64Array(this.#entries);
@@ -63,15 +63,16 @@ export class PrefixIndex {
 		const blocks = this.cachedBlocks(hashes);
 		const knownBlocks = this.#blocksUpTo(hashes, Number.MAX_VALUE);
 		const found = { blocks, age: this.#ageAt(hashes, blocks), knownBlocks, knownAge: this.#ageAt(hashes, knownBlocks) };
-		this.#writtenChars += charsOf(hashes.length) - charsOf(blocks);
+		this.#writtenChars += charsOfBlocks(hashes.length) - charsOfBlocks(blocks);
 		// Later blocks get an older age, because a server drops the end of a prompt before its beginning.
-		for (let at = 0; at < hashes.length; at += 1) this.#use(hashes[at] as number, this.#writtenChars - charsOf(at + 1));
+		for (let at = 0; at < hashes.length; at += 1)
+			this.#use(hashes[at] as number, this.#writtenChars - charsOfBlocks(at + 1));
 		return found;
 	}
 
 	/** Learns the capacity from the cached share of an answered prompt. */
-	learn({ blocks, age, knownBlocks, knownAge }: Found, chars: number, cachedShare: number): void {
-		const cached = blocksIn(cachedShare * chars + ROUNDING_CHARS);
+	learn({ blocks, age, knownBlocks, knownAge }: CachedPrefix, chars: number, cachedShare: number): void {
+		const cached = countBlocks(cachedShare * chars + ROUNDING_CHARS);
 		const capacity = this.#capacityChars;
 		if (cached < blocks && age < capacity)
 			this.#capacityChars = capacity === Number.MAX_VALUE ? age : capacity - (capacity - age) * STEP;

@@ -22,10 +22,10 @@ export interface RoutedPrompt {
  * the rest. `seed` is secret, so that hashes reveal nothing about the text, and no customer can construct equal hashes.
  */
 export function routedPrompt(text: string, seed: bigint, streamed: boolean): RoutedPrompt {
-	const hashes = new Uint32Array(blocksIn(text.length));
+	const hashes = new Uint32Array(countBlocks(text.length));
 	let hash = seed;
 	for (let block = 0; block < hashes.length; block += 1) {
-		const from = charsOf(block);
+		const from = charsOfBlocks(block);
 		hash = Bun.hash.wyhash(text.slice(from, from + BLOCK_CHARS), hash);
 		hashes[block] = Number(hash & 0xffff_ffffn);
 	}
@@ -33,12 +33,12 @@ export function routedPrompt(text: string, seed: bigint, streamed: boolean): Rou
 }
 
 /** Total length of the first `blocks` blocks. */
-export function charsOf(blocks: number): number {
+export function charsOfBlocks(blocks: number): number {
 	return blocks <= SHORT_BLOCKS ? blocks * BLOCK_CHARS : SHORT_CHARS + (blocks - SHORT_BLOCKS) * LONG_BLOCK_CHARS;
 }
 
 /** Number of complete blocks, at most BLOCKS_MAX. */
-export function blocksIn(chars: number): number {
+export function countBlocks(chars: number): number {
 	return chars < SHORT_CHARS
 		? Math.floor(chars / BLOCK_CHARS)
 		: Math.min(SHORT_BLOCKS + Math.floor((chars - SHORT_CHARS) / LONG_BLOCK_CHARS), BLOCKS_MAX);

@@ -1,5 +1,5 @@
 import { Fault } from "../../base/fault.ts";
-import { charsOf, type RoutedPrompt } from "./prompt-prefix.ts";
+import { charsOfBlocks, type RoutedPrompt } from "./prompt-prefix.ts";
 import type { Replica } from "./replica.ts";
 import type { AcquireOptions } from "./ticket.ts";
 
@@ -72,7 +72,7 @@ export function createReplicaChoice() {
 		}
 		const home = homeOf(hashes[common], replicas);
 		for (let at = 0; at < count; at += 1) {
-			const newChars = (chars - charsOf(blocks[at] as number)) * (at === home ? 1 - HOME_CACHED_SHARE : 1);
+			const newChars = (chars - charsOfBlocks(blocks[at] as number)) * (at === home ? 1 - HOME_CACHED_SHARE : 1);
 			const waitMs = (replicas[at] as Replica).prefill.waitMs();
 			estimates[at] = (loads[at] as number) > loadMax ? Number.POSITIVE_INFINITY : waitMs + newChars * msPerChar;
 		}
@@ -127,7 +127,7 @@ export function countPlaces(replicas: readonly Replica[]): number {
 	return all;
 }
 
-export function countFree(replicas: readonly Replica[]): number {
+export function countFreePlaces(replicas: readonly Replica[]): number {
 	let free = 0;
 	for (const replica of replicas)
 		if (replica.takesCalls()) free += Math.max(0, replica.capacity() - replica.inFlight());
@@ -135,18 +135,22 @@ export function countFree(replicas: readonly Replica[]): number {
 }
 
 /** True if there are usable replicas, but none has a free place. */
-export function areAllTaken(replicas: readonly Replica[]): boolean {
-	return countPlaces(replicas) > 0 && countFree(replicas) === 0;
+export function areAllPlacesTaken(replicas: readonly Replica[]): boolean {
+	return countPlaces(replicas) > 0 && countFreePlaces(replicas) === 0;
 }
 
 /** True if a replica outside `exclude` may serve this account, even if it is full now. */
-export function isAnyUsable(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): boolean {
+export function hasUsableReplica(
+	replicas: readonly Replica[],
+	exclude: ReadonlySet<Replica>,
+	accountId: string,
+): boolean {
 	for (const replica of replicas) if (!exclude.has(replica) && replica.usable(accountId)) return true;
 	return false;
 }
 
 /** Fault with the time until this account may use a replica again. */
-export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault {
+export function noUsableReplicaFault(replicas: readonly Replica[], accountId = ""): Fault {
 	const leftMs = replicas.map((replica) => replica.coolMsLeft(accountId)).filter((ms) => ms > 0);
 	const coolS = leftMs.length === 0 ? 0 : Math.ceil(Math.min(...leftMs) / 1000);
 	const retryAfterS = Math.max(RETRY_AFTER_S_MIN, coolS);

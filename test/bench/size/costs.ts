@@ -23,7 +23,7 @@ import { reconcile } from "../../../src/ledger/reconciler.ts";
 import { listAudit } from "../../../src/ops/audit.ts";
 import type { BenchDatabase } from "../product.ts";
 import { type Cost, type Counter, createCounter } from "./counted.ts";
-import { HEAVY, keyId, LIGHT } from "./fill.ts";
+import { HEAVY_ACCOUNT, keyId, LIGHT_ACCOUNT } from "./fill.ts";
 
 /** `watcher` must send no other statements during the measurement. Throws if the books do not reconcile. */
 export async function costsOf(
@@ -84,22 +84,23 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		deployments: { current: async () => ({ replicas: [] }) },
 	};
 	const pages: Record<string, () => Promise<unknown>> = {
-		overview: () => overview(statements, HEAVY, nowMs),
-		"overview, a small account": () => overview(statements, LIGHT, nowMs),
-		"usage, 30 days by hour": () => usage(HEAVY, 30, "hour"),
-		"usage, 400 days by day": () => usage(HEAVY, 399, "day"),
-		"requests, newest": () => log(HEAVY, {}),
-		"requests, from the middle of the history": () => log(HEAVY, { toMs: nowMs - (days / 2) * DAY_MS }),
-		"requests, failed ones": () => log(HEAVY, { status: "failed" }),
-		"requests, a model that there is not": () => log(HEAVY, { model: "none" }),
-		"requests, a model that there is not, of a key": () => log(HEAVY, { model: "none", keyId: keyId(0, 1) }),
-		"requests, failed ones of a model that there is not": () => log(HEAVY, { model: "none", status: "failed" }),
-		"requests, of a key that made none": () => log(HEAVY, { keyId: keyId(0, 2) }),
-		"requests, a small account": () => log(LIGHT, {}),
-		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),
-		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT, PAGE),
-		"running requests": () => runningRequests(statements, HEAVY),
-		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), readHeld("key", statements, HEAVY)]),
+		overview: () => overview(statements, HEAVY_ACCOUNT, nowMs),
+		"overview, a small account": () => overview(statements, LIGHT_ACCOUNT, nowMs),
+		"usage, 30 days by hour": () => usage(HEAVY_ACCOUNT, 30, "hour"),
+		"usage, 400 days by day": () => usage(HEAVY_ACCOUNT, 399, "day"),
+		"requests, newest": () => log(HEAVY_ACCOUNT, {}),
+		"requests, from the middle of the history": () => log(HEAVY_ACCOUNT, { toMs: nowMs - (days / 2) * DAY_MS }),
+		"requests, failed ones": () => log(HEAVY_ACCOUNT, { status: "failed" }),
+		"requests, a model that there is not": () => log(HEAVY_ACCOUNT, { model: "none" }),
+		"requests, a model that there is not, of a key": () => log(HEAVY_ACCOUNT, { model: "none", keyId: keyId(0, 1) }),
+		"requests, failed ones of a model that there is not": () => log(HEAVY_ACCOUNT, { model: "none", status: "failed" }),
+		"requests, of a key that made none": () => log(HEAVY_ACCOUNT, { keyId: keyId(0, 2) }),
+		"requests, a small account": () => log(LIGHT_ACCOUNT, {}),
+		"credit with its ledger": () => ledgerPage(statements, HEAVY_ACCOUNT, PAGE),
+		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT_ACCOUNT, PAGE),
+		"running requests": () => runningRequests(statements, HEAVY_ACCOUNT),
+		keys: () =>
+			Promise.all([listKeys(statements, HEAVY_ACCOUNT, { limit: 50 }), readHeld("key", statements, HEAVY_ACCOUNT)]),
 		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
 		"operator: revenue by model, 30 days": () => revenueSeries(statements, revenue("model")),
 		"operator: revenue by account, 30 days": () => revenueSeries(statements, revenue("account")),
@@ -108,7 +109,7 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		"operator: accounts": () => searchAccounts(statements, null, PAGE),
 		"operator: accounts, one by its address": () =>
 			searchAccounts(statements, `${Math.floor(accounts / 2)}@example.com`, PAGE),
-		"operator: account": () => accountDetail(statements, LIGHT, nowMs),
+		"operator: account": () => accountDetail(statements, LIGHT_ACCOUNT, nowMs),
 		"operator: instances": () => listInstances(statements),
 		"operator: audit": () => listAudit(statements, {}, PAGE),
 		"job: alerts": () => findAlerts(statements),

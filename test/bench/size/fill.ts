@@ -35,8 +35,8 @@ const DAYS_MIN = 5;
 const INSTANCE = "gateway-1";
 
 /** The account with every tenth burst, and an ordinary account. */
-export const HEAVY = accountId(0);
-export const LIGHT = accountId(3);
+export const HEAVY_ACCOUNT = accountId(0);
+export const LIGHT_ACCOUNT = accountId(3);
 
 function accountId(number: number): string {
 	return `acc_${number.toString(16).padStart(32, "0")}`;
@@ -51,7 +51,7 @@ const KEY = (n: string, key: 1 | 2) => `'key_${key}' || lpad(to_hex(${n}), 31, '
 const HASH = (text: string) => `encode(sha256((${text})::bytea), 'hex')`;
 
 /** `sql` must have one connection, to a migrated, empty database. */
-export async function fill(sql: postgres.Sql, size: Size, say: (line: string) => void): Promise<Filled> {
+export async function fillHistory(sql: postgres.Sql, size: Size, say: (line: string) => void): Promise<Filled> {
 	const days = Math.max(DAYS_MIN, Math.round(size.usageRows / size.rowsPerDay));
 	await layOutDays(sql, days);
 	const secrets = Array.from({ length: Math.min(SECRETS_MAX, size.accounts) }, () => newSecret(SERVICE_NAME));

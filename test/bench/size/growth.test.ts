@@ -11,7 +11,7 @@ import { costsOf } from "./costs.ts";
 import type { Cost } from "./counted.ts";
 import { createCounter } from "./counted.ts";
 import type { Size } from "./fill.ts";
-import { fill, HEAVY } from "./fill.ts";
+import { fillHistory, HEAVY_ACCOUNT } from "./fill.ts";
 
 /** Rows per day. The two compared histories differ tenfold in days; `bun run bench:size` compares larger ones. */
 const ROWS_PER_DAY = 100;
@@ -56,7 +56,7 @@ async function filledDatabase(name: string, size: Size) {
 	const address = addressOf(name);
 	const { url } = await migrate({ log: silentLog }, address);
 	const filler = postgres(url, { max: 1, onnotice: () => {} });
-	const filled = await fill(filler, size, () => {});
+	const filled = await fillHistory(filler, size, () => {});
 	await filler.end();
 	const database = await openBenchDatabase(address);
 	untilEnd({ stop: () => database.close() });
@@ -71,7 +71,7 @@ async function costsAfter(days: number): Promise<Map<string, Cost>> {
 	const costs = await costsOf(database, watcher, { days: filled.days, accounts: ACCOUNTS });
 	const [log] = await database.sql<
 		{ rows: number }[]
-	>`select count(*)::int as rows from usage_event where account_id = ${HEAVY}`;
+	>`select count(*)::int as rows from usage_event where account_id = ${HEAVY_ACCOUNT}`;
 	expect(log?.rows).toBeGreaterThan((days * ROWS_PER_DAY) / 12);
 	return costs;
 }

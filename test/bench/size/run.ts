@@ -19,7 +19,7 @@ import { openBenchDatabase } from "../product.ts";
 import { numberText } from "../report.ts";
 import { costsOf } from "./costs.ts";
 import type { Cost } from "./counted.ts";
-import { fill, type Size } from "./fill.ts";
+import { fillHistory, type Size } from "./fill.ts";
 
 /** Settings only for filling, because after a crash the database can be filled again. */
 const CARELESS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", autovacuum: "off" };
@@ -69,7 +69,7 @@ async function measured(size: Size): Promise<Map<string, Cost>> {
 		const days = await onServer(folder, CARELESS, async (address) => {
 			const { url } = await migrate({ log: silentLog }, address);
 			const sql = postgres(url, { max: 1, onnotice: () => {} });
-			return (await fill(sql, size, say).finally(() => sql.end())).days;
+			return (await fillHistory(sql, size, say).finally(() => sql.end())).days;
 		});
 		return await onServer(folder, MEASURED, async (address) => {
 			const database = await openBenchDatabase(address, STATEMENT_MS_MAX);

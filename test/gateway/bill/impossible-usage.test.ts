@@ -4,12 +4,12 @@
  */
 import { expect, test } from "bun:test";
 import { formatUsd, nanoUsd } from "../../../src/money/nano-usd.ts";
-import { deployments, TARGETS, type Target, toldUsage } from "../../fuzz/targets.ts";
+import { deploymentsYaml, TARGETS, type Target, usageInAnswer } from "../../fuzz/targets.ts";
 import { withService } from "../../support/service.ts";
 import { withEndpoints } from "../../support/upstream-endpoints.ts";
 
 const upstream = withEndpoints("openai");
-const service = await withService({ models: deployments(upstream.url), limits: "  breaker_failures_in_row: 1000" });
+const service = await withService({ models: deploymentsYaml(upstream.url), limits: "  breaker_failures_in_row: 1000" });
 
 const VALUES = [-5, 0, 7, 1.5, 1e12, 2 ** 31 - 1, 2 ** 31, 2 ** 53, 1e308, "12", "many", null, true, [], {}];
 const record = (value: unknown, other: unknown, total: unknown) => ({
@@ -74,7 +74,7 @@ async function answered(target: Target, secret: string, usage: unknown) {
 		status: response.status,
 		id: response.headers.get("x-request-id") as string,
 		text,
-		told: response.status === 200 ? toldUsage(text) : undefined,
+		told: response.status === 200 ? usageInAnswer(text) : undefined,
 	};
 }
 

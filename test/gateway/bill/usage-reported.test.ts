@@ -3,7 +3,7 @@
  * each other.
  */
 import { describe, expect, test } from "bun:test";
-import { deployments, TARGETS, toldUsage } from "../../fuzz/targets.ts";
+import { deploymentsYaml, TARGETS, usageInAnswer } from "../../fuzz/targets.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { PROMPT_ESTIMATE } from "../../support/dialect-cells.ts";
 import { chatModel, withService } from "../../support/service.ts";
@@ -16,7 +16,7 @@ const endpoints = withEndpoints("openai");
 const upstream = withUpstream();
 const service = await withService({
 	models: [
-		deployments(endpoints.url).replace('rates: { input: "1" }', 'rates: { input: "1", cached_input: "0.5" }'),
+		deploymentsYaml(endpoints.url).replace('rates: { input: "1" }', 'rates: { input: "1", cached_input: "0.5" }'),
 		chatModel({ id: "inside", url: upstream.url }),
 		`${chatModel({ id: "beside", url: upstream.url })}\n        reasoning_tokens: beside`,
 	].join("\n"),
@@ -42,7 +42,7 @@ async function answered(path: string, secret: string, body: Json | FormData): Pr
 	const answer = await fetch(service.url + path, sent);
 	const text = await answer.text();
 	expect([answer.status, text]).toEqual([200, text]);
-	return toldUsage(text);
+	return usageInAnswer(text);
 }
 
 test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges the counts", async (name, target) => {

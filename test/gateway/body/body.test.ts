@@ -4,7 +4,7 @@ import { Fault } from "../../../src/base/fault.ts";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
-import { readBytes, readForm, TAKES_ANY } from "../../../src/gateway/body/bytes-body.ts";
+import { readBytes, readForm, UNLIMITED_BYTES } from "../../../src/gateway/body/bytes-body.ts";
 import { readJson } from "../../../src/gateway/body/json-body.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { openRaw } from "../../support/raw-http.ts";
@@ -216,7 +216,7 @@ describe("a body", () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		const begin = (owner: string, count: number) => {
-			const takes = { ...TAKES_ANY, owner };
+			const takes = { ...UNLIMITED_BYTES, owner };
 			const codes = Array.from({ length: count }, () =>
 				codeOf(readJson(post(new ReadableStream()), 1_000, reads, takes)),
 			);

@@ -3,7 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { deployments, TARGETS, type Target } from "../../fuzz/targets.ts";
+import { deploymentsYaml, TARGETS, type Target } from "../../fuzz/targets.ts";
 import { errorOf } from "../../support/chat.ts";
 import { withService } from "../../support/service.ts";
 import { withEndpoints } from "../../support/upstream-endpoints.ts";
@@ -16,7 +16,7 @@ const twice = (yaml: string) =>
 		"$&$1\n        model: other\n        dialect: $3\n",
 	);
 const service = await withService({
-	models: twice(`${deployments(upstream.url)}\n`),
+	models: twice(`${deploymentsYaml(upstream.url)}\n`),
 	limits: "  breaker_failures_in_row: 1\n  breaker_cool_s: 60",
 });
 

@@ -30,7 +30,7 @@ export interface Sample {
 	readonly metric: Readonly<Record<string, string>>;
 	readonly values: readonly (readonly [number, string])[];
 }
-export interface Picture {
+export interface PanelResult {
 	readonly title: string;
 	readonly unit: string;
 	readonly lines: readonly { readonly legend: string; readonly sample: Sample }[];
@@ -90,7 +90,7 @@ export async function startPrometheus(instances: readonly string[]) {
 			return new Set(now.filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname));
 		},
 		/** Prometheus' result of each dashboard query for the time since `sinceMs`. */
-		async pictures(sinceMs: number): Promise<Picture[]> {
+		async pictures(sinceMs: number): Promise<PanelResult[]> {
 			const { panels } = JSON.parse(readFileSync(join(DEPLOY, "grafana/tollgate.json"), "utf8")) as { panels: Panel[] };
 			const range = { start: String(sinceMs / 1_000), end: String(Date.now() / 1_000), step: "1" };
 			return Promise.all(

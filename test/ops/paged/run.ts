@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { reply } from "../../support/upstream-server.ts";
 import { chat, FAULTS, newCustomer } from "./faults.ts";
-import { type Picture, startPrometheus } from "./prometheus.ts";
+import { type PanelResult, startPrometheus } from "./prometheus.ts";
 import { startWorld } from "./world.ts";
 
 const COLUMNS = 3;
@@ -19,7 +19,7 @@ const BOTTOM = 44;
 const COLOURS = ["#0969da", "#cf222e", "#1a7f37", "#9a6700", "#8250df", "#bf3989", "#57606a", "#0a3069"];
 const LEGENDS_MAX = 4;
 
-function dashboardSvg(pictures: readonly Picture[]): string {
+function dashboardSvg(pictures: readonly PanelResult[]): string {
 	const rows = Math.ceil(pictures.length / COLUMNS);
 	const times = pictures.flatMap(({ lines }) => lines.flatMap(({ sample }) => sample.values.map(([at]) => at)));
 	const span = { from: Math.min(...times), to: Math.max(...times) };
@@ -35,7 +35,7 @@ ${panels.join("\n")}
 `;
 }
 
-function panelOf({ title, unit, lines }: Picture, { from, to }: { from: number; to: number }): string {
+function panelOf({ title, unit, lines }: PanelResult, { from, to }: { from: number; to: number }): string {
 	const known = lines.map(({ legend, sample }) => ({
 		legend,
 		points: sample.values

@@ -1,4 +1,4 @@
-import { inconsistentFault, type Walk } from "./walk.ts";
+import { inconsistentFault, type RecordingWalk } from "./walk.ts";
 
 const HEADER_BYTES_MAX = 16;
 const RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
@@ -15,7 +15,7 @@ const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
  * recording; other frames count only towards `secondsMax`, the most that a decoder might find. The header's
  * `totalSamples` is the claimed length.
  */
-export function* walkFlac(start: number, size: number): Walk {
+export function* walkFlac(start: number, size: number): RecordingWalk {
 	let at = start + 4;
 	let window = yield at;
 	let windowAt = at;

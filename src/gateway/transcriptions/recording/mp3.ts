@@ -1,4 +1,4 @@
-import { inconsistentFault, type Walk } from "./walk.ts";
+import { inconsistentFault, type RecordingWalk } from "./walk.ts";
 
 /** Bit rates in kbit/s by index, for version (1, or 2 and 2.5) and layer: ISO 11172-3 and 13818-3. */
 const KBITS: Readonly<Record<string, readonly number[]>> = {
@@ -21,7 +21,7 @@ const BYTES_PER_SECOND_MIN = 1_000;
  * MP3: sums all frames. Ignores the number of frames that the first frame states, because it is wrong in joined and cut
  * files, which are common.
  */
-export function* walkMp3(start: number, size: number): Walk {
+export function* walkMp3(start: number, size: number): RecordingWalk {
 	let at = start;
 	let windowAt = at;
 	let window = yield at;

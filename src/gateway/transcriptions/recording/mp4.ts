@@ -1,5 +1,5 @@
 import { aacConfig, aacFrameSeconds } from "./aac.ts";
-import { inconsistentFault, type Measured, unsupportedFault, type Walk } from "./walk.ts";
+import { inconsistentFault, type MeasuredRecording, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** Boxes whose child boxes are read. */
 const HOLDERS = new Set(["trak", "mdia", "minf", "stbl", "edts", "mvex", "traf"]);
@@ -43,7 +43,7 @@ class Movie {
  * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: number of frames in the tables times a
  * frame's length. Times and durations are only claims. Tables that list more bytes than the file has are refused.
  */
-export function* walkMp4(start: number, size: number): Walk {
+export function* walkMp4(start: number, size: number): RecordingWalk {
 	const movie = new Movie();
 	let windowAt = start;
 	let window = yield start;
@@ -180,11 +180,11 @@ function readTimes(body: Buffer): { timescale: number; duration: number } {
 }
 
 /** Length of the longest audio track, because decoders may choose any track. */
-function measure(movie: Movie, size: number): Measured {
+function measure(movie: Movie, size: number): MeasuredRecording {
 	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
 	if (sounds.length === 0) throw unsupportedFault("it has no audio track");
 	if (movie.frameBytes > size) throw inconsistentFault("its tables list more bytes than the file has");
-	let longest: Measured = { seconds: 0, secondsMax: 0 };
+	let longest: MeasuredRecording = { seconds: 0, secondsMax: 0 };
 	for (const track of sounds) {
 		const seconds = track.frames * frameSecondsOf(track);
 		const edited = movie.timescale === 0 ? 0 : track.edited / movie.timescale;

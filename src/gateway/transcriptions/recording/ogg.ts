@@ -1,5 +1,5 @@
 import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
-import { inconsistentFault, unsupportedFault, type Walk } from "./walk.ts";
+import { inconsistentFault, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** CRC-32 with the polynomial 0x04c11db7, highest bit first (RFC 3533). */
 const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -41,7 +41,7 @@ class Stream {
 }
 
 /** Ogg (RFC 3533) with Opus or Vorbis: sums the packets of its pages. The last page's position is a claim. */
-export function* walkOgg(start: number, size: number): Walk {
+export function* walkOgg(start: number, size: number): RecordingWalk {
 	const streams = new Map<number, Stream>();
 	let windowAt = start;
 	let window = yield start;
@@ -130,13 +130,13 @@ function endPacket(stream: Stream): void {
 /** Codec of a stream; undefined while headers are missing. Faults for others: servers might play them uncharged. */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
-	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
+	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opusCodec(first);
 	if (first?.toString("latin1", 0, 7) !== "\x01vorbis")
 		throw unsupportedFault("it has a stream that is neither Opus nor Vorbis");
-	return third === undefined ? undefined : vorbis(vorbisModes(first, third));
+	return third === undefined ? undefined : vorbisCodec(vorbisModes(first, third));
 }
 
-export function opus(head: Buffer): Codec {
+export function opusCodec(head: Buffer): Codec {
 	return {
 		rate: 48_000,
 		skipped: head.length < 12 ? 0 : head.readUInt16LE(10),
@@ -148,7 +148,7 @@ export function opus(head: Buffer): Codec {
 	};
 }
 
-export function vorbis(modes: VorbisModes): Codec {
+export function vorbisCodec(modes: VorbisModes): Codec {
 	let before = 0;
 	return {
 		rate: modes.rate,

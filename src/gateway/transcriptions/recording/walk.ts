@@ -1,6 +1,6 @@
 import { Fault } from "../../../base/fault.ts";
 
-export interface Measured {
+export interface MeasuredRecording {
 	readonly seconds: number;
 	/** Most that any decoder could find in the recording's bytes; at least `seconds`. */
 	readonly secondsMax: number;
@@ -9,18 +9,18 @@ export interface Measured {
 }
 
 /** Position of the next window in the file; the object form also gives a minimum size above `WINDOW_BYTES`. */
-export type Window = number | { readonly at: number; readonly bytes: number };
+export type FileWindow = number | { readonly at: number; readonly bytes: number };
 
 /**
  * A generator that yields the next window of the file to read, and gets the window's bytes (fewer at the file's end).
  * Other requests run between two windows, so no file blocks the event loop.
  */
-export type Walk<Result = Measured> = Generator<Window, Result, Buffer>;
+export type RecordingWalk<Result = MeasuredRecording> = Generator<FileWindow, Result, Buffer>;
 
 /** Size of a window: larger than any header or page. Parsing a window takes some milliseconds at most. */
 const WINDOW_BYTES = 128 * 1024;
 
-export async function runWalk<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {
+export async function runWalk<Result>(file: Blob, walk: RecordingWalk<Result>): Promise<Result> {
 	let step = walk.next();
 	while (!step.done) {
 		const { at, bytes } = typeof step.value === "number" ? { at: step.value, bytes: WINDOW_BYTES } : step.value;

@@ -1,4 +1,4 @@
-import { inconsistentFault, unsupportedFault, type Walk } from "./walk.ts";
+import { inconsistentFault, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** Most samples per channel and byte of compressed formats with a fixed rate, by format number. */
 const SAMPLES_PER_BYTE: Readonly<Record<number, number>> = { 2: 2, 17: 2, 49: 320 / 65 };
@@ -13,7 +13,7 @@ const CHUNKS_MAX = 10_000;
  * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): sums the chunks of samples. `secondsMax` covers all bytes
  * from the first chunk to the file's end, for decoders that ignore chunk sizes.
  */
-export function* walkWav(start: number, size: number): Walk {
+export function* walkWav(start: number, size: number): RecordingWalk {
 	let at = start + 12;
 	let window = yield at;
 	let windowAt = at;

@@ -1,7 +1,7 @@
 import { aacFrameSeconds } from "./aac.ts";
-import { type Codec, opus, vorbis } from "./ogg.ts";
+import { type Codec, opusCodec, vorbisCodec } from "./ogg.ts";
 import { vorbisModes } from "./vorbis.ts";
-import { inconsistentFault, type Measured, unsupportedFault, type Walk } from "./walk.ts";
+import { inconsistentFault, type MeasuredRecording, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** Ids of the elements that are read (RFC 9559), with their length marker. */
 const ID = {
@@ -43,7 +43,7 @@ class Track {
  * Matroska and WebM with Opus, Vorbis or AAC: sums the packets of its blocks. Ignores timestamps, because browsers'
  * recordings have neither sizes nor a duration.
  */
-export function* walkWebm(start: number, size: number): Walk {
+export function* walkWebm(start: number, size: number): RecordingWalk {
 	const tracks: Track[] = [];
 	const ends: number[] = [size];
 	let windowAt = start;
@@ -160,7 +160,7 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 
 function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 	if (encoded) throw unsupportedFault("the sound in it is packed or encrypted");
-	if (codec === "A_OPUS") return opus(setup);
+	if (codec === "A_OPUS") return opusCodec(setup);
 	if (codec === "A_AAC") {
 		const seconds = aacFrameSeconds(setup);
 		return { seconds: () => ({ likely: seconds, max: seconds }) };
@@ -169,11 +169,11 @@ function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 	// The three Vorbis headers, laced as in Ogg.
 	const [identification, , last] = laced(setup, 1);
 	if (identification === undefined || last === undefined) throw inconsistentFault("its Vorbis headers are missing");
-	return vorbis(vorbisModes(identification, last));
+	return vorbisCodec(vorbisModes(identification, last));
 }
 
 /** Length of the longest audio track, because decoders may choose any track. */
-function measure(tracks: readonly Track[]): Measured {
+function measure(tracks: readonly Track[]): MeasuredRecording {
 	const sounds = tracks.filter(({ type }) => type === SOUND);
 	if (sounds.length === 0) throw unsupportedFault("it has no audio track");
 	return {

@@ -72,7 +72,7 @@ test("each failure has an outcome for the breaker", () => {
 	const clock = createManualClock();
 	const guard = new CallGuard(
 		{ clock, openCalls: createOpenCalls(clock) },
-		{ limits: limitsWith({}), startedMs: clock.monotonicMs(), clientSignal: undefined, reachable: async () => true },
+		{ limits: limitsWith({}), startedMs: clock.monotonicMs(), clientSignal: undefined, isReachable: async () => true },
 	);
 	const refusedBy = (code: string) => Object.assign(new Error("connect"), { code });
 	const said = (kind: UpstreamFailure["kind"], more: { status?: number; cause?: unknown } = {}) =>

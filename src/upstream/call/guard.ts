@@ -52,7 +52,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	#state: GuardState = "connecting";
 	#cause: AbortCause | undefined;
 	#watched = false;
-	/** Time at which `reachable` is called; infinite once it was called. */
+	/** Time at which `isReachable` is called; infinite once it was called. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
 	/** Number from `openCalls.begin`; undefined if the client had already disconnected. */

@@ -46,7 +46,7 @@ export class RunLost extends Error {
 export type BatchBooks = ReturnType<typeof createBatchBooks>;
 
 const LINES_PAGE = 2_000;
-/** Most rows that one statement deletes. */
+/** Maximum number of rows that one statement deletes. */
 const LINES_DROPPED = 5_000;
 
 export function createBatchBooks({ statements }: { statements: Statements }) {

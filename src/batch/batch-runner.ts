@@ -6,7 +6,7 @@ import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
 const SCHEMA = "batch_jobs";
-/** Most concurrent batches: per instance, and per account on one instance. */
+/** Maximum number of concurrent batches: per instance, and per account on one instance. */
 const RUNS_MAX = 4;
 const RUNS_ACCOUNT_MAX = 2;
 /** After this many seconds without a heartbeat another instance runs the batch. Shorter database outages end no run. */

@@ -13,7 +13,7 @@ export interface BatchRequest extends Pick<BatchRecord, "inputFileId" | "endpoin
 export type Batches = ReturnType<typeof createBatches>;
 
 const WINDOW_MS = 24 * 3600_000;
-/** Most open batches of an account. */
+/** Maximum number of open batches of an account. */
 const OPEN_MAX = 50;
 /** Largest input in bytes; files for other purposes may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;

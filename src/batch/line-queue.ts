@@ -3,7 +3,7 @@ import { type BatchLine, type OpenLine, readCustomId, readLine } from "./batch-l
 import type { BatchRecord } from "./batch-record.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Most characters of lines that are queued, in flight, or have outcomes that are not stored yet. */
+/** Maximum characters of lines that are queued, in flight, or have outcomes that are not stored yet. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
 /** A line that is queued or in flight. */

@@ -12,7 +12,7 @@ import { createLineQueue, type QueuedLine } from "./line-queue.ts";
 import { answeredLine, interruptedError, lineRetryDecision, parseErrorBody, unansweredLine } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Most concurrent lines of a batch on one instance. */
+/** Maximum number of concurrent lines of a batch on one instance. */
 const IN_FLIGHT_MAX = 32;
 const HOLD_MS_MIN = 250;
 const HOLD_MS_MAX = 15_000;
@@ -80,7 +80,7 @@ export interface LineSender {
 /** Why sending stopped. `aside`: no line can be sent now, and another batch waits to run on this instance. */
 export type LineStopReason = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
-/** Most attempts per line if model servers fail. The last failure then becomes the outcome. */
+/** Maximum number of attempts per line if model servers fail. The last failure then becomes the outcome. */
 const FAILURES_MAX = 3;
 const CLAIM_RETRY_MS = 500;
 /** Interval at which Postgres is checked for accepting outcomes again. */

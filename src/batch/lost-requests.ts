@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import { BATCH_ROWS, deleteInBatches, type Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
-/** Most requests that one statement refunds. */
+/** Maximum number of requests that one statement refunds. */
 const CREDITED_MAX = 500;
 /** SQLSTATE of `ledger_book`: the account's credit would exceed the largest amount. */
 const NO_ROOM = "TG004";

@@ -4,7 +4,7 @@ import { type BatchEndpoint, type BatchProblem, toProblem } from "./batch-record
 
 export const LINES_MAX = 50_000;
 const EMBEDDING_INPUTS_MAX = 50_000;
-/** Most problems that are reported; then the validation ends. */
+/** Maximum number of problems that are reported; then the validation ends. */
 export const PROBLEMS_MAX = 100;
 
 export type ValidatedInput =

@@ -77,7 +77,7 @@ export interface Model {
 	readonly outputModalities: ReadonlySet<Modality>;
 	readonly imageUrls: ImageUrlPolicy;
 	readonly contextLength: number;
-	/** Most output tokens per choice; 0 for kinds of models that generate no text. */
+	/** Maximum output tokens per choice; 0 for kinds of models that generate no text. */
 	readonly maxOutputTokens: number;
 	/** Tokens that the chat template may add; included in the upper bound of the cost. */
 	readonly templateOverheadTokens: number;

@@ -8,7 +8,7 @@ interface PinnedRateCard extends RateCard {
 	readonly createdS: number;
 }
 
-/** Most attempts to store a version. An attempt fails if another instance stores a version at the same time. */
+/** Maximum number of attempts to store a version. One fails if another instance stores a version at the same time. */
 const PIN_ROUNDS_MAX = 20;
 const HISTORY_ROWS_MAX = 1000;
 

@@ -6,7 +6,7 @@ import { quoteValue, type YamlField } from "./yaml-reader.ts";
 
 export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
-/** Most models of a route. A request may try all of them. */
+/** Maximum number of models of a route. A request may try all of them. */
 const ROUTE_MODELS_MAX = 8;
 
 /** Reads an entry of `routes:`, whose models must be in the same file. Undefined if the entry has a mistake. */

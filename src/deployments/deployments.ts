@@ -22,7 +22,7 @@ export interface Deployments {
 }
 
 const KEPT_MS = 500;
-/** Most reports that are read; more than any installation has live gateways. */
+/** Maximum number of reports that are read; more than any installation has live gateways. */
 const REPORTS_MAX = 200;
 
 interface Row {

@@ -114,7 +114,7 @@ export async function deleteOldAudit(statements: Statements, days: number): Prom
 	});
 }
 
-/** Most changes that are kept per account without RETENTION_AUDIT_DAYS; years of manual work. */
+/** Maximum number of changes that are kept per account without RETENTION_AUDIT_DAYS; years of manual work. */
 const ACCOUNT_ROWS_MAX = 20_000;
 /** Number of newest entries whose accounts are checked, and of entries deleted per account and call. */
 const LOOKED_AT = 10_000;

@@ -19,7 +19,7 @@ const NEAR_SHARE = 1 / 3;
 const TICK_MS = 1_000;
 /** After this many ticks without an open request the service counts as idle. */
 const QUIET_TICKS = 2;
-/** Least growth since the last collection that justifies the pause of another one. */
+/** Minimum growth since the last collection that justifies the pause of another one. */
 const GROWN_BYTES_MIN = 32 * 1024 * 1024;
 
 /**

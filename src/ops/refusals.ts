@@ -27,9 +27,9 @@ export interface Refusal {
 
 /** Rows per minute, key and code. Further refusals are counted in `repeats` of the last row. */
 export const ROWS_PER_MINUTE_MAX = 10;
-/** Most rows that wait for Postgres; above it refusals are dropped. */
+/** Maximum number of rows that wait for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Most pairs of key and code that are tracked. Above it all pairs are dropped, and their minutes start again. */
+/** Maximum number of tracked pairs of key and code. Above it all are dropped, and their minutes start again. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
 /** Longest stored texts of clients. */

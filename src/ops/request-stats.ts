@@ -22,7 +22,7 @@ export interface RequestSeries {
 	chargedNanoUsd: number;
 }
 
-/** Most series, because the catalogue's models change. Requests to further models count as `other`. */
+/** Maximum number of series, because the catalogue's models change. Requests to further models count as `other`. */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
 /** Codes that exist with 0 from the start: Prometheus's `increase()` misses the first count of a new series. */

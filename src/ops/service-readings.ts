@@ -14,7 +14,7 @@ export interface ReplicaState {
 	readonly waitMs: number;
 }
 
-/** Most replicas with own series. A model has series for all of its replicas or for none, so that sums are correct. */
+/** Maximum replicas with own series. A model has series for all of its replicas or for none, so sums are correct. */
 const REPLICAS_MAX = 1_000;
 
 const isUp = ({ health }: ReplicaState) => health !== "down";

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 
-/** Most concurrent requests to the console. A page with live updates keeps its request open for minutes. */
+/** Maximum concurrent requests to the console. A page with live updates keeps its request open for minutes. */
 const REQUESTS_MAX = 4_096;
 
 /** Limits concurrent requests. If all places are occupied, the network with most requests loses its oldest one. */

@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 /** Instances observe in the middle of the minute, so that a clock some seconds off still counts the same minute. */
 const LOOK_AT_MS = 30_000;
 export const MINUTES_PER_DAY = 1_440;
-/** Most observations that wait for Postgres: those of a day. Above it the oldest are dropped. */
+/** Maximum number of observations that wait for Postgres: those of a day. Above it the oldest are dropped. */
 const WAITING_LOOKS_MAX = MINUTES_PER_DAY;
 const LOOKS_PER_WRITE = 60;
 /** Days for which observations may still arrive. Earlier days do not change and are not read again. */

@@ -17,7 +17,7 @@ import { VERSION } from "../base/version.ts";
 import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
 import type { CallTrace, RequestTrace, TraceOptions, Traces } from "./traces.ts";
 
-/** Most spans that wait to be sent; further spans are dropped. */
+/** Maximum number of spans that wait to be sent; further spans are dropped. */
 const QUEUE_MAX = 8_192;
 const BATCH_MAX = 512;
 const SEND_MS_MAX = 5_000;

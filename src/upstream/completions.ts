@@ -206,7 +206,7 @@ function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 	return index;
 }
 
-/** Most alternatives per token; OpenAI's interface allows 5. */
+/** Maximum number of alternatives per token; OpenAI's interface allows 5. */
 const ALTERNATIVES_MAX = 128;
 
 /** Converts the chat format of logprobs, which newer llama.cpp sends. It has no offsets into the text. */

@@ -94,7 +94,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 	}),
-	/** Each choice of a stream has a usage record at its end. */
+	/** llama.cpp sends a usage record at the end of each choice of a stream. */
 	"llama.cpp": differing("llama.cpp", {
 		stopsAtOnce: true,
 		usageStyle: "sum",

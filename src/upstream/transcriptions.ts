@@ -42,7 +42,7 @@ export interface TranscriptionChunk {
 
 const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
-/** Most segments; enough for a recording of a day. */
+/** Maximum number of segments; enough for a recording of a day. */
 const SEGMENTS_MAX = 100_000;
 const SECONDS_MAX = 10_000_000;
 

@@ -15,7 +15,7 @@ import { withProduct } from "./product.ts";
  */
 const AHEAD_MAX = 60;
 const FLOOD = 1_000;
-/** Most places of the eight that one account may occupy. */
+/** Maximum number of places, of eight, that one account may occupy. */
 const SHARE = 6;
 /** Seconds after which a waiting request of the flood is refused. */
 const QUEUE_WAIT_S = 30;

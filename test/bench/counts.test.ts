@@ -171,7 +171,7 @@ test.if(LONG)("a young collection frees ended requests, including those that wai
 test.if(LONG)("an open stream retains only the objects in its budget", async () => {
 	const body = streamBody("idle");
 	const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
-	// Objects of the compiler and the program's start are created once; objects of streams in each round.
+	// Repeated, because objects of the compiler and of the program's start are created only in the first round.
 	let over: string[] = [];
 	for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
 		const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());

@@ -28,7 +28,7 @@ export interface Report {
 
 export interface FuzzPlan {
 	readonly seed: number;
-	/** Least number of inputs. After them the run continues until its time has passed. */
+	/** Minimum number of inputs. After them the run continues until its time has passed. */
 	readonly inputs: number;
 	readonly msAKind: number;
 	readonly steps: Steps;

@@ -15,7 +15,7 @@ export interface RealServer {
 	readonly format: "gguf" | "hugging-face";
 	readonly dialect: string;
 	readonly model: string;
-	/** Most concurrent requests of the server, as started here. */
+	/** Maximum number of concurrent requests of the server, as started here. */
 	readonly places: number;
 	readonly parameters: readonly string[];
 	/** True if the server's streams end with usage. */

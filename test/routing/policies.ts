@@ -39,7 +39,7 @@ function former(): Policy {
 	};
 }
 
-/** Rule of SGLang's router: longest match above half of the prompt, else smallest tree; least busy if unbalanced. */
+/** SGLang's router: the longest match above half of the prompt, else the smallest tree; least busy if unbalanced. */
 function sglang({ servers, cacheBlocks }: PolicyWorld): Policy {
 	const trees = servers.map(() => new Cache(cacheBlocks));
 	return {

@@ -6,7 +6,7 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { stoppingFault } from "../error-body.ts";
 
-/** Most slow bodies in progress. Each may fill some 64 KB of buffers of its connection, which no other limit counts. */
+/** Maximum number of slow bodies. Each may fill some 64 KB of buffers of its connection, which no limit counts. */
 const SLOW_BODIES_MAX = 4_096;
 const SLOW_BODIES_SHARE = 1 / 2;
 /** Megabytes of large bodies being read in one step. The declared length counts: Bun does not tell what has arrived. */

@@ -15,7 +15,7 @@ const CHARS_AN_ESCAPE = 100;
 const ESCAPES_SEEN = 12;
 /** After this many consecutive long strings that cannot be cut, no further string is tried. */
 const MISFITS_MAX = 8;
-/** Least factor by which cutting must shrink the text; below it copying the remaining text costs more than it saves. */
+/** Minimum factor by which cutting must shrink the text; below it copying the remaining text costs more. */
 const WORTH = 2;
 
 /**

@@ -22,7 +22,7 @@ const UPLOADS_WAITING_MAX = 256;
 const UPLOAD_WAIT_MS_MAX = 10_000;
 const DOWNLOADS_MAX = 64;
 const DOWNLOADS_SHARE = 1 / 8;
-/** Most rows per page. A larger `limit` is reduced to it and the answer has `has_more`. */
+/** Maximum rows per page. A larger `limit` is reduced to it and the answer has `has_more`. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
 const FORM_BYTES_MAX = 64 * 1024;

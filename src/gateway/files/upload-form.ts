@@ -10,7 +10,7 @@ const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
 /** After this many parsed bytes the parser yields to other requests. */
 const PARSED_BYTES = 128 * 1024;
-/** Least speed of an upload; a slower upload is aborted after a grace period. */
+/** Minimum speed of an upload; a slower upload is aborted after a grace period. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 

@@ -8,13 +8,13 @@ import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 export type RunningClaims = ReturnType<typeof createRunningClaims>;
 
-/** Most bytes of answers that wait to be written to Postgres. Above it answers are not kept. */
+/** Maximum bytes of answers that wait to be written to Postgres. Above it answers are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
 /** How long writing an outcome is retried. A claim without an outcome counts as running until its instance ends. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Most outcomes that are retried, and separately most claims to delete. Above it further ones are dropped. */
+/** Maximum number of outcomes to retry, and separately of claims to delete. Above it further ones are dropped. */
 const TRIED_AGAIN_MAX = 10_000;
 
 /** After this time a claim's statement cannot be running: Postgres cancels it after 30 s (`db/statements.ts`). */

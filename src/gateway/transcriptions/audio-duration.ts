@@ -24,10 +24,10 @@ export interface AudioDuration {
 }
 
 const SECONDS_MAX = 24 * 60 * 60;
-/** Least share of the measured length that headers may claim: encoders count padding and cut frames differently. */
+/** Minimum share of the measured length that headers may claim: encoders count padding and cut frames differently. */
 const SHARE_MIN = 0.9;
 const GRACE_S = 1;
-/** Most padding of the first and last frame. It is not charged if the headers claim a length without it. */
+/** Maximum padding of the first and last frame. It is not charged if the headers claim a length without it. */
 const PADDING_S = 0.25;
 /** Tolerance for rounding errors in sums over many frames. */
 const ROUNDING_S = 1e-4;

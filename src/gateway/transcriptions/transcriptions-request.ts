@@ -81,7 +81,7 @@ function safeName(name: string | undefined): string {
 	return plain === "" || plain.startsWith(".") ? `audio${plain}`.slice(0, 80) : plain.slice(-80);
 }
 
-/** Most input and output tokens of half a minute of audio, the window of speech models. */
+/** Maximum input and output tokens of half a minute of audio, the window of speech models. */
 const WINDOW_S = 30;
 const WINDOW_INPUT_TOKENS_MAX = 1_500;
 const WINDOW_OUTPUT_TOKENS_MAX = 448;

@@ -17,7 +17,7 @@ export interface AnswerRead {
 
 /** Longest wait in which no memory becomes free; a client may read nothing for this long. Batch lines wait forever. */
 const WAIT_MS = 10_000;
-/** Share of the memory for answers being read: parsing takes several times their bytes, which are freed late. */
+/** Share of the memory that answers being read may use: parsing takes several times their bytes, freed late. */
 const READ_SHARE = 1 / 8;
 const ANSWER_SHARE = 1 / 2;
 

@@ -6,9 +6,9 @@ import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
 import { connectionErrorCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
-/** Most replicas that may begin to process one request, the first included. */
+/** Maximum number of replicas that may begin to process one request, the first included. */
 const ATTEMPTS_MAX = 3;
-/** Most calls per request, including calls that a replica refused without processing. */
+/** Maximum number of calls per request, including calls that a replica refused without processing. */
 const CALLS_MAX = 8;
 
 /** After this many yields a batch line keeps its place, so that it can finish. */

@@ -1,7 +1,7 @@
 import { mapInTurns, type TimeSlice } from "../../base/time-slice.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
 
-/** Most alternatives per token; OpenAI's interface allows 20. */
+/** Maximum number of alternatives per token; OpenAI's interface allows 20. */
 const ALTERNATIVES_MAX = 128;
 const TOKEN_BYTES_MAX = 1_024;
 /** Value that OpenAI sends for a very unlikely token. */

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 
 /** Time within which the same failing request counts as repeated. */
 const REPEATED_MS = 60_000;
-/** Most requests that are remembered. A dropped request's repetition counts as its first failure. */
+/** Maximum number of requests that are remembered. A dropped request's repetition counts as its first failure. */
 const REMEMBERED_MAX = 100;
 /** Bytes at a file's end that are hashed: pieces of one recording often have the same length and beginning. */
 const FILE_END_BYTES = 64 * 1024;

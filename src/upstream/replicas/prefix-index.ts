@@ -1,9 +1,9 @@
 import { charsOfBlocks, countBlocks } from "./prompt-prefix.ts";
 
-/** Most memory of all indexes of a process together. */
+/** Maximum memory of all indexes of a process together. */
 const INDEX_BYTES_MAX = 32 * 1024 * 1024;
 const ENTRY_BYTES = 12;
-/** Most entries of an index; enough for the cache of a large server: 64 million characters of short blocks. */
+/** Maximum entries of an index; enough for the cache of a large server: 64 million characters of short blocks. */
 const ENTRIES_MAX = 65_536;
 /** Number of entries that may contain a given hash (set-associative). */
 const WAYS = 8;

@@ -12,7 +12,7 @@ const KBITS: Readonly<Record<string, readonly number[]>> = {
 const RATES = [44_100, 48_000, 32_000];
 /** Longest MP3 frame. This many bytes are read wherever a frame may start. */
 const FRAME_BYTES_MAX = 2_900;
-/** Most bytes between frames, such as part of a frame at a stream's start. Zeros and tags do not count. */
+/** Maximum number of bytes between frames, such as part of a frame at a stream's start. Zeros and tags do not count. */
 const JUNK_BYTES_MAX = 64 * 1024;
 /** Lowest bit rate (8 kbit/s): bounds the seconds that a decoder could find in unknown bytes. */
 const BYTES_PER_SECOND_MIN = 1_000;

@@ -127,7 +127,7 @@ function endPacket(stream: Stream): void {
 	stream.pieces = [];
 }
 
-/** Codec of a stream; undefined while headers are missing. Faults for others: servers might play them uncharged. */
+/** Codec of a stream; undefined while headers are missing. Throws for others: servers might play them uncharged. */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opusCodec(first);

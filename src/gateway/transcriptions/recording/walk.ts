@@ -2,7 +2,7 @@ import { Fault } from "../../../base/fault.ts";
 
 export interface MeasuredRecording {
 	readonly seconds: number;
-	/** Most that any decoder could find in the recording's bytes; at least `seconds`. */
+	/** Seconds that a decoder could find in the recording's bytes at most; at least `seconds`. */
 	readonly secondsMax: number;
 	/** Length that the headers claim; undefined if they claim none. */
 	readonly claimed?: number | undefined;

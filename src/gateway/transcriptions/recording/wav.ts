@@ -1,6 +1,6 @@
 import { inconsistentFault, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
-/** Most samples per channel and byte of compressed formats with a fixed rate, by format number. */
+/** Maximum number of samples per channel and byte of compressed formats with a fixed rate, by format number. */
 const SAMPLES_PER_BYTE: Readonly<Record<number, number>> = { 2: 2, 17: 2, 49: 320 / 65 };
 /** Numbers of the uncompressed formats: integers, floats, A-law, µ-law. */
 const PLAIN = new Set([1, 3, 6, 7]);

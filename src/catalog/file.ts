@@ -3,7 +3,7 @@ import { readBrand } from "./brand-section.ts";
 import { type Cors, readCors } from "./cors.ts";
 import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
-import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./rate-cards.ts";
+import { nonZeroRates, WRITTEN_UNITS, type WrittenRates } from "./rate-cards.ts";
 import { readRoute } from "./routes.ts";
 import { readLimits, type ServiceLimits } from "./service-limits.ts";
 import { createYamlReader, type Problem, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
@@ -146,8 +146,8 @@ function summariseModel(model: ModelSpec) {
 		replicas: upstreams.length,
 		context_length: contextLength,
 		max_output_tokens: maxOutputTokens,
-		rates: chargedRates(rates),
-		...(batch === undefined ? {} : { batch_rates: chargedRates(batch.rates ?? rates) }),
+		rates: nonZeroRates(rates),
+		...(batch === undefined ? {} : { batch_rates: nonZeroRates(batch.rates ?? rates) }),
 		...(retiresOn === undefined ? {} : { retires_on: retiresOn }),
 	};
 }

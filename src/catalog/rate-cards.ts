@@ -109,7 +109,7 @@ export const RATE_NAMES = ["input", "cached_input", "output", "request", "image"
 export type RateName = (typeof RATE_NAMES)[number];
 
 /** Rates that are written per million tokens; all others are written per unit. */
-export const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
+export const RATES_PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
 
 /** Rates with the names and units of `tollgate.yaml`. */
 export type WrittenRates = Readonly<Record<RateName, string>>;
@@ -136,11 +136,11 @@ function readRate(rates: Rates, name: RateName): PicoUsdPerUnit {
 
 export function writtenRates(rates: Rates): WrittenRates {
 	const written = (name: RateName) =>
-		(PER_MILLION.has(name) ? formatRatePerMillion : formatRatePerUnit)(readRate(rates, name));
+		(RATES_PER_MILLION.has(name) ? formatRatePerMillion : formatRatePerUnit)(readRate(rates, name));
 	return Object.fromEntries(RATE_NAMES.map((name) => [name, written(name)])) as WrittenRates;
 }
 
-export function chargedRates(rates: Rates): Partial<WrittenRates> {
+export function nonZeroRates(rates: Rates): Partial<WrittenRates> {
 	return Object.fromEntries(Object.entries(writtenRates(rates)).filter(([, rate]) => rate !== "0"));
 }
 

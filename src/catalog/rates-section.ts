@@ -1,6 +1,6 @@
 import { nanoUsd, type PicoUsdPerUnit, parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
 import type { ModelKind, OperatorCost, Rates } from "./model.ts";
-import { buildRates, PER_MILLION, RATE_NAMES, type RateName } from "./rate-cards.ts";
+import { buildRates, RATE_NAMES, RATES_PER_MILLION, type RateName } from "./rate-cards.ts";
 import { quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
@@ -47,7 +47,7 @@ export function readRates(
 		if (kind !== undefined && !BILLABLE[kind].includes(name)) {
 			reader.report(given, `a model of kind ${kind} is not billed by this unit; remove the rate`);
 		}
-		rates.set(name, readRateField(reader, given, PER_MILLION.has(name)) ?? ZERO_RATE);
+		rates.set(name, readRateField(reader, given, RATES_PER_MILLION.has(name)) ?? ZERO_RATE);
 	}
 	if (kind !== undefined && !PRODUCED[kind].some((names) => names.every((name) => rates.has(name)))) {
 		const alternatives = PRODUCED[kind].map((names) => names.join(" and ")).join(", or for ");

@@ -14,7 +14,7 @@ import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
 import { lastBooksCheck } from "../ledger/reconciler.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
-import { createHealth, type HealthReport, STOPPING } from "../ops/health.ts";
+import { createHealth, type HealthReport, STOPPING_REASON } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import { type Refusals, refusalReadings } from "../ops/refusals.ts";
@@ -87,7 +87,7 @@ export function createGatewayHealth(deps: {
 	const booksAreOld = () => (books.last()?.ageMs() ?? 0) > BOOKS_OLD_MS;
 	return createHealth({
 		ready: [
-			() => (deps.stopping() ? STOPPING : undefined),
+			() => (deps.stopping() ? STOPPING_REASON : undefined),
 			() => instanceLease.problem(),
 			() => (catalog.current().revision === 0 ? "the catalogue is not loaded" : undefined),
 		],

@@ -14,7 +14,7 @@ import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { createSilentConnections } from "../gateway/connection.ts";
 import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
-import { createPgClaims, createRunning } from "../gateway/idempotency/running.ts";
+import { createPgClaims, createRunningClaims } from "../gateway/idempotency/running.ts";
 import { createInternalApi } from "../gateway/internal-api.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
@@ -173,7 +173,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	let sendsAway = false;
 	let drainEndMs: number | undefined;
 	const claims = createPgClaims({ statements, clock, instanceLease });
-	const running = createRunning({ claims, clock, log });
+	const running = createRunningClaims({ claims, clock, log });
 	cleanup.add(() => running.stop());
 	const idempotency = createIdempotency({
 		...{ claims, running, admission, clock, limits: catalog.limits },

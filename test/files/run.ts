@@ -4,7 +4,7 @@
  */
 import { systemClock } from "../../src/base/clock.ts";
 import { createS3Blobs } from "../../src/files/blob-store.ts";
-import { holdsBlobs } from "./blob-contract.ts";
+import { checkBlobStore } from "./blob-contract.ts";
 
 const [endpoint, bucket, accessKeyId, secretAccessKey] = process.argv.slice(2);
 if (!endpoint || !bucket || !accessKeyId || !secretAccessKey) {
@@ -15,7 +15,7 @@ const store = createS3Blobs(
 	{ clock: systemClock },
 	{ endpoint, bucket, region: "us-east-1", accessKeyId, secretAccessKey },
 );
-await holdsBlobs(store);
+await checkBlobStore(store);
 const part = crypto.getRandomValues(new Uint8Array(65_536));
 const large = new Uint8Array(Buffer.concat(Array.from({ length: 32 }, () => part)));
 const startedMs = performance.now();

@@ -10,8 +10,8 @@ import { createTimeSlice, hadRefusals, runInTurn, type TimeSlice } from "../../b
 import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { unionVariants } from "./body-problem.ts";
-import { type BodyReads, madeInTime } from "./body-reads.ts";
-import { assertDeclared, assertNotPacked, type ByteCounter, readPieces, TAKES_ANY } from "./bytes-body.ts";
+import { type BodyReads, makeBeforeDeadline } from "./body-reads.ts";
+import { assertDeclared, assertNotPacked, type ByteCounter, readPieces, UNLIMITED_BYTES } from "./bytes-body.ts";
 import { shortenTexts } from "./shortened-json.ts";
 
 /** A body must have arrived completely within this time, even if bytes keep arriving. */
@@ -51,7 +51,7 @@ export function readJson(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: ByteCounter = TAKES_ANY,
+	takes: ByteCounter = UNLIMITED_BYTES,
 	bytes?: Uint8Array<ArrayBuffer>,
 	form = ANY_FORM,
 ): Promise<JsonBody> {
@@ -111,12 +111,12 @@ function readBody(
 	const { request } = connection;
 	const declared = assertDeclared(request, bytesMax);
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
-		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, declared ?? 0, takes, form));
+		return makeBeforeDeadline(reads, READ_DEADLINE_MS, new TextReading(connection, declared ?? 0, takes, form));
 	const { whole } = reads;
 	const { owner } = takes;
 	if (declared !== null && declared <= WHOLE_BYTES && !hadRefusals(owner) && whole.fits(owner, declared)) {
 		whole.take(owner, declared);
-		const made = madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
+		const made = makeBeforeDeadline(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
 		return made.finally(() => whole.giveBack(owner, declared));
 	}
 	return decodedBody(readPieces(connection, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS }), owner, form);

@@ -14,7 +14,7 @@ import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
 import { readShortAnswer, recordStream } from "./recorded-stream.ts";
-import type { Claim, ClaimOutcome, Claims, Running } from "./running.ts";
+import type { Claim, ClaimOutcome, Claims, RunningClaims } from "./running.ts";
 import { createSeal, hashClaimId, type Seal, type StoredAnswer } from "./seal.ts";
 
 /** A request that has claimed its `Idempotency-Key` and whose answer is not recorded yet. */
@@ -50,7 +50,7 @@ const PAUSE_MS_MAX = 1_000;
  */
 export function createIdempotency(deps: {
 	claims: Claims;
-	running: Running;
+	running: RunningClaims;
 	admission: Pick<Admission, "checkOpen">;
 	bodyReads: BodyReads;
 	unreadAnswers: UnreadAnswers;
@@ -149,7 +149,7 @@ export function createIdempotency(deps: {
 
 /** Claims the key; waits up to a minute if its first request is running. Fault service_unavailable without Postgres. */
 async function claimOrWait(
-	{ claims, running, clock, waits }: { claims: Claims; running: Running; clock: Clock; waits: FairPool },
+	{ claims, running, clock, waits }: { claims: Claims; running: RunningClaims; clock: Clock; waits: FairPool },
 	claim: Claim,
 	connection: Connection,
 ): Promise<ClaimOutcome> {
@@ -173,7 +173,7 @@ async function claimOrWait(
 	}
 }
 
-async function claimed(claims: Claims, running: Running, claim: Claim): Promise<ClaimOutcome> {
+async function claimed(claims: Claims, running: RunningClaims, claim: Claim): Promise<ClaimOutcome> {
 	try {
 		return await claims.claim(claim);
 	} catch (cause) {
@@ -211,7 +211,7 @@ function replayOf({ status, headers }: StoredAnswer, body: BodyInit): Response {
 	return new Response(body, { status, headers: replay });
 }
 
-function keep(running: Running, claim: Claim, seal: Seal, answer: StoredAnswer): void {
+function keep(running: RunningClaims, claim: Claim, seal: Seal, answer: StoredAnswer): void {
 	const isKept = answer.body.length <= ANSWER_BYTES_MAX;
 	(isKept ? seal.seal(answer) : Promise.resolve(null)).then(
 		(sealed) => running.keep(claim, sealed),

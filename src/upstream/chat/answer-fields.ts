@@ -9,7 +9,9 @@ type Read = (value: unknown) => unknown;
 /** Fields that other functions copy, so they have no reader here. */
 const own = (names: string): Record<string, null> => Object.fromEntries(names.split(" ").map((name) => [name, null]));
 
-export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall", Record<string, Read | null>>> = {
+export const FORWARDED_FIELDS: Readonly<
+	Record<"answer" | "choice" | "message" | "toolCall", Record<string, Read | null>>
+> = {
 	answer: {
 		...own("choices usage"),
 		service_tier: serviceTier,
@@ -26,7 +28,7 @@ export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall
 		reasoning_details: reasoningDetails,
 		thinking_blocks: thinkingBlocks,
 		extra_content: extraContent,
-		annotations,
+		annotations: copyAnnotations,
 		audio,
 		images,
 	},
@@ -42,10 +44,10 @@ function readersOf(
 
 /** Lists of sources, which are sent once, at the end of a stream. */
 const SOURCES = ["citations", "search_results"];
-const ABOUT_READERS = readersOf(PASSED.answer, ["service_tier", "system_fingerprint"]);
-const SOURCE_READERS = readersOf(PASSED.answer, SOURCES);
-export const MESSAGE_READERS = readersOf(PASSED.message);
-export const TOOL_CALL_READERS = readersOf(PASSED.toolCall);
+const ABOUT_READERS = readersOf(FORWARDED_FIELDS.answer, ["service_tier", "system_fingerprint"]);
+const SOURCE_READERS = readersOf(FORWARDED_FIELDS.answer, SOURCES);
+export const MESSAGE_READERS = readersOf(FORWARDED_FIELDS.message);
+export const TOOL_CALL_READERS = readersOf(FORWARDED_FIELDS.toolCall);
 
 /** Fields of a stream's events so far, other than the choices. */
 interface OtherFields {
@@ -157,7 +159,7 @@ function extraContent(value: unknown): JsonObject | undefined {
 }
 
 /** Copies cited pages, files that the model read, and references to retrieved documents. */
-export function annotations(value: unknown): JsonObject[] | undefined {
+export function copyAnnotations(value: unknown): JsonObject[] | undefined {
 	return listOf(value, (item) => {
 		if (item.type === "file") return fileAnnotation(asObject(item.file));
 		if (item.type === "reference") return { type: "reference", reference_ids: references(item.reference_ids) };

@@ -1,6 +1,6 @@
 import { serverFailure, unreadableAnswer } from "../call/failure.ts";
 import { asArray, asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
-import { annotations, MESSAGE_READERS } from "./answer-fields.ts";
+import { copyAnnotations, MESSAGE_READERS } from "./answer-fields.ts";
 import type { ChatChoice, ChatChunkChoice, FinishReason } from "./chat-answer.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
 import { rebuildFunction, rebuildToolCall, ToolCalls } from "./tool-calls.ts";
@@ -161,7 +161,7 @@ function addTexts(target: Record<string, unknown>, source: JsonObject, progress:
 		text = parts.text;
 		refusal = parts.refusal ?? refusal;
 		reasoning = parts.reasoning ?? reasoning;
-		const references = annotations(parts.references);
+		const references = copyAnnotations(parts.references);
 		if (references !== undefined) target.annotations = references;
 	}
 	if (text) target.content = text;

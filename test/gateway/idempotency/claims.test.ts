@@ -7,7 +7,7 @@ import {
 	type Claim,
 	type Claims,
 	createPgClaims,
-	createRunning,
+	createRunningClaims,
 	forgetOldClaims,
 } from "../../../src/gateway/idempotency/running.ts";
 import { createSeal } from "../../../src/gateway/idempotency/seal.ts";
@@ -73,7 +73,7 @@ test("a claim whose result was lost is deleted until it can no longer commit", a
 			released += 1;
 		},
 	};
-	const running = createRunning({ claims: store, clock, log: silentLog });
+	const running = createRunningClaims({ claims: store, clock, log: silentLog });
 	const claim = claimOf("k");
 	// Simulates a claim whose insert timed out at the gateway but still runs in Postgres.
 	const slow = postgres(db.url, { max: 1 });
@@ -285,7 +285,7 @@ test("an outcome is retried while repeated requests wait for it", async () => {
 		},
 		release: async () => void written.push("released"),
 	};
-	const running = createRunning({ claims: store, clock, log: silentLog });
+	const running = createRunningClaims({ claims: store, clock, log: silentLog });
 	const claim = claimOf("k");
 	running.begin(claim);
 	running.keep(claim, new Uint8Array(1));

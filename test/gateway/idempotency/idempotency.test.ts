@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.ts";
-import { type Claim, type Claims, createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { type Claim, type Claims, createRunningClaims } from "../../../src/gateway/idempotency/running.ts";
 import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { plainKey } from "../../support/plain-key.ts";
@@ -186,7 +186,7 @@ describe("a request with an Idempotency-Key", () => {
 		const road = createRoad();
 		const { deps, clock } = road;
 		const claims = claimsInMemory();
-		const running = createRunning({ claims, clock, log: silentLog });
+		const running = createRunningClaims({ claims, clock, log: silentLog });
 		let authenticated = 0;
 		const authenticate = () => {
 			authenticated += 1;

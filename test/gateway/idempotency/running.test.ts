@@ -2,7 +2,7 @@ import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import { type Claim, type Claims, createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { type Claim, type Claims, createRunningClaims } from "../../../src/gateway/idempotency/running.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
 const claims: Claims = { claim: async () => ({ state: "new" }), keep: async () => {}, release: async () => {} };
@@ -13,7 +13,7 @@ async function settled(): Promise<void> {
 const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
 test("an ended request is garbage-collected in its young generation", async () => {
-	const running = createRunning({ claims, clock: systemClock, log: silentLog });
+	const running = createRunningClaims({ claims, clock: systemClock, log: silentLog });
 	const open: Claim[] = [];
 	fullGC();
 	const before = heapStats().objectTypeCounts.Promise ?? 0;
@@ -42,7 +42,7 @@ test("an outcome is written after an hour's outage, or at the stop", async () =>
 			kept.push(id);
 		},
 	};
-	const running = createRunning({ claims: store, clock, log: silentLog });
+	const running = createRunningClaims({ claims: store, clock, log: silentLog });
 	const [early, late] = [claimOf("early"), claimOf("late")];
 	running.begin(early);
 	running.keep(early, null);
@@ -73,7 +73,11 @@ test("an outcome is retried while many claims are being deleted", async () => {
 		if (away) throw new Error("away");
 		if (id === "paid") kept.push(id);
 	};
-	const running = createRunning({ claims: { ...claims, keep: whileAway, release: whileAway }, clock, log: silentLog });
+	const running = createRunningClaims({
+		claims: { ...claims, keep: whileAway, release: whileAway },
+		clock,
+		log: silentLog,
+	});
 	for (let nth = 0; nth < 11_000; nth++) running.takeBack(claimOf(`${nth}`));
 	const paid = claimOf("paid");
 	running.begin(paid);
@@ -87,7 +91,7 @@ test("an outcome is retried while many claims are being deleted", async () => {
 test("a key that is claimed again during its release belongs to the new request", async () => {
 	const written = Promise.withResolvers<void>();
 	const slow = { ...claims, release: () => written.promise };
-	const running = createRunning({ claims: slow, clock: systemClock, log: silentLog });
+	const running = createRunningClaims({ claims: slow, clock: systemClock, log: silentLog });
 	const [first, second] = [claimOf("same"), { ...claimOf("same"), proof: "another" }];
 	running.begin(first);
 	const former = running.find("same")?.ended;

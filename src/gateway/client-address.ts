@@ -50,7 +50,6 @@ export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 		);
 }
 
-/** True for a loopback address. */
 export function isLoopback(address: string): boolean {
 	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
 }

@@ -75,7 +75,6 @@ export class BodyHold implements ByteCounter, EvictableHolder {
 		if (this.#seen > UNCOUNTED_BYTES) chargeRefusedWork(this.owner, REFUSED_MS);
 	}
 
-	/** Mean bytes per millisecond since reading began; the slowest upload is ended first. */
 	pace(): number {
 		return this.#seen / (performance.now() - this.#beganMs);
 	}

@@ -150,7 +150,6 @@ interface ClaimRow {
 	sealed: Uint8Array | null;
 }
 
-/** Store of the idempotency keys of all instances. Each method is one SQL statement, which may be repeated. */
 export type Claims = ReturnType<typeof createPgClaims>;
 
 export function createPgClaims(

@@ -62,7 +62,6 @@ export async function createSeal(secret: string, header: string, claimId: string
 	};
 }
 
-/** Id of a claim: one per API key and header. */
 export function hashClaimId(keyId: string, header: string): string {
 	return new Bun.CryptoHasher("sha256").update(`${keyId} ${header}`).digest("hex");
 }

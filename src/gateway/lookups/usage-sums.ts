@@ -13,7 +13,6 @@ const GROUPS = ["day", "model", "project", "key"] as const;
 type Group = (typeof GROUPS)[number];
 
 interface Query {
-	/** First and last day of the sums, in UTC. */
 	readonly from: string;
 	readonly to: string;
 	readonly groups: ReadonlySet<Group>;

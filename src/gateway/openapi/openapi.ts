@@ -297,7 +297,6 @@ const PATHS: Readonly<Record<string, Json>> = {
 	"/openapi.json": open("This document.", { "application/json": { schema: { type: "object" } } }),
 };
 
-/** Builds an OpenAPI 3.1 document; its schemas are JSON Schema 2020-12, in which null is a type. */
 export function openapiDocument(partOf?: (failures: DescribeFailures) => DocumentPart): Json {
 	const part = partOf?.(failures);
 	return {

@@ -58,7 +58,6 @@ export interface RequestContext {
 	readonly uuid: string;
 	readonly requestId: string;
 	readonly hex: string;
-	/** Monotonic time of the request's start. */
 	readonly startedMs: number;
 	/** True with an `Idempotency-Key`: attempts then get consecutive ids, because the claim stores only the first. */
 	readonly isRepeatable: boolean;

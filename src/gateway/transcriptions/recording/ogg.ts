@@ -168,7 +168,6 @@ function isPadding(rest: Buffer): boolean {
 	return rest.every((byte) => byte === 0) || (rest.length === 128 && rest.toString("latin1", 0, 3) === "TAG");
 }
 
-/** Sample rate of Opus (RFC 6716). */
 const RATE = 48_000;
 /** Longest Opus packet; also the most for an empty packet, which marks a lost packet that decoders fill with sound. */
 const OPUS_PACKET_SECONDS_MAX = 0.12;

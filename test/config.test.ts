@@ -158,7 +158,7 @@ describe("loadConfig", () => {
 	});
 
 	test("reports all problems in one error", () => {
-		const problems = problemsOf({
+		const wrong = {
 			PORT: "80a",
 			HOST: "a b",
 			DATABASE_URL: "mysql://root:hunter2@db",
@@ -177,30 +177,11 @@ describe("loadConfig", () => {
 			GOOGLE_CLIENT_SECRET: "x",
 			METRICS_TOKEN: "short",
 			TRUSTED_PROXIES: "10.0.0.0/33, nowhere, ::1/129, 10.0.0.1",
-		});
+		};
+		const problems = problemsOf(wrong);
 		const named = problems.map((problem) => /^[A-Z_]+/.exec(problem)?.[0]);
-		expect(new Set(named)).toEqual(
-			new Set([
-				"PORT",
-				"HOST",
-				"DATABASE_URL",
-				"CONFIG",
-				"SERVICE_NAME",
-				"INSTANCE_ID",
-				"WORKERS",
-				"JOURNAL",
-				"LEASE_TTL_S",
-				"LOG_LEVEL",
-				"PUBLIC_URL",
-				"DRAIN_S",
-				"STRIPE_API_BASE",
-				"MAIL_FROM",
-				"GITHUB_CLIENT_ID",
-				"GOOGLE_CLIENT_ID",
-				"METRICS_TOKEN",
-				"TRUSTED_PROXIES",
-			]),
-		);
+		const told: Record<string, string> = { SMTP_URL: "MAIL_FROM", GOOGLE_CLIENT_SECRET: "GOOGLE_CLIENT_ID" };
+		expect(new Set(named)).toEqual(new Set(Object.keys(wrong).map((name) => told[name] ?? name)));
 		expect(named.filter((name) => name === "TRUSTED_PROXIES").length).toBe(3);
 		expect(problems.join()).not.toContain("hunter2");
 	});
@@ -305,25 +286,6 @@ describe("production", () => {
 			"DATABASE_URL",
 			"catalogue",
 		]);
-	});
-
-	test("is the default of a compiled binary", async () => {
-		const entry = join(cwd, "entry.ts");
-		const config = join(import.meta.dir, "../src/config.ts");
-		writeFileSync(
-			entry,
-			`import { loadConfig } from ${JSON.stringify(config)};\nprocess.stdout.write(String(loadConfig().production));\n`,
-		);
-		const outfile = join(cwd, "binary");
-		const built = await Bun.build({
-			entrypoints: [entry],
-			compile: { outfile },
-			minify: { syntax: true, whitespace: true },
-		});
-		expect(built.success).toBe(true);
-		const run = (env: Record<string, string>) => Bun.spawnSync([outfile], { cwd, env }).stdout.toString();
-		expect(run(PRODUCTION)).toBe("true");
-		expect(run({})).toBe("false");
 	});
 });
 

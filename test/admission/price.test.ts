@@ -4,6 +4,7 @@ import type { Quantities } from "../../src/admission/price.ts";
 import { billLines, cappedPriceOf, maxCost, NO_QUANTITIES, priceOf, priceOfTokens } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
 import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import { sameRates } from "../support/every-rate.ts";
 
 const RUNS = { numRuns: 3_000 };
 const rate = fc
@@ -13,17 +14,7 @@ const rate = fc
 		fc.nat(1_000_000).map((value) => value * 1_000_000),
 	)
 	.map((value) => value as PicoUsdPerUnit);
-const card: fc.Arbitrary<RateCard> = fc.record({
-	id: fc.constant("m@1"),
-	version: fc.constant(1),
-	input: rate,
-	cachedInput: rate,
-	output: rate,
-	request: rate,
-	image: rate,
-	audioSecond: rate,
-	search: rate,
-});
+const card: fc.Arbitrary<RateCard> = fc.record({ id: fc.constant("m@1"), version: fc.constant(1), ...sameRates(rate) });
 const count = fc.oneof(fc.nat(100), fc.nat(200_000), fc.nat(2 ** 31));
 const used: fc.Arbitrary<Quantities> = fc
 	.record({
@@ -95,17 +86,7 @@ describe("a price", () => {
 	});
 
 	test("is undefined if more tokens are cached than the prompt has", () => {
-		const one = {
-			id: "m@1",
-			version: 1,
-			input: 1,
-			cachedInput: 1,
-			output: 1,
-			request: 0,
-			image: 0,
-			audioSecond: 0,
-			search: 0,
-		};
+		const one = { id: "m@1", version: 1, ...sameRates(0), input: 1, cachedInput: 1, output: 1 };
 		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, promptTokens: 1, cachedTokens: 2 })).toThrow();
 		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();
 	});

@@ -107,10 +107,8 @@ export function batchesOf(service: TestService, upstream: UpstreamServer): Batch
 			const text = isWhole ? lines : lines.map((line) => `${line}\n`).join("");
 			form.set("file", new File([text], "in.jsonl"));
 			const headers = { authorization: `Bearer ${secret}` };
-			const { id } = await json<{ id: string }>(
-				await fetch(`${service.url}/v1/files`, { method: "POST", headers, body: form }),
-			);
-			return id;
+			const sent = { method: "POST", headers, body: form };
+			return (await json<{ id: string }>(await fetch(`${service.url}/v1/files`, sent))).id;
 		},
 		async create(secret, fileId, more = {}) {
 			const body = { input_file_id: fileId, endpoint: "/v1/chat/completions", completion_window: "24h", ...more };

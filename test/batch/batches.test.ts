@@ -130,11 +130,7 @@ describe("a request for a batch", () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
-		const headers = {
-			authorization: `Bearer ${secret}`,
-			"content-type": "application/json",
-			"idempotency-key": "once",
-		};
+		const headers = { authorization: `Bearer ${secret}`, "idempotency-key": "once" };
 		const made = await Promise.all([1, 2, 3].map(() => service.post("/v1/batches", secret, body, { headers })));
 		const ids = await Promise.all(made.map(async (response) => (await response.json()).id));
 		expect(new Set(ids).size).toBe(1);

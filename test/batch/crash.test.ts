@@ -234,17 +234,9 @@ test("an unreachable store delays a batch until an hour after its time limit", a
 	await assertOnce(world, waiting, ["a"]);
 });
 
-test("an expired batch lists its lines in the error file if the input is readable", async () => {
+test("an expired batch whose input is unreadable has no error file", async () => {
 	const world = createCrashWorld(db, owner, random(19));
-	const hourMs = 3600_000;
-	const [read, unread] = [
-		await world.create([chatLine("a")], { windowMs: -2 * hourMs }),
-		await world.create([chatLine("b")], { windowMs: -2 * hourMs }),
-	];
-	await world.live().run(read);
-	const batch = await world.find(read);
-	expect(batch).toMatchObject({ state: "expired", total: 1, failed: 1 });
-	expect(await world.lines(batch.errorFileId)).toMatchObject([{ custom_id: "a", error: { code: "batch_expired" } }]);
+	const unread = await world.create([chatLine("b")], { windowMs: -2 * 3_600_000 });
 	renameSync(world.folder, `${world.folder}-away`);
 	await world.live().run(unread);
 	expect(await world.find(unread)).toMatchObject({ state: "expired", outputFileId: null, errorFileId: null });

@@ -130,26 +130,6 @@ test("a batch pauses when its key reaches its cap", async () => {
 	expect(await batches.until(secret, id, isOver, "over")).toMatchObject({ status: "cancelled" });
 });
 
-test("a number too large for a double is refused with its field's name", async () => {
-	upstream.decide(() => reply().text("fine").usage({ prompt: 4, completion: 2 }));
-	const { secret } = await service.customer();
-	const lines = ["1e400", "-1E+0400", `${"9".repeat(250)}e99`].map((number, at) =>
-		chatLine(`n${at}`).replace('"max_tokens":8', `"max_tokens":${number}`),
-	);
-	const batch = await batches.run(secret, [...lines, chatLine("good", "1e400")]);
-	expect(batch.request_counts).toEqual({ total: 4, completed: 1, failed: 3 });
-	const { body } = JSON.parse(lines[0] ?? "{}");
-	const direct = await fetch(`${service.url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-		body: JSON.stringify({ ...body, max_tokens: 0 }).replace('"max_tokens":0', '"max_tokens":1e400'),
-	});
-	expect(direct.status).toBe(400);
-	const told = (await direct.json()) as { error: object };
-	for (const line of await batches.lines(secret, batch.error_file_id))
-		expect(line.response).toMatchObject({ status_code: 400, body: { error: { ...told.error } } });
-});
-
 test("the error file has refused lines and lines that failed three times", async () => {
 	gate.resolve();
 	const { secret, accountId } = await service.customer();

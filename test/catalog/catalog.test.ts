@@ -1,13 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { createCatalog, createFixedCatalog } from "../../src/catalog/catalog.ts";
 import { findModel } from "../../src/catalog/model.ts";
-import { watchCatalog } from "../../src/catalog/watch.ts";
 import type { Statements } from "../../src/db/statements.ts";
-import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { oneModel } from "./catalog-text.ts";
@@ -162,48 +158,6 @@ describe("a catalogue from a file", () => {
 		expect(await catalog.reload()).toEqual({ ok: true });
 		expect(catalog.current().models.get("outage")?.rateCard.version).toBe(2);
 	});
-});
-
-test("applies a replaced file by itself, but not a wrong one", async () => {
-	const path = join(temporaryFolder(), "tollgate.yaml");
-	const put = (text: string) => {
-		writeFileSync(`${path}.new`, text);
-		renameSync(`${path}.new`, path);
-	};
-	const catalog = createCatalog({
-		statements: stored,
-		clock: systemClock,
-		log: silentLog,
-		readFile: () => Bun.file(path).text(),
-		env: {},
-	});
-	const revisions: string[][] = [];
-	let arrived = () => {};
-	catalog.onChange(({ models }) => {
-		revisions.push([...models.keys()]);
-		arrived();
-	});
-	const change = () => new Promise<void>((resolve) => (arrived = resolve));
-	const refused = Promise.withResolvers<void>();
-	const reload = async () => {
-		const result = await catalog.reload();
-		if (!result.ok) refused.resolve();
-		return result;
-	};
-	put(oneModel({ id: "watched-1" }));
-	const first = change();
-	const watching = watchCatalog({ clock: systemClock, log: silentLog, reload }, { path, pollMs: 10 });
-	try {
-		await first;
-		put("models: [\n");
-		await refused.promise;
-		const second = change();
-		put(oneModel({ id: "watched-2" }));
-		await second;
-		expect(revisions).toEqual([["watched-1"], ["watched-2"]]);
-	} finally {
-		watching.stop();
-	}
 });
 
 describe("a catalogue without a file", () => {

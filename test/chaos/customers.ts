@@ -14,11 +14,11 @@ export const KNOWN_MS = 300;
 type Key = { readonly id: string; readonly secret: string };
 
 /**
- * Starts instances and customers for all tests of a file. The customers send requests even while the database is down.
+ * Starts an instance and customers for all tests of a file. The customers send requests even while the database is down.
  */
-export async function withCustomers({ databaseUrl, instances }: { databaseUrl: string; instances: number }) {
+export async function withCustomers(databaseUrl: string) {
 	const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
-	const fleet = untilEnd(await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances }));
+	const fleet = untilEnd(await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances: 1 }));
 	const member = fleet.members[0] as FleetMember;
 
 	const ask = (key: Key, at = 0, to = member): Promise<SentRequest> =>

@@ -8,7 +8,7 @@ import { LEASE_TTL_MS } from "./fleet.ts";
 /** Tests of a Postgres that stops answering on existing connections and still answers on new ones. */
 
 const { url } = await withDatabase();
-const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers({ databaseUrl: url, instances: 1 });
+const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers(url);
 
 test("an instance replaces silent connections before its lease ends", async () => {
 	const { account, key, before } = await warmKey();

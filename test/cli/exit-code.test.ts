@@ -2,29 +2,15 @@ import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServe } from "../chaos/serve-process.ts";
-import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole } from "../support/processes.ts";
-import { chatModel } from "../support/service.ts";
+import { serviceFolder } from "../support/service-folder.ts";
 
 /** Exit code 0 means a clean stop, whichever signal or command requested it. */
 
 const database = await withDatabase();
-const folder = temporaryFolder();
-writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
-const environment = (name: string, more: Record<string, string>) => ({
-	PORT: "0",
-	DATABASE_URL: database.url,
-	CONFIG: join(folder, "tollgate.yaml"),
-	KEY_PEPPER: "p".repeat(40),
-	CONSOLE_SECRET: "p".repeat(40),
-	LEASE_TTL_S: "15",
-	DRAIN_S: "4",
-	INSTANCE_ID: name,
-	DATA_DIR: join(folder, name),
-	...more,
-});
+const { folder, environment } = serviceFolder(database);
 const A_BUG = "a bug: the service stops";
 
 /** Writes a module that causes a bug when the program starts to listen for `event`; the program preloads it. */
@@ -69,7 +55,9 @@ for (const role of LONG ? ["gateway", "console"] : ["gateway"])
 	}, 60_000);
 
 test("a gateway killed during a stop makes the parent exit 1 and log the gateway", async () => {
-	const server = await startServe(environment("killed", { ROLE: "all" }), { ready: "all processes are ready" });
+	const server = await startServe(environment("killed", { ROLE: "all", DRAIN_S: "4" }), {
+		ready: "all processes are ready",
+	});
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 	server.kill("SIGTERM");
 	await server.logged(({ message, process }) => message === "stopping" && process === "gateway-1", "that it stops");
@@ -81,7 +69,9 @@ test("a gateway killed during a stop makes the parent exit 1 and log the gateway
 }, 60_000);
 
 test.if(LONG)("a stop during a rolling restart does not log that all were replaced", async () => {
-	const server = await startServe(environment("replaced", { ROLE: "all" }), { ready: "all processes are ready" });
+	const server = await startServe(environment("replaced", { ROLE: "all", DRAIN_S: "4" }), {
+		ready: "all processes are ready",
+	});
 	const from = server.lines.length;
 	server.kill("SIGUSR2");
 	await server.logged(({ message }) => message === "handing over to the successor", "that the first one leaves", from);

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { checkCatalog, parseCatalogFile } from "../../src/catalog/file.ts";
 import { formatCatalogFile } from "../../src/cli/init-command.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
-import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { jsonServer, temporaryFolder } from "../support/at-end.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { PROGRAM, runCli } from "./run-cli.ts";
 
@@ -16,17 +16,8 @@ const ports = [
 	{ "/v1/models": list({ id: "llama3.2:3b" }, { id: "nomic-embed-text:latest" }), "/api/version": { version: "0.9" } },
 	{ "/v1/models": list({ id: '/srv/models/tiny "one".gguf', owned_by: "llamacpp" }), "/props": { n_ctx: 4096 } },
 ]
-	.map(serve)
+	.map((answers) => jsonServer(answers))
 	.join(",");
-
-/** Starts a server with these answers; returns its port. */
-function serve(answers: Readonly<Record<string, unknown>>): number | undefined {
-	const fetch = (request: Request) => {
-		const answer = answers[new URL(request.url).pathname];
-		return answer === undefined ? new Response("no", { status: 404 }) : Response.json(answer);
-	};
-	return untilEnd(Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch })).port;
-}
 
 const init = (...args: string[]) => runCli(["init", ...args], {}, folder);
 const read = (name: string) => readFileSync(join(folder, name), "utf8");

@@ -1,28 +1,17 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { createKeepAliveClient } from "../chaos/keep-alive-client.ts";
 import { startServe } from "../chaos/serve-process.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
-import { chatModel } from "../support/service.ts";
+import { serviceFolder } from "../support/service-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 const database = await withDatabase();
-const folder = temporaryFolder();
-writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
-const env = {
-	PORT: "0",
-	DATABASE_URL: database.url,
-	CONFIG: join(folder, "tollgate.yaml"),
-	KEY_PEPPER: "p".repeat(40),
-	CONSOLE_SECRET: "p".repeat(40),
-	LEASE_TTL_S: "15",
-	// The listener then accepts connections for 4 s, a quarter of the drain time.
-	DRAIN_S: "16",
-};
+const { environment } = serviceFolder(database);
+/** The listener accepts connections for a quarter of the drain time. */
+const DRAIN_S = "16";
 const LIVE = { method: "GET", path: "/livez", secret: "none" };
 const PAGE = { ...LIVE, path: "/api/console/public/config" };
 const ready = async (url: string) => {
@@ -41,10 +30,7 @@ for (const [role, started, asked] of [
 		: []),
 ] as const)
 	test(`a stopping ${role} is not ready and closes idle connections after an answer`, async () => {
-		const server = await startServe(
-			{ ...env, ROLE: role, INSTANCE_ID: role, DATA_DIR: join(folder, role) },
-			{ ready: started },
-		);
+		const server = await startServe(environment(role, { ROLE: role, DRAIN_S }), { ready: started });
 		const kept = asked.map((request) => ({ request, client: createKeepAliveClient(server.url) }));
 		for (const { request, client } of kept)
 			expect(await client.ask(request)).toEqual({ status: 200, fresh: true, last: false });
@@ -57,10 +43,8 @@ for (const [role, started, asked] of [
 	}, 60_000);
 
 test("a second signal to the parent ends all processes, also a hanging one", async () => {
-	const server = await startServe(
-		{ ...env, ROLE: "all", INSTANCE_ID: "twice", DATA_DIR: join(folder, "twice") },
-		{ ready: "all processes are ready" },
-	);
+	const twice = environment("twice", { ROLE: "all", DRAIN_S });
+	const server = await startServe(twice, { ready: "all processes are ready" });
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 	process.kill(gateway, "SIGSTOP");
 	atEnd(() => isRunning(gateway) && process.kill(gateway, "SIGKILL"));

@@ -1,22 +1,21 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { createKeepAliveClient, type Exchange } from "../chaos/keep-alive-client.ts";
 import { quietPort, type ServeProcess, startServe } from "../chaos/serve-process.ts";
-import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
+import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { paidAccount } from "../support/paid-account.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
-import { chatModel } from "../support/service.ts";
+import { PEPPER, serviceFolder } from "../support/service-folder.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 testsMayTake(120_000);
 
-const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
 /** Number of answers that the clients must receive before and after each kill or restart of a worker. */
 const ANSWERS = LONG ? 200 : 24;
@@ -25,30 +24,11 @@ const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", co
 
 const database = await withDatabase();
 const upstream = withUpstream("vllm");
-const folder = temporaryFolder();
-writeFileSync(
-	join(folder, "tollgate.yaml"),
-	`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 512\n`,
-);
+const { folder, environment } = serviceFolder(database, upstream.url, "        max_concurrency: 512\n");
 const { statements } = database;
 const accountId = await paidAccount(statements);
 const maker = { statements, digest: createDigest(PEPPER), serviceName: "service" };
 const secret = (await createKey(maker, accountId, { name: "k" })).secret;
-
-const environment = (name: string, workers: number): Record<string, string> => ({
-	PORT: String(quietPort()),
-	ROLE: "all",
-	WORKERS: String(workers),
-	DATABASE_URL: database.url,
-	DATA_DIR: join(folder, name),
-	CONFIG: join(folder, "tollgate.yaml"),
-	INSTANCE_ID: name,
-	KEY_PEPPER: PEPPER,
-	CONSOLE_SECRET: PEPPER,
-	// The lease determines the statement timeout, which must be long: many processes start at the same time.
-	LEASE_TTL_S: "15",
-	DRAIN_S: "10",
-});
 
 const running: ServeProcess[] = [];
 atEnd(async () => {
@@ -66,8 +46,8 @@ function sharedWorkers() {
 }
 
 async function startWorkers(name: string, workers: number) {
-	const env = environment(name, workers);
-	const supervisor = await startServe(env, { ready: "all processes are ready" });
+	const more = { ROLE: "all", PORT: String(quietPort()), WORKERS: String(workers), DRAIN_S: "10" };
+	const supervisor = await startServe(environment(name, more), { ready: "all processes are ready" });
 	running.push(supervisor);
 	const root = join(folder, name, "journal");
 	return {
@@ -181,33 +161,6 @@ describe("workers on one port", () => {
 		expect(service.workerPids()).toHaveLength(2);
 		expect(await liveInstances("worked")).toBe(2);
 		await expectOneScrapeForAll(service.url);
-	});
-
-	// `planes/processes.test.ts` tests the kill of a single worker.
-	test.if(LONG)("kill -9 of one worker breaks only its connections; it is restarted", async () => {
-		const service = await sharedWorkers();
-		const load = keepAsking(service.url, CLIENTS);
-		await waitFor(() => load.ended.length > ANSWERS, "the load to run");
-		const [victim] = service.workerPids();
-		process.kill(victim as number, "SIGKILL");
-		await waitFor(
-			() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
-			"a new worker",
-		);
-		// The new worker has taken over the dead worker's instance, with its journal.
-		await service.supervisor.logged(
-			(line) => line.message === "this instance is live" && line.epoch === 2,
-			"the second life of the worker",
-		);
-		await waitFor(async () => (await liveInstances("worked")) === 2, "the dead one's journal to be handed in");
-		const before = load.ended.length;
-		await waitFor(() => load.ended.length > before + ANSWERS, "the load to go on");
-		const answers = answersOf(await load.stop());
-		console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
-		const lost = load.ended.filter((one) => one.status !== 200).length;
-		// A client loses at most one connection: the one that the dead worker had accepted or that was in its queue.
-		expect(lost).toBeLessThan(CLIENTS);
-		expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
 	});
 
 	test("a rolling restart replaces all workers without a refusal", async () => {

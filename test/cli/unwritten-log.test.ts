@@ -1,5 +1,5 @@
 /** A service whose log cannot be written continues to run; a command whose output cannot be written fails. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -101,74 +101,59 @@ test("a service continues after its log reader ended", async () => {
 	await speaksAndLives(service);
 }, 120_000);
 
-test.skipIf(!existsSync(FULL))("a command whose output cannot be written says so and exits 1", async () => {
-	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...PROGRAM, "help"], {
-		env: { PATH: process.env.PATH ?? "" },
-		stdio: ["ignore", "ignore", "pipe"],
-	});
-	expect(await new Response(child.stderr).text()).toBe(
-		"error: the output could not be written (ENOSPC), but the command succeeded\n",
-	);
-	expect(await child.exited).toBe(1);
-});
+const KEYS = { DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET };
 
-test.skipIf(!existsSync(FULL))("a command whose secret could not be written names the key to revoke", async () => {
-	const make = [...PROGRAM, "management-key", "create", "--name", "lost", "--scopes", "all", "--json"];
-	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...make], {
-		env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
-		stdio: ["ignore", "ignore", "pipe"],
+/** Runs a command through a shell script; resolves with its output, its errors and its exit code. */
+async function runIn(script: string, ...args: readonly string[]) {
+	const child = Bun.spawn(["sh", "-c", script, "sh", ...PROGRAM, ...args], {
+		env: { PATH: process.env.PATH ?? "", ...KEYS },
+		stdio: ["ignore", "pipe", "pipe"],
 	});
-	const { error } = JSON.parse(await new Response(child.stderr).text());
-	const [made] = await database.sql`select id from management_key where name = 'lost'`;
-	expect(error).toEqual({
-		code: "file",
-		message: `the output could not be written (ENOSPC), but the command succeeded; revoke ${made?.id}, because its secret is lost`,
-	});
-	expect(await child.exited).toBe(1);
-});
+	const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+	return { out, said, exitCode: await child.exited };
+}
 
-test.skipIf(!existsSync(FULL))(
-	"a rotation whose output was lost says how to get its secret again",
-	async () => {
+describe.skipIf(!existsSync(FULL))("a full disk", () => {
+	const lost = (...args: readonly string[]) => runIn('exec "$@" >/dev/full', ...args);
+
+	test("a command whose output cannot be written says so and exits 1", async () => {
+		const said = "error: the output could not be written (ENOSPC), but the command succeeded\n";
+		expect(await lost("help")).toEqual({ out: "", said, exitCode: 1 });
+	});
+
+	test("a command whose secret could not be written names the key to revoke", async () => {
+		const { said, exitCode } = await lost("management-key", "create", "--name", "lost", "--scopes", "all", "--json");
+		const [made] = await database.sql`select id from management_key where name = 'lost'`;
+		expect(JSON.parse(said).error).toEqual({
+			code: "file",
+			message: `the output could not be written (ENOSPC), but the command succeeded; revoke ${made?.id}, because its secret is lost`,
+		});
+		expect(exitCode).toBe(1);
+	});
+
+	test("a rotation whose output was lost says how to get its secret again", async () => {
 		const { id: account } = await createAccount(database.statements, { email: "r@example.com", vouched: true });
 		const maker = { statements: database.statements, digest: createDigest(SECRET), serviceName: "service" };
 		const { id } = await createKey(maker, account, { name: "k" });
-		const env = {
-			PATH: process.env.PATH ?? "",
-			DATABASE_URL: database.url,
-			KEY_PEPPER: SECRET,
-			CONSOLE_SECRET: SECRET,
-		};
 		// An instance that never applies the change makes the command fail for a second reason.
 		await database.sql`
 			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
 			values ('away', 1, 1, 'live', 600000, now() + interval '600 s')`;
-		const rotate = [...PROGRAM, "key", "rotate", id, "--grace", "0", "--timeout", "0"];
-		const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...rotate], {
-			env,
-			stdio: ["ignore", "ignore", "pipe"],
-		});
-		const stderr = await new Response(child.stderr).text();
-		expect(await child.exited).toBe(1);
-		const [, token = ""] = /could not be written.*`tollgate key rotate \S+ --token (\S+)`/.exec(stderr) ?? [];
-		const again = await runHere(["key", "rotate", id, "--token", token, "--no-wait", "--json"], env);
+		const { said, exitCode } = await lost("key", "rotate", id, "--grace", "0", "--timeout", "0");
+		expect(exitCode).toBe(1);
+		const [, token = ""] = /could not be written.*`tollgate key rotate \S+ --token (\S+)`/.exec(said) ?? [];
+		const again = await runHere(["key", "rotate", id, "--token", token, "--no-wait", "--json"], KEYS);
 		const [kept] = await database.sql`select replaced_by from api_key where id = ${id}`;
 		expect(again.json<object>()).toMatchObject({
 			id: kept?.replaced_by,
 			secret: expect.stringMatching(/^sk_service_/),
 		});
 		await database.sql`delete from instance_beat`;
-	},
-	20_000,
-);
+	}, 20_000);
+});
 
 test("a command exits 0 if its reader closes the pipe after the first line", async () => {
-	const child = Bun.spawn(["sh", "-c", '"$@" | head -1; exit "$?"', "sh", ...PROGRAM, "help"], {
-		env: { PATH: process.env.PATH ?? "" },
-		stdio: ["ignore", "pipe", "pipe"],
-	});
-	expect(await new Response(child.stderr).text()).toBe("");
-	expect(await child.exited).toBe(0);
+	expect(await runIn('"$@" | head -1; exit "$?"', "help")).toMatchObject({ said: "", exitCode: 0 });
 });
 
 test("a command exits 1 if its reader closes the pipe before the first byte", async () => {
@@ -185,11 +170,7 @@ test("a slow reader gets all of a long output", async () => {
 	await database.sql`
 		insert into account (id, email, name)
 		select 'acc_' || md5(n::text), n || '@example.com', repeat('x', 200) from generate_series(1, 1000) n`;
-	const list = [...PROGRAM, "account", "list", "--limit", "1000", "--json"];
-	const child = Bun.spawn(["sh", "-c", '{ "$@"; echo "exit code $?" >&2; } | cat', "sh", ...list], {
-		env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
-		stdio: ["ignore", "pipe", "pipe"],
-	});
-	const shown = JSON.parse(await new Response(child.stdout).text());
-	expect([shown.data.length, await new Response(child.stderr).text()]).toEqual([1000, "exit code 0\n"]);
+	const list = ["account", "list", "--limit", "1000", "--json"];
+	const { out, said } = await runIn('{ "$@"; echo "exit code $?" >&2; } | cat', ...list);
+	expect([JSON.parse(out).data.length, said]).toEqual([1000, "exit code 0\n"]);
 });

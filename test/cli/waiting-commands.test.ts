@@ -62,17 +62,6 @@ test("a silent instance is awaited until its lease ends, then fenced", async () 
 	await removeAll();
 });
 
-test("--no-wait names the pending instances; a missed deadline exits 1", async () => {
-	const { id } = await newKey(await newAccount());
-	await addInstance("busy", 300);
-	const noWait = await run("key", "revoke", id, "--no-wait");
-	expect(noWait.exitCode).toBe(0);
-	expect(noWait.json<object>()).toMatchObject({ id, effective: false, pending: [{ id: "busy", epoch: 1 }] });
-	const timedOut = await run("key", "revoke", id, "--timeout", "0");
-	expect([timedOut.exitCode, timedOut.json<{ effective: boolean }>().effective]).toEqual([1, false]);
-	await removeAll();
-});
-
 test("the wait ends when the instance applies the change", async () => {
 	const account = await newAccount();
 	await addInstance("quick", 300);

@@ -6,14 +6,12 @@ import type { JWTPayload } from "jose";
 import { Provider } from "oidc-provider";
 import { createPublicFetch } from "../../src/console/company/company-oidc.ts";
 import { recheckDomains, verifyDomain } from "../../src/console/company/company-store.ts";
-import { atEnd } from "../support/at-end.ts";
 import { startLyingProvider, type Told } from "../support/lying-provider.ts";
 import { withService } from "../support/service.ts";
 import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "./person.ts";
 
 const service = await withService({ env: PERSON_ENV });
 const liar = await startLyingProvider();
-atEnd(() => liar.stop());
 const { statements, sql } = service.db;
 const owner = await signedUp(service);
 const DOMAIN = "works.example";

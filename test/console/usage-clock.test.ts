@@ -3,7 +3,7 @@ import postgres, { type TransactionSql } from "postgres";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openTransaction } from "../support/open-transaction.ts";
-import { foldAll } from "../support/sums.ts";
+import { foldAll, rebuildAll } from "../support/sums.ts";
 
 /** A database whose clock the test sets: the schema `steps`, searched before pg_catalog, has a clock_timestamp(). */
 async function withClock() {
@@ -20,6 +20,7 @@ async function withClock() {
 		end: async () => {},
 	}) as unknown as typeof database.statements;
 	return {
+		database,
 		sql,
 		fold: () => foldUsage(statements),
 		foldAll: () => foldAll(statements),
@@ -39,7 +40,7 @@ async function withClock() {
 }
 
 test("a row with a slow commit or a leaping clock is summed once", async () => {
-	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
+	const { database, sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
 	try {
 		await foldAll();
 		const commit = await openTransaction(sql, (tx) => insert(tx));
@@ -52,6 +53,13 @@ test("a row with a slow commit or a leaping clock is summed once", async () => {
 		await foldAll();
 		expect(await count()).toBe(1);
 		await insert(sql, 6);
+		await foldAll();
+		expect(await count()).toBe(2);
+		await rebuildAll(database.statements);
+		expect(await count()).toBe(2);
+		// Simulates a restored database, whose transaction numbers start again.
+		await sql`update usage_cursor set horizon = 9000000000000`;
+		await fold();
 		await foldAll();
 		expect(await count()).toBe(2);
 	} finally {

@@ -1,10 +1,9 @@
 import { expect, test } from "bun:test";
-import type { TransactionSql } from "postgres";
 import { csvLine } from "../../src/base/csv.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { formatUsd, type NanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { withChat } from "../support/service.ts";
@@ -53,37 +52,6 @@ test("the sums equal the rows under concurrent requests and summing jobs", async
 	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
 	expect(series.total.costNanoUsd).toBe(spentNanoUsd);
 	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
-}, 120_000);
-
-test("a row committed after a summing job is counted once by the next job", async () => {
-	const db = await createTestDatabase();
-	const insert = (tx: Pick<typeof db, "sql">["sql"] | TransactionSql) => tx`
-		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
-		values (gen_random_uuid(), 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
-	const count = async () => Number((await db.sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n);
-	try {
-		await foldUsage(db.statements);
-		const commit = await openTransaction(db.sql, insert);
-		// Commits later rows first, and sums them, before the earlier row is committed.
-		await insert(db.sql);
-		await foldUsage(db.statements);
-		await insert(db.sql);
-		await foldUsage(db.statements);
-		await commit();
-		await foldAll(db.statements);
-		for (let again = 0; again < 3; again++) await foldUsage(db.statements);
-		expect(await count()).toBe(3);
-		await rebuildAll(db.statements);
-		expect(await count()).toBe(3);
-		// Simulates a restored database, whose transaction numbers are lower than before.
-		await db.sql`update usage_cursor set horizon = 9000000000000`;
-		await foldUsage(db.statements);
-		await foldAll(db.statements);
-		expect(await count()).toBe(3);
-	} finally {
-		await db.drop();
-	}
 }, 120_000);
 
 test("a second console skips a summing job in progress", async () => {
@@ -253,30 +221,15 @@ test("usage stays in its project when the key moves", async () => {
 			].sort(),
 		);
 	}
-	const narrowed = (await customer.get(`/api/console/usage?project=${support}&group=key`)).body;
-	expect(narrowed.groups).toMatchObject([{ id: mover.key.id, label: "mover", requests: 2 }]);
 	const found = async (query: string) =>
 		(await customer.get(`/api/console/requests?${query}`)).body.items.map(
 			(item: { statusClass: string; keyId: string }) => item.keyId === mover.key.id && item.statusClass,
 		);
-	for (const with_ of ["", "&model=test-model", mine, `${mine}&model=test-model`])
-		expect([with_, await found(`project=${support}${with_}`)]).toEqual([with_, ["ok", "ok"]]);
+	expect(await found(`project=${support}${mine}&model=test-model`)).toEqual(["ok", "ok"]);
 	await waitFor(async () => (await found(`project=${search}`)).length === 3, "the refusal in the log");
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
-	expect(await found(`project=${support}&status=failed`)).toEqual([]);
-	// Without a project there are one request of the moved key and those of other keys.
-	for (const with_ of ["", "&model=test-model", "&status=ok"])
-		expect([with_, await found(`project=none${mine}${with_}`)]).toEqual([with_, ["ok"]]);
-	const [inNone] = await service.db.sql`
-		select (select count(*)::int from usage_event where account_id = ${customer.accountId} and project_id is null)
-			+ (select count(*)::int from refused_request where account_id = ${customer.accountId} and project_id is null) as rows`;
-	expect(await found(`project=none&status=refused${mine}`)).toEqual([]);
-	expect(await found("project=none&model=no-such-model")).not.toContain("refused");
-	const noneByKey = (await customer.get("/api/console/usage?project=none&group=key")).body.groups;
-	expect(noneByKey.find(({ id }: { id: string }) => id === mover.key.id)).toMatchObject({ requests: 1 });
-	const noneFile = await (await customer.fetch("/api/console/requests.csv?project=none")).text();
-	expect(noneFile.trimEnd().split("\r\n")).toHaveLength(1 + inNone?.rows);
+	expect(await found(`project=none${mine}`)).toEqual(["ok"]);
 	await service.db.sql`
 		insert into usage_hour (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
 			reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)

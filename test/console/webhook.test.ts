@@ -1,10 +1,9 @@
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
-import { createPublicFetch } from "../../src/console/company/company-oidc.ts";
 import { isPublicAddress, publicUrlProblem } from "../../src/console/notices/public-request.ts";
 import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer, untilEnd } from "../support/at-end.ts";
 
 /** Webhooks must be signed as Standard Webhooks specifies, and reach no private address. */
 
@@ -14,21 +13,15 @@ interface Received {
 }
 
 const received: Received[] = [];
-const receiver: Bun.Server<undefined> = untilEnd(
-	Bun.serve({
-		port: 0,
-		hostname: "127.0.0.1",
-		async fetch(request) {
-			received.push({ headers: request.headers, body: await request.text() });
-			const { pathname } = new URL(request.url);
-			if (pathname === "/moved") return Response.redirect(`http://127.0.0.1:${receiver.port}/elsewhere`, 307);
-			if (pathname === "/silent") return new Promise<Response>(() => {});
-			if (pathname === "/endless")
-				return new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(64 * 1024)) }));
-			return new Response("what somebody else says", { status: pathname === "/no" ? 500 : 200 });
-		},
-	}),
-);
+const receiver: Bun.Server<undefined> = localServer(async (request) => {
+	received.push({ headers: request.headers, body: await request.text() });
+	const { pathname } = new URL(request.url);
+	if (pathname === "/moved") return Response.redirect(`http://127.0.0.1:${receiver.port}/elsewhere`, 307);
+	if (pathname === "/silent") return new Promise<Response>(() => {});
+	if (pathname === "/endless")
+		return new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(64 * 1024)) }));
+	return new Response("what somebody else says", { status: pathname === "/no" ? 500 : 200 });
+});
 const secret = webhookSecret("the console's own secret", "salt");
 const message = (path: string, body = '{"id":"evt_1"}') => {
 	const url = path.startsWith("/") ? `http://127.0.0.1:${receiver.port}${path}` : path;
@@ -77,25 +70,6 @@ test("the sender reads only the status, follows no redirect, has a deadline", as
 	expect(await send(message("http://127.0.0.1:9/"), never)).toEqual({ problem: "no_connection" });
 	const hangs = createWebhookSender({ production: true }, () => new Promise(() => {}));
 	expect(await hangs(message("https://hangs.example/"), AbortSignal.timeout(50))).toEqual({ problem: "timeout" });
-});
-
-test("a protocol upgrade counts as no answer", async () => {
-	const switching = untilEnd(
-		Bun.listen({
-			port: 0,
-			hostname: "127.0.0.1",
-			socket: {
-				data: (socket) =>
-					void socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n"),
-			},
-		}),
-	);
-	const url = `http://127.0.0.1:${switching.port}/`;
-	const heard = await Promise.all([
-		Promise.race([send(message(url), AbortSignal.timeout(1_000)), Bun.sleep(3_000)]),
-		Promise.race([createPublicFetch({ production: false })(url, {}).catch(String), Bun.sleep(3_000)]),
-	]);
-	expect(heard).toEqual([{ problem: "no_connection" }, "Error: it answers by another protocol"]);
 });
 
 test("the sender refuses private addresses in any notation in production", async () => {

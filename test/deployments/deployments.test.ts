@@ -7,6 +7,7 @@ import type { ReplicaView } from "../../src/upstream/replicas/replica.ts";
 import { chatSpec } from "../catalog/model-specs.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
+import { SPEC } from "../support/upstream-set.ts";
 import { waitFor } from "../support/wait.ts";
 
 const database = await withDatabase();
@@ -59,14 +60,7 @@ async function gateway(instanceId: string, options: { live?: boolean; models?: s
 		},
 	};
 }
-const secretUpstream = {
-	url: "http://10.0.0.1/v1",
-	apiKey: "sk-key-of-the-model-server",
-	model: "m",
-	dialect: "vllm",
-	maxConcurrency: 8,
-	keepAlive: true,
-} as const;
+const secretUpstream = { ...SPEC, apiKey: "sk-key-of-the-model-server" };
 
 /** Reads the deployments like a console that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();

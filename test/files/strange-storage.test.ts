@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { BytesLost, createS3Blobs } from "../../src/files/blob-store.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
 /** Whatever a bucket or its proxy answers, no file counts as lost and no other object is deleted. */
@@ -9,17 +9,12 @@ import { startObjectStorage } from "../support/object-storage.ts";
 const storage = startObjectStorage();
 /** Returns an answer that replaces the storage's answer; undefined for the storage's own answer. */
 let says: (request: Request) => Response | undefined = () => undefined;
-const server = untilEnd(
-	Bun.serve({
-		port: 0,
-		async fetch(request) {
-			const { pathname, search } = new URL(request.url);
-			const { method, headers } = request;
-			const body = method === "PUT" ? await request.bytes() : null;
-			return says(request) ?? fetch(`${storage.url}${pathname}${search}`, { method, headers, body });
-		},
-	}),
-);
+const server = localServer(async (request) => {
+	const { pathname, search } = new URL(request.url);
+	const { method, headers } = request;
+	const body = method === "PUT" ? await request.bytes() : null;
+	return says(request) ?? fetch(`${storage.url}${pathname}${search}`, { method, headers, body });
+});
 const store = createS3Blobs(
 	{ clock: systemClock },
 	{

@@ -39,18 +39,13 @@ const REQUESTS: readonly [string, () => object | FormData][] = [
 	["/v1/audio/transcriptions", form],
 ];
 
-function send(path: string, body: object | FormData, secret: string): Promise<Response> {
-	const headers: Record<string, string> = {
-		authorization: `Bearer ${secret}`,
-		cookie: "session=canary-cookie",
-		"x-forwarded-for": "203.0.113.9",
-		"openai-organization": "org-canary",
-		"x-custom": "canary-header",
-	};
-	if (!(body instanceof FormData)) headers["content-type"] = "application/json";
-	const init = { method: "POST", headers, body: body instanceof FormData ? body : JSON.stringify(body) };
-	return fetch(`${service.url}${path}`, init);
-}
+const headers = {
+	cookie: "session=canary-cookie",
+	"x-forwarded-for": "203.0.113.9",
+	"openai-organization": "org-canary",
+	"x-custom": "canary-header",
+};
+const send = (path: string, body: object, secret: string) => service.post(path, secret, body, { headers });
 
 test.each(REQUESTS)("POST %s sends only listed headers and the gateway's key for the server", async (path, make) => {
 	const { secret } = await service.customer();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readLine } from "../../src/batch/batch-line.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { RAW_FIELD_CHARS_MIN } from "../../src/gateway/body/json-body.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
@@ -23,21 +23,16 @@ const EVENTS = [
 
 /** Request bodies that the model server received. The server gives only chats a valid answer. */
 const sent: string[] = [];
-const server = Bun.serve({
-	port: 0,
-	hostname: "127.0.0.1",
-	async fetch(request) {
-		if (request.method !== "POST") return Response.json({ data: [] });
-		const text = await request.text();
-		sent.push(text);
-		return text.includes('"stream":true')
-			? new Response(EVENTS.map((event) => `data: ${event}\n\n`).join(""), {
-					headers: { "content-type": "text/event-stream" },
-				})
-			: new Response(WHOLE, { headers: { "content-type": "application/json" } });
-	},
+const server = localServer(async (request) => {
+	if (request.method !== "POST") return Response.json({ data: [] });
+	const text = await request.text();
+	sent.push(text);
+	return text.includes('"stream":true')
+		? new Response(EVENTS.map((event) => `data: ${event}\n\n`).join(""), {
+				headers: { "content-type": "text/event-stream" },
+			})
+		: new Response(WHOLE, { headers: { "content-type": "application/json" } });
 });
-untilEnd({ stop: () => server.stop(true) });
 
 const url = `http://127.0.0.1:${server.port}/v1`;
 const parameters = "tools, metadata, seed, top_k, max_tokens, temperature, response_format";

@@ -117,14 +117,7 @@ function formWith(name: string, value: string | File): FormData {
 }
 
 async function expectRefused(path: string, secret: string, name: string, value: unknown, body: unknown) {
-	const isForm = body instanceof FormData;
-	const headers = { authorization: `Bearer ${secret}`, ...(isForm ? {} : { "content-type": "application/json" }) };
-	const response = await fetch(service.url + path, {
-		method: "POST",
-		headers,
-		body: isForm ? body : JSON.stringify(body),
-	});
-	const { status, error } = await errorOf(response);
+	const { status, error } = await errorOf(await service.post(path, secret, body));
 	const seen = [name, JSON.stringify(value)?.slice(0, 60), status, error.param];
 	expect([...seen, status === 400 || (name === "model" && status === 404)]).toEqual([...seen, true]);
 	expect([...seen, String(error.param).startsWith(name)]).toEqual([...seen, true]);

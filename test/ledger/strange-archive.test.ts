@@ -1,23 +1,18 @@
 import { expect, test } from "bun:test";
 import { openArchive } from "../../src/ledger/archive-place.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 
 /** Simulates a faulty storage service, which answers every request with another page of a listing. */
 
 let pages = 0;
 let keys: (query: URLSearchParams) => readonly string[] = () => [];
 const PAGES_MAX = 50;
-const server = untilEnd(
-	Bun.serve({
-		port: 0,
-		fetch(request) {
-			pages += 1;
-			const rows = keys(new URL(request.url).searchParams).map((key) => `<Contents><Key>${key}</Key></Contents>`);
-			const body = `<ListBucketResult><Name>books</Name><IsTruncated>${pages < PAGES_MAX}</IsTruncated>${rows.join("")}</ListBucketResult>`;
-			return new Response(`<?xml version="1.0"?>${body}`, { headers: { "content-type": "application/xml" } });
-		},
-	}),
-);
+const server = localServer((request) => {
+	pages += 1;
+	const rows = keys(new URL(request.url).searchParams).map((key) => `<Contents><Key>${key}</Key></Contents>`);
+	const body = `<ListBucketResult><Name>books</Name><IsTruncated>${pages < PAGES_MAX}</IsTruncated>${rows.join("")}</ListBucketResult>`;
+	return new Response(`<?xml version="1.0"?>${body}`, { headers: { "content-type": "application/xml" } });
+});
 const bucket = {
 	...{ endpoint: server.url.href.replace(/\/$/, ""), bucket: "books", region: "us-east-1" },
 	...{ accessKeyId: "id", secretAccessKey: "s" },

@@ -1,27 +1,23 @@
 /**
  * The image's command as in the Dockerfile: its user, its environment, only its volume writable. As root, the test
- * becomes that user; otherwise read-only folders have the same effect.
+ * becomes that user; otherwise read-only folders have the same effect. `TOLLGATE_BINARY=path` tests a given binary.
  */
 import { expect, test } from "bun:test";
-import {
-	chmodSync,
-	chownSync,
-	copyFileSync,
-	existsSync,
-	mkdirSync,
-	readdirSync,
-	statSync,
-	writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
 import { quietPort } from "../chaos/serve-process.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { operator } from "../console/person.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { buildBinary } from "./build-binary.ts";
 import { image } from "./dockerfile.ts";
+
+testsMayTake(120_000);
 
 const IS_ROOT = process.getuid?.() === 0;
 const SECRET = "d39f0b1c66a84e2f9b7751c0e4a2d8f6";
@@ -29,53 +25,78 @@ const SECRET = "d39f0b1c66a84e2f9b7751c0e4a2d8f6";
 const root = temporaryFolder();
 atEnd(() => Bun.spawnSync(["chmod", "-R", "u+w", root]));
 const within = (path: string) => join(root, path);
+const program = within(image.command[0] as string);
 const db = await withDatabase();
 const upstream = withUpstream("vllm");
+await assemble();
 
 /** Assembles the Dockerfile's file system, read-only and without the base image's libraries. */
 async function assemble(): Promise<void> {
 	for (const path of ["usr/local/bin", image.volume, "etc/tollgate", "tmp"])
 		mkdirSync(within(path), { recursive: true });
-	const binary = await buildBinary(within("built"));
-	copyFileSync(binary, within(image.command[0] as string));
+	copyFileSync(await buildBinary(within("built")), program);
 	writeFileSync(
 		within("etc/tollgate/tollgate.yaml"),
 		`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`,
 	);
+	// Bun reads these files in its working directory; the binary must not.
+	writeFileSync(within(`${image.workdir}/.env`), "LOG_LEVEL=nonsense\nDATABASE_URL=nonsense\n");
+	writeFileSync(within(`${image.workdir}/bunfig.toml`), 'preload = ["./missing.ts"]\n');
 	expect(Bun.spawnSync(["chmod", "-R", "a=rX,a-w", root]).success).toBe(true);
-	chmodSync(within(image.command[0] as string), 0o555);
+	chmodSync(program, 0o555);
 	chmodSync(within(image.volume), 0o755);
 	if (IS_ROOT) chownSync(within(image.volume), image.uid, image.uid);
 }
 
-function spawnThere(args: readonly string[]) {
+const environment: Record<string, string> = {
+	...image.env,
+	HOST: "127.0.0.1",
+	PORT: String(quietPort()),
+	DATA_DIR: within(image.env.DATA_DIR as string),
+	TMPDIR: within("tmp"),
+	DATABASE_URL: db.url,
+	CONFIG: within("etc/tollgate/tollgate.yaml"),
+	KEY_PEPPER: SECRET,
+	CONSOLE_SECRET: SECRET,
+};
+
+function spawnThere(args: readonly string[], env = environment) {
 	const drop = IS_ROOT ? ["setpriv", `--reuid=${image.uid}`, `--regid=${image.uid}`, "--clear-groups"] : [];
-	return Bun.spawn([...drop, within(image.command[0] as string), ...args], {
-		cwd: within(image.workdir),
-		env: {
-			...image.env,
-			HOST: "127.0.0.1",
-			PORT: String(quietPort()),
-			DATA_DIR: within(image.env.DATA_DIR as string),
-			TMPDIR: within("tmp"),
-			DATABASE_URL: db.url,
-			CONFIG: within("etc/tollgate/tollgate.yaml"),
-			KEY_PEPPER: SECRET,
-			CONSOLE_SECRET: SECRET,
-		},
-		stdio: ["ignore", "pipe", "pipe"],
-	});
+	return Bun.spawn([...drop, program, ...args], { cwd: within(image.workdir), env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-async function command(...args: string[]): Promise<Record<string, string>> {
-	const child = spawnThere([...args, "--json"]);
-	const [out, problem] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-	expect([args.join(" "), await child.exited, problem]).toEqual([args.join(" "), 0, ""]);
+async function run(args: readonly string[], env = environment) {
+	const child = spawnThere(args, env);
+	const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+	return { code: await child.exited, out, err };
+}
+
+async function command(...args: string[]) {
+	const { code, out, err } = await run([...args, "--json"]);
+	expect({ args, code, err }).toEqual({ args, code: 0, err: "" });
 	return JSON.parse(out);
 }
 
+test("the binary has a version with its commit, checks catalogues and migrates", async () => {
+	const { version, commit } = await command("version");
+	// An existing binary may have been built without the Git history.
+	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
+	expect(version).toBe(commit === null ? packageJson.version : `${packageJson.version}+${commit}`);
+	expect(await command("catalog", "check", environment.CONFIG as string)).toMatchObject({ ok: true });
+	expect(await command("migrate")).toEqual({ applied: [] });
+});
+
+test("the binary without a database or production secrets names the settings", async () => {
+	for (const [name, message] of [
+		["DATABASE_URL", "set DATABASE_URL"],
+		["KEY_PEPPER", "KEY_PEPPER is required in production"],
+	] as const) {
+		const { [name]: _, ...without } = environment;
+		expect(await run(["serve"], without)).toMatchObject({ code: 1, err: expect.stringContaining(message) });
+	}
+});
+
 test("the image serves as its user, writes to its volume only, and drains", async () => {
-	await assemble();
 	if (IS_ROOT) expect(statSync(within(image.volume)).uid).toBe(image.uid);
 	const server = spawnThere(image.command.slice(1));
 	let log = "";
@@ -89,20 +110,27 @@ test("the image serves as its user, writes to its volume only, and drains", asyn
 	await waitFor(() => log.includes('"all processes are ready"') || server.exitCode !== null, "it to be ready", 60_000);
 	const url = /"url":"([^"]+)"/.exec(log)?.[1] ?? log;
 	expect((await fetch(`${url}/readyz`)).status).toBe(200);
+	expect(await run(["health", "--ready"])).toMatchObject({ code: 0 });
+
+	// The second process of the same binary serves the console, with its pages and fonts.
+	const page = await fetch(`${url}/overview`, { headers: { accept: "text/html" } });
+	const script = /src="(\/assets\/[^"]+\.js)"/.exec(await page.text())?.[1] ?? "none";
+	expect([page.status, (await fetch(`${url}${script}`)).status]).toEqual([200, 200]);
+	// A limit of all three processes, with shared pages counted in each.
+	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
+	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
+	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);
+	expect(megabytes).toHaveLength(3);
+	expect(megabytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(250);
+	const month = new Date().toISOString().slice(0, 7);
+	const person = await operator({ url, db });
+	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);
+	expect([statement.status, (await statement.text()).slice(0, 5)]).toEqual([200, "%PDF-"]);
 
 	const account = await command("account", "create", "--email", "a@example.com");
-	const topUp = await command(
-		"topup",
-		"create",
-		"--account",
-		account.id as string,
-		"--usd",
-		"100",
-		"--reference",
-		"r1",
-	);
-	await command("topup", "confirm", topUp.id as string);
-	const { secret } = await command("key", "create", "--account", account.id as string, "--name", "test");
+	const topUp = await command("topup", "create", "--account", account.id, "--usd", "100", "--reference", "r1");
+	await command("topup", "confirm", topUp.id);
+	const { secret } = await command("key", "create", "--account", account.id, "--name", "test");
 	upstream.next(reply().trickle(20));
 	const stream = await fetch(`${url}/v1/chat/completions`, {
 		method: "POST",
@@ -117,9 +145,12 @@ test("the image serves as its user, writes to its volume only, and drains", asyn
 	expect(await server.exited).toBe(0);
 	await reading;
 	expect(log).not.toContain('"level":"error"');
-	expect(Number((await command("account", "show", account.id as string)).spent_usd)).toBeGreaterThan(0);
+	expect(Number((await command("account", "show", account.id)).spent_usd)).toBeGreaterThan(0);
+	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
 
 	expect(readdirSync(within(image.volume)).toSorted()).toEqual([
+		".env",
+		"bunfig.toml",
 		"control",
 		"database-timelines.json",
 		"instance-id",
@@ -128,5 +159,4 @@ test("the image serves as its user, writes to its volume only, and drains", asyn
 		"run",
 	]);
 	expect(readdirSync(within("tmp"))).toEqual([]);
-	expect(existsSync(within("etc/tollgate/tollgate.yaml"))).toBe(true);
-}, 120_000);
+});

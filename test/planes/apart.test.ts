@@ -1,40 +1,28 @@
 /** A gateway and a console that are started separately, as on two machines, and share only a secret. */
 import { expect, test } from "bun:test";
 import { scryptSync } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
-import { chatModel } from "../support/service.ts";
+import { serviceFolder } from "../support/service-folder.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
-const PEPPER = "p".repeat(40);
 const INTERNAL = "i".repeat(40);
 const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
 
 const database = await withDatabase();
 const upstream = withUpstream("vllm");
-const folder = temporaryFolder();
-writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+const { environment } = serviceFolder(database, upstream.url);
 
 async function start(role: "gateway" | "console", env: Record<string, string> = {}) {
 	const name = `${role}-${crypto.randomUUID().slice(0, 8)}`;
-	const served = await startServe({
-		ROLE: role,
-		PORT: String(quietPort()),
-		DATABASE_URL: database.url,
-		DATA_DIR: join(folder, name),
-		KEY_PEPPER: PEPPER,
-		LEASE_TTL_S: "5",
-		DRAIN_S: "1",
-		...PERSON_ENV,
-		...(role === "gateway" ? { CONFIG: join(folder, "tollgate.yaml") } : { CONSOLE_SECRET: PEPPER }),
-		...env,
-	});
+	const { CONFIG, CONSOLE_SECRET, INSTANCE_ID: _, ...both } = environment(name);
+	const own = role === "gateway" ? { CONFIG } : { CONSOLE_SECRET };
+	const more = { ROLE: role, PORT: String(quietPort()), LEASE_TTL_S: "5", DRAIN_S: "1", ...PERSON_ENV };
+	const served = await startServe({ ...both, ...(own as Record<string, string>), ...more, ...env });
 	atEnd(async () => {
 		served.kill("SIGTERM");
 		expect(await served.exited).toBe(0);

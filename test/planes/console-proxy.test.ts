@@ -4,7 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
 import { createConsoleProxy } from "../../src/planes/console-proxy.ts";
 import { listenAtSocket } from "../../src/planes/run-dir.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, localServer, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { openRaw } from "../support/raw-http.ts";
 import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
@@ -171,13 +171,7 @@ test("an answer is visibly incomplete if the console dies during it", async () =
 	const child = Bun.spawn([process.execPath, "-e", script, socket], { stdout: "pipe" });
 	await child.stdout.getReader().read();
 	const door = createConsoleProxy({ log: silentLog }, { socket });
-	const server = untilEnd(
-		Bun.serve({
-			port: 0,
-			development: false,
-			fetch: (request) => door.handle({ request, address: "", setIdleTimeout() {} }),
-		}),
-	);
+	const server = localServer((request) => door.handle({ request, address: "", setIdleTimeout() {} }));
 	const response = await fetch(server.url);
 	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
 	expect(new TextDecoder().decode((await reader.read()).value)).toBe("half");

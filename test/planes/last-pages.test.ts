@@ -1,13 +1,11 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
+import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
-import { chatModel } from "../support/service.ts";
+import { serviceFolder } from "../support/service-folder.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -17,24 +15,9 @@ testsMayTake(60_000);
 test.if(LONG)("a stopping gateway answers a slow console's last query", async () => {
 	const database = await withDatabase();
 	const upstream = withUpstream("vllm");
-	const folder = temporaryFolder();
-	writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
-	const server = await startServe(
-		{
-			...PERSON_ENV,
-			ROLE: "all",
-			WORKERS: "2",
-			PORT: String(quietPort()),
-			DATABASE_URL: database.url,
-			DATA_DIR: join(folder, "data"),
-			CONFIG: join(folder, "tollgate.yaml"),
-			KEY_PEPPER: "p".repeat(40),
-			CONSOLE_SECRET: "p".repeat(40),
-			LEASE_TTL_S: "20",
-			DRAIN_S: "8",
-		},
-		{ ready: "all processes are ready" },
-	);
+	const { environment } = serviceFolder(database, upstream.url);
+	const more = { ...PERSON_ENV, ROLE: "all", WORKERS: "2", PORT: String(quietPort()), DRAIN_S: "8" };
+	const server = await startServe(environment("service", more), { ready: "all processes are ready" });
 	const { url } = server;
 	const customer = await signedUp({ url, db: database });
 	await topUp(customer, await operator({ url, db: database }));

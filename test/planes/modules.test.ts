@@ -3,40 +3,28 @@
  * cannot leak.
  */
 import { expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServe } from "../chaos/serve-process.ts";
 import { FROM_SOURCE } from "../cli/run-cli.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { chatModel } from "../support/service.ts";
+import { serviceFolder } from "../support/service-folder.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const database = await withDatabase();
 const upstream = withUpstream("vllm");
-const folder = temporaryFolder();
-writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+const { folder, environment } = serviceFolder(database, upstream.url);
 
 /** Names of the loaded folders of `src` and the loaded packages, such as `src/gateway` and `elysia`. */
 async function loadedBy(role: "gateway" | "console", work: (url: string) => Promise<void>): Promise<Set<string>> {
 	const file = join(folder, `${role}.json`);
-	const served = await startServe(
-		{
-			ROLE: role,
-			PORT: "0",
-			DATABASE_URL: database.url,
-			DATA_DIR: join(folder, role),
-			CONFIG: join(folder, "tollgate.yaml"),
-			SMTP_URL: "smtp://127.0.0.1:1",
-			MAIL_FROM: "a@example.com",
-			STRIPE_SECRET_KEY: "sk_test_1",
-			MODULES_FILE: file,
-			DRAIN_S: "1",
-		},
-		{ preload: join(ROOT, "test/support/loaded-modules.ts"), program: FROM_SOURCE },
-	);
+	const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "a@example.com" };
+	const more = { ...mail, ROLE: role, STRIPE_SECRET_KEY: "sk_test_1", MODULES_FILE: file, DRAIN_S: "1" };
+	const options = { preload: join(ROOT, "test/support/loaded-modules.ts"), program: FROM_SOURCE };
+	const served = await startServe(environment(role, more), options);
 	atEnd(() => served.kill("SIGTERM"));
 	await work(served.url);
 	process.kill(served.pid, "SIGUSR2");
@@ -60,16 +48,7 @@ test("a gateway loads neither the console's code nor its packages", async () => 
 	expect([...loaded]).toEqual(
 		expect.arrayContaining(["src/gateway", "src/ledger", "src/upstream", "elysia", "postgres"]),
 	);
-	const ofConsole = [
-		"src/console",
-		"src/billing",
-		"src/demo",
-		"better-auth",
-		"stripe",
-		"nodemailer",
-		"react",
-		"drizzle-orm",
-	];
+	const ofConsole = "src/console src/billing src/demo better-auth stripe nodemailer react drizzle-orm".split(" ");
 	expect(ofConsole.filter((name) => loaded.has(name))).toEqual([]);
 	expect([...loaded].filter((name) => name.startsWith("@opentelemetry/sdk"))).toEqual([]);
 });

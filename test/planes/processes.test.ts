@@ -1,15 +1,15 @@
 /** Gateway and console as processes: a fault of one process does not affect the other. */
 import { expect, test } from "bun:test";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { newPerson, operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
+import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, environmentOf, isRunning } from "../support/processes.ts";
-import { chatModel } from "../support/service.ts";
+import { serviceFolder } from "../support/service-folder.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -32,27 +32,11 @@ const ask = { model: "test-model", messages: [{ role: "user", content: "one two 
 
 const database = await withDatabase();
 const upstream = withUpstream("vllm");
-const folder = temporaryFolder();
-const config = join(folder, "tollgate.yaml");
-writeFileSync(
-	config,
-	`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        api_key: \${MODEL_SERVER_KEY}\n`,
-);
+const extra = `        api_key: \${MODEL_SERVER_KEY}\n`;
+const { folder, environment } = serviceFolder(database, upstream.url, extra);
+const more = { ...PERSON_ENV, ROLE: "all", PORT: String(quietPort()), LEASE_TTL_S: "20", DRAIN_S: "2" };
 const served = await startServe(
-	{
-		...OF_CONSOLE,
-		...OF_GATEWAY,
-		...PERSON_ENV,
-		ROLE: "all",
-		PORT: String(quietPort()),
-		DATABASE_URL: database.url,
-		DATA_DIR: join(folder, "data"),
-		CONFIG: config,
-		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
-		// A long lease, because it also determines the statement timeout.
-		LEASE_TTL_S: "20",
-		DRAIN_S: "2",
-	},
+	{ ...environment("data", more), ...OF_CONSOLE, ...OF_GATEWAY },
 	{ ready: "all processes are ready" },
 );
 atEnd(async () => {

@@ -14,6 +14,7 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
 import { createReplica } from "../../src/upstream/replicas/replica.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
+import { SPEC } from "../support/upstream-set.ts";
 import { LIMIT_NAMES } from "./body-text.ts";
 
 const PARAMETERS = ["temperature", "stop", "seed", "tools", "tool_choice", "response_format", "max_tokens", "logprobs"];
@@ -23,15 +24,8 @@ const RENDERED = ["tools", "tool_choice", "response_format"];
 
 const targets = TEXT_DIALECTS.flatMap((dialect) =>
 	[true, false].map((many) => {
-		const spec = {
-			url: "http://127.0.0.1:9/v1",
-			apiKey: null,
-			model: "served",
-			dialect,
-			maxConcurrency: 1,
-			keepAlive: true,
-		};
-		const model = modelOver([spec as Model["upstreams"][number]], {
+		const spec = { ...SPEC, model: "served", dialect };
+		const model = modelOver([spec], {
 			parameters: new Set(many ? [...PARAMETERS, "n", "max_completion_tokens"] : PARAMETERS),
 			inputModalities: new Set(["text", "image"]),
 			contextLength: 10_000_000,

@@ -11,6 +11,7 @@ import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareStore } from "../../src/limits/share-store.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
+import { sameRates } from "../support/every-rate.ts";
 import { checkShortage, hadHeldRows, isCalm, reachableCredit } from "./invariants.ts";
 import { checkLowered } from "./lowered.ts";
 import { budgetsOf } from "./model-store.ts";
@@ -21,17 +22,7 @@ import { addPending, NO_LIMITS, type PendingDraw, type RequestRecord, Violation,
 export type SimAdmission = ReturnType<typeof createSimAdmission>;
 
 /** One nano-dollar per output token, so that a request's token limit is also its cost. */
-const card = {
-	id: "m@1",
-	version: 1,
-	input: 0,
-	cachedInput: 0,
-	output: 1_000,
-	request: 0,
-	image: 0,
-	audioSecond: 0,
-	search: 0,
-} as unknown as RateCard;
+const card = { id: "m@1", version: 1, ...sameRates(0), output: 1_000 } as unknown as RateCard;
 export const MODEL = { id: "m", rateCard: card } as unknown as Model;
 export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completionTokens: amount });
 

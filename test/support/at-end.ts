@@ -47,6 +47,23 @@ export function untilEnd<T extends { stop(): unknown }>(server: T): T {
 	return server;
 }
 
+/** A server on a free local port; it and its connections end after the last test of the file. */
+export function localServer(answer: (request: Request, server: Bun.Server<undefined>) => Response | Promise<Response>) {
+	const server = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, development: false, fetch: answer });
+	atEnd(() => server.stop(true));
+	return server;
+}
+
+/** A `localServer` that answers a path, or a method and path, with JSON or a status, all others with 404. */
+export function jsonServer(answers: Readonly<Record<string, unknown>>, headers: Record<string, string> = {}) {
+	return localServer(({ method, url }) => {
+		const { pathname } = new URL(url);
+		const answer = answers[pathname] ?? answers[`${method} ${pathname}`] ?? 404;
+		if (typeof answer === "function") return answer();
+		return typeof answer === "number" ? new Response("no", { status: answer }) : Response.json(answer, { headers });
+	}).port as number;
+}
+
 /** Creates an empty folder for all tests of the file. */
 export function temporaryFolder(home = tmpdir()): string {
 	const folder = mkdtempSync(join(home, "tollgate-"));

@@ -13,3 +13,14 @@ export const EVERY_RATE: Rates = {
 	audioSecond: pico(6),
 	search: pico(7),
 };
+
+/** Every rate with the same value, or the same arbitrary value. */
+export const sameRates = <Value>(value: Value) => ({
+	input: value,
+	cachedInput: value,
+	output: value,
+	request: value,
+	image: value,
+	audioSecond: value,
+	search: value,
+});

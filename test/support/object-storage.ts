@@ -1,4 +1,4 @@
-import { untilEnd } from "./at-end.ts";
+import { localServer } from "./at-end.ts";
 
 /**
  * The part of S3 that the service uses, in memory and without checks of signatures. `bun test/files/run.ts` tests real
@@ -30,25 +30,19 @@ export function startObjectStorage() {
 		return new Response(bytes.slice(Number(match[1]), Number(match[2]) + 1), { status: 206 });
 	}
 
-	const server = untilEnd(
-		Bun.serve({
-			port: 0,
-			async fetch(request) {
-				const url = new URL(request.url);
-				const key = decodeURIComponent(url.pathname.slice(1));
-				if (url.searchParams.has("list-type"))
-					return list(key.replace(/\/$/, ""), url.searchParams.get("prefix") ?? "");
-				if (request.method === "PUT") {
-					objects.set(key, await request.bytes());
-					return new Response(null, { headers: { etag: '"x"' } });
-				}
-				if (request.method === "DELETE") {
-					objects.delete(key);
-					return new Response(null, { status: 204 });
-				}
-				return read(key, request.headers.get("range"));
-			},
-		}),
-	);
+	const server = localServer(async (request) => {
+		const url = new URL(request.url);
+		const key = decodeURIComponent(url.pathname.slice(1));
+		if (url.searchParams.has("list-type")) return list(key.replace(/\/$/, ""), url.searchParams.get("prefix") ?? "");
+		if (request.method === "PUT") {
+			objects.set(key, await request.bytes());
+			return new Response(null, { headers: { etag: '"x"' } });
+		}
+		if (request.method === "DELETE") {
+			objects.delete(key);
+			return new Response(null, { status: 204 });
+		}
+		return read(key, request.headers.get("range"));
+	});
 	return { url: server.url.href.replace(/\/$/, ""), objects };
 }

@@ -36,3 +36,25 @@ export function jsonEvents(text: string): Json[] {
 		.filter((event) => event.startsWith("data: {"))
 		.map((event) => JSON.parse(event.slice("data: ".length)) as Json);
 }
+
+/** A choice's message as SDKs assemble it: texts joined, calls by their index, other fields by their last value. */
+export function messageOf(events: readonly Json[], choice = 0): Json {
+	const message: Json = { role: "assistant", content: null, refusal: null };
+	const calls: { function: { name: string; arguments: string } }[] = [];
+	for (const { index, delta } of events.flatMap((event) => (event.choices ?? []) as { index: number; delta: Json }[])) {
+		if (index !== choice) continue;
+		for (const [name, value] of Object.entries(delta)) {
+			const before = message[name];
+			if (name === "role" || name === "tool_calls") continue;
+			message[name] = typeof value === "string" && typeof before === "string" ? before + value : value;
+		}
+		for (const { index: at, ...call } of (delta.tool_calls ?? []) as (Json & { index: number })[]) {
+			const added = (call.function ?? {}) as { name?: string; arguments?: string };
+			const known = calls[at] ?? { ...call, function: { name: "", arguments: "" } };
+			known.function.name += added.name ?? "";
+			known.function.arguments += added.arguments ?? "";
+			calls[at] = known;
+		}
+	}
+	return { ...message, content: message.content || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+}

@@ -109,15 +109,16 @@ export async function startService(options: ServiceOptions) {
 			const { id, secret } = await service.key(accountId, settings);
 			return { accountId, keyId: id, secret };
 		},
+		/** Posts JSON, a text as it is, or a form. */
 		post(path: string, secret: string | undefined, body: unknown, init: RequestInit = {}): Promise<Response> {
-			const headers: Record<string, string> = { "content-type": "application/json" };
-			if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
-			return fetch(`${app.url}${path}`, {
-				method: "POST",
-				headers,
-				body: typeof body === "string" ? body : JSON.stringify(body),
-				...init,
-			});
+			const isForm = body instanceof FormData;
+			const headers = {
+				...(isForm ? {} : { "content-type": "application/json" }),
+				...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
+				...(init.headers as Record<string, string>),
+			};
+			const sent = isForm || typeof body === "string" ? body : JSON.stringify(body);
+			return fetch(`${app.url}${path}`, { method: "POST", body: sent, ...init, headers });
 		},
 		get: (path: string, secret?: string): Promise<Response> =>
 			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),

@@ -8,22 +8,11 @@ import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.t
 import { type ChatCallInput, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
-
-const FREE = 0 as PicoUsdPerUnit;
+import { sameRates } from "./every-rate.ts";
 
 export function modelOver(upstreams: readonly UpstreamSpec[], more: Partial<Model> = {}): Model {
 	const id = more.id ?? "test-model";
-	const rateCard: RateCard = {
-		id: `${id}@1`,
-		version: 1,
-		input: FREE,
-		cachedInput: FREE,
-		output: FREE,
-		request: FREE,
-		image: FREE,
-		audioSecond: FREE,
-		search: FREE,
-	};
+	const rateCard: RateCard = { id: `${id}@1`, version: 1, ...sameRates(0 as PicoUsdPerUnit) };
 	return {
 		id,
 		aliases: [],

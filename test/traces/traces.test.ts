@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { chatModel, type TestService, withService } from "../support/service.ts";
 import { deployment, withEndpoints } from "../support/upstream-endpoints.ts";
@@ -10,7 +10,7 @@ const SERVER = 2;
 const CLIENT = 3;
 const PROMPT = "canary-prompt-of-a-trace";
 
-const collector = untilEnd(startCollector());
+const collector = startCollector();
 const upstream = withUpstream("vllm");
 const broken = withUpstream("vllm");
 const parted = withEndpoints("tei");
@@ -184,12 +184,9 @@ test("a failing collector is logged only once", async () => {
 
 test("each call of a request in several parts has a span", async () => {
 	const { traceId, headers } = newContext();
-	const response = await fetch(`${service.url}/v1/embeddings`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-		// 70 inputs, of which the server accepts 32 per request.
-		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 70 }, (_, at) => `text ${at}`) }),
-	});
+	// 70 inputs, of which the server accepts 32 per request.
+	const input = Array.from({ length: 70 }, (_, at) => `text ${at}`);
+	const response = await service.post("/v1/embeddings", secret, { model: "vectors", input }, { headers });
 	expect(response.status).toBe(200);
 	const calls = named(await collector.trace(traceId, 5), "POST");
 	expect(calls.map(({ failed }) => failed)).toEqual([false, false, false]);
@@ -217,16 +214,12 @@ function startCollector() {
 	const spans: SeenSpan[] = [];
 	const posts: { headers: Headers; path: string; text: string }[] = [];
 	let status = 200;
-	const server = Bun.serve({
-		port: 0,
-		hostname: "127.0.0.1",
-		async fetch(request) {
-			const text = await request.text();
-			posts.push({ headers: request.headers, path: new URL(request.url).pathname, text });
-			if (status !== 200) return new Response("no", { status });
-			if (request.headers.get("content-type") === "application/json") spans.push(...spansOf(text));
-			return new Response("{}", { headers: { "content-type": "application/json" } });
-		},
+	const server = localServer(async (request) => {
+		const text = await request.text();
+		posts.push({ headers: request.headers, path: new URL(request.url).pathname, text });
+		if (status !== 200) return new Response("no", { status });
+		if (request.headers.get("content-type") === "application/json") spans.push(...spansOf(text));
+		return new Response("{}", { headers: { "content-type": "application/json" } });
 	});
 	return {
 		url: `http://127.0.0.1:${server.port}`,
@@ -240,7 +233,6 @@ function startCollector() {
 			await waitFor(() => found().length >= count, `${count} spans of ${traceId}`, 20_000);
 			return found();
 		},
-		stop: () => void server.stop(true),
 	};
 }
 

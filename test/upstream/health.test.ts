@@ -4,6 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
+import { localServer } from "../support/at-end.ts";
 import { chatEvent } from "../support/raw-answer.ts";
 import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
@@ -156,26 +157,22 @@ describe("the health check of a replica", () => {
 
 	test("does not interrupt the stream of llama-cpp-python", async () => {
 		const breakers = new Set<() => void>();
-		const single = Bun.serve({
-			port: 0,
-			hostname: "127.0.0.1",
-			fetch(request) {
-				// As in llama-cpp-python, a GET aborts the running stream because it takes the model's lock; a HEAD is refused.
-				if (request.method === "HEAD") return new Response(null, { status: 405 });
-				if (request.method === "GET") {
-					for (const interrupt of breakers) interrupt();
-					return Response.json({ object: "list", data: [] });
+		const single = localServer((request) => {
+			// As in llama-cpp-python, a GET aborts the running stream because it takes the model's lock; a HEAD is refused.
+			if (request.method === "HEAD") return new Response(null, { status: 405 });
+			if (request.method === "GET") {
+				for (const interrupt of breakers) interrupt();
+				return Response.json({ object: "list", data: [] });
+			}
+			const interrupted = new Promise<void>((resolve) => breakers.add(resolve));
+			async function* body() {
+				for (const event of [chatEvent({ content: "a" }), chatEvent({ content: "b" }), chatEvent({}, "stop")]) {
+					yield `data: ${JSON.stringify(event)}\n\n`;
+					if (await Promise.race([interrupted.then(() => true), Bun.sleep(60).then(() => false)])) break;
 				}
-				const interrupted = new Promise<void>((resolve) => breakers.add(resolve));
-				async function* body() {
-					for (const event of [chatEvent({ content: "a" }), chatEvent({ content: "b" }), chatEvent({}, "stop")]) {
-						yield `data: ${JSON.stringify(event)}\n\n`;
-						if (await Promise.race([interrupted.then(() => true), Bun.sleep(60).then(() => false)])) break;
-					}
-					yield "data: [DONE]\n\n";
-				}
-				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
-			},
+				yield "data: [DONE]\n\n";
+			}
+			return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 		});
 		const spec = server.spec({ url: `http://127.0.0.1:${single.port}/v1`, dialect: "openai" });
 		const model = modelOver([spec]);
@@ -184,7 +181,6 @@ describe("the health check of a replica", () => {
 		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.error).toBeUndefined();
 		expect(got.text).toEqual(["ab"]);
-		await single.stop(true);
 	});
 
 	test("sends each dialect's own health request", () => {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createPool } from "../../src/upstream/replicas/pool.ts";
 import { type RoutedPrompt, routedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
@@ -7,6 +6,7 @@ import { createReplica, type Replica } from "../../src/upstream/replicas/replica
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
+import { SPEC } from "../support/upstream-set.ts";
 
 const NONE: ReadonlySet<Replica> = new Set();
 
@@ -21,14 +21,7 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 		...more,
 	});
 	const replicas = places.map((maxConcurrency, index) => {
-		const spec: UpstreamSpec = {
-			url: `http://r${index}/v1`,
-			apiKey: null,
-			model: "m",
-			dialect: "openai",
-			maxConcurrency,
-			keepAlive: true,
-		};
+		const spec = { ...SPEC, url: `http://r${index}/v1`, maxConcurrency };
 		return createReplica({ clock }, { modelId: "m", alias: `m#${index}`, spec, limits: () => limits });
 	});
 	const pool = createPool({ clock }, { limits: () => limits });

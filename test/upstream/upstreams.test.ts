@@ -1,6 +1,7 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { completionWhole } from "../../src/upstream/completions.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
+import { localServer } from "../support/at-end.ts";
 import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
@@ -22,19 +23,15 @@ describe("calls to model servers", () => {
 
 	test("reuse the connection of a finished stream", async () => {
 		const ports = new Set<number>();
-		const server = Bun.serve({
-			port: 0,
-			hostname: "127.0.0.1",
-			fetch(request, bun) {
-				ports.add(bun.requestIP(request)?.port ?? 0);
-				const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
-				async function* body() {
-					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
-					// Most servers send the end of the body in a packet after the end marker.
-					await Bun.sleep(5);
-				}
-				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
-			},
+		const server = localServer((request, bun) => {
+			ports.add(bun.requestIP(request)?.port ?? 0);
+			const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
+			async function* body() {
+				yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
+				// Most servers send the end of the body in a packet after the end marker.
+				await Bun.sleep(5);
+			}
+			return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 		});
 		const { upstreams, model } = upstreamsOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		ports.clear();
@@ -46,32 +43,26 @@ describe("calls to model servers", () => {
 		}
 		// All calls share a connection; the health checks have their own.
 		expect(ports.size).toBeLessThanOrEqual(3);
-		await server.stop(true);
 	});
 
 	test("end the connection of a server that sends more after the end marker", async () => {
 		const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 		const hungUp = Promise.withResolvers<void>();
-		const server = Bun.serve({
-			port: 0,
-			hostname: "127.0.0.1",
-			fetch(request) {
-				request.signal.addEventListener("abort", () => hungUp.resolve());
-				async function* body() {
-					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
-					for (;;) {
-						await Bun.sleep(5);
-						yield ": and another thing\n\n";
-					}
+		const server = localServer((request) => {
+			request.signal.addEventListener("abort", () => hungUp.resolve());
+			async function* body() {
+				yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
+				for (;;) {
+					await Bun.sleep(5);
+					yield ": and another thing\n\n";
 				}
-				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
-			},
+			}
+			return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 		});
 		const { upstreams, model } = upstreamsOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
 		await hungUp.promise;
-		await server.stop(true);
 	});
 
 	test("leave no place, timer or listener after their end", async () => {

@@ -1,29 +1,23 @@
 import { expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type ChatEnd, streamChat } from "../../src/web/chat-stream.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 
 /** Chunks of the next response. Each read returns one chunk. */
 let next: readonly Uint8Array[] = [];
-const server = untilEnd(
-	Bun.serve({
-		port: 0,
-		hostname: "127.0.0.1",
-		fetch() {
-			const chunks = next;
-			const body = new ReadableStream<Uint8Array>({
-				async start(controller) {
-					for (const chunk of chunks) {
-						controller.enqueue(chunk);
-						await new Promise((resolve) => setImmediate(resolve));
-					}
-					controller.close();
-				},
-			});
-			return new Response(body, { headers: { "content-type": "text/event-stream", "x-request-id": "req_1" } });
+const server = localServer(() => {
+	const chunks = next;
+	const body = new ReadableStream<Uint8Array>({
+		async start(controller) {
+			for (const chunk of chunks) {
+				controller.enqueue(chunk);
+				await new Promise((resolve) => setImmediate(resolve));
+			}
+			controller.close();
 		},
-	}),
-);
+	});
+	return new Response(body, { headers: { "content-type": "text/event-stream", "x-request-id": "req_1" } });
+});
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const event = (body: object) => `data: ${JSON.stringify(body)}\n\n`;

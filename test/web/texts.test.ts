@@ -169,20 +169,4 @@ describe("the catalogue of the pages", () => {
 				`\u2068${name}\u2069 …a1b2`,
 			]);
 	});
-
-	test("finds text in elements, attributes, fields and choices", () => {
-		const source = `
-			const COLUMNS = [{ label: "Name" }, { label: t("Kept") }];
-			const page = <Page title="Keys" lead={x ? "One" : t("Two")} className="none">
-				Some words {[x ? "brief" : undefined, x ? undefined : t("Long")]} {count > 1 ? "requests" : \`a \${x}\`} <code>max_tokens</code> {t("Said")}
-			</Page>;`;
-		expect(pageTexts("made.tsx", source).literal.toSorted()).toEqual([
-			"Keys",
-			"Name",
-			"One",
-			"Some words",
-			"brief",
-			"requests",
-		]);
-	});
 });

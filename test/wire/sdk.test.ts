@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { untilEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
+import { messageOf } from "../support/raw-answer.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { type AnyEvent, assemble } from "./assemble.ts";
 import { cutPositions } from "./play.ts";
@@ -11,25 +12,20 @@ import { type AssembledMessage, RECORDINGS, type Recording } from "./recording.t
 const CUTS = LONG ? 3 : 1;
 
 /** Relays the recording that the last message or the prompt names as `<name>@<byte to split at>`. */
-const server = Bun.serve({
-	port: 0,
-	hostname: "127.0.0.1",
-	async fetch(request) {
-		if (request.method !== "POST") return Response.json({ object: "list", data: [] });
-		const body = (await request.json()) as { messages?: { content: string }[]; prompt?: string };
-		const [name, cut] = (body.prompt ?? body.messages?.at(-1)?.content ?? "").split("@");
-		const bytes = RECORDINGS.find((recording) => recording.name === name)?.bytes as Uint8Array;
-		async function* pieces() {
-			if (Number(cut) > 0) {
-				yield bytes.subarray(0, Number(cut));
-				await new Promise((resolve) => setImmediate(resolve));
-			}
-			yield bytes.subarray(Number(cut));
+const server = localServer(async (request) => {
+	if (request.method !== "POST") return Response.json({ object: "list", data: [] });
+	const body = (await request.json()) as { messages?: { content: string }[]; prompt?: string };
+	const [name, cut] = (body.prompt ?? body.messages?.at(-1)?.content ?? "").split("@");
+	const bytes = RECORDINGS.find((recording) => recording.name === name)?.bytes as Uint8Array;
+	async function* pieces() {
+		if (Number(cut) > 0) {
+			yield bytes.subarray(0, Number(cut));
+			await new Promise((resolve) => setImmediate(resolve));
 		}
-		return new Response(pieces() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
-	},
+		yield bytes.subarray(Number(cut));
+	}
+	return new Response(pieces() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 });
-untilEnd({ stop: () => server.stop(true) });
 const url = `http://127.0.0.1:${server.port}/v1`;
 const service = await withService({
 	models: [...new Map(RECORDINGS.map((recording) => [modelOf(recording), recording]))]
@@ -78,29 +74,6 @@ function saidDirectly({ says, directly }: Recording): AssembledMessage {
 
 function withoutUndefined<T extends object>(value: T): T {
 	return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as T;
-}
-
-/** The first choice's message as SDKs accumulate it: texts joined, calls by index, other fields by their last value. */
-function messageOf(events: readonly AnyEvent[]): Record<string, unknown> {
-	const message: Record<string, unknown> = { role: "assistant", content: null, refusal: null };
-	const calls: { function: { name: string; arguments: string } }[] = [];
-	for (const event of events)
-		for (const { index, delta } of (event.choices ?? []) as { index: number; delta: AnyEvent }[]) {
-			if (index !== 0) continue;
-			for (const [name, value] of Object.entries(delta)) {
-				const before = message[name];
-				if (name === "role" || name === "tool_calls") continue;
-				message[name] = typeof value === "string" && typeof before === "string" ? before + value : value;
-			}
-			for (const { index: at, ...call } of (delta.tool_calls ?? []) as (AnyEvent & { index: number })[]) {
-				const added = (call.function ?? {}) as { name?: string; arguments?: string };
-				const known = calls[at] ?? { ...call, function: { name: "", arguments: "" } };
-				known.function.name += added.name ?? "";
-				known.function.arguments += added.arguments ?? "";
-				calls[at] = known;
-			}
-		}
-	return { ...message, content: message.content || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mailsTo } from "../../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, signedUp } from "../../console/person.ts";
-import { atEnd, testsMayTake } from "../../support/at-end.ts";
+import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { startLyingProvider } from "../../support/lying-provider.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -19,7 +19,6 @@ const startProvider = async () => {
 		...{ iss: provider.issuer, aud: "tollgate", sub: "ada", nonce: sent.get("nonce") ?? "", name: "Ada" },
 		...{ email: "ada@works.example", email_verified: true, groups: ["makers"] },
 	}));
-	atEnd(() => provider.stop());
 	return provider;
 };
 const issuer = LONG ? (await startProvider()).issuer : "none:";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { testsMayTake, untilEnd } from "../../support/at-end.ts";
+import { localServer, testsMayTake } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { hasChromium, launch } from "../chromium.ts";
@@ -16,15 +16,11 @@ async function application(): Promise<string> {
 	const built = await Bun.build({ entrypoints: [Bun.resolveSync("openai", import.meta.dir)], target: "browser" });
 	const sdk = (await built.outputs[0]?.text()) ?? "";
 	const html = { "content-type": "text/html" };
-	const server = Bun.serve({
-		port: 0,
-		hostname: "127.0.0.1",
-		fetch: ({ url }) =>
-			new URL(url).pathname === "/sdk.js"
-				? new Response(sdk, { headers: { "content-type": "text/javascript" } })
-				: new Response("<!doctype html><title>app</title>", { headers: html }),
-	});
-	untilEnd({ stop: () => server.stop(true) });
+	const server = localServer(({ url }) =>
+		new URL(url).pathname === "/sdk.js"
+			? new Response(sdk, { headers: { "content-type": "text/javascript" } })
+			: new Response("<!doctype html><title>app</title>", { headers: html }),
+	);
 	return `http://127.0.0.1:${server.port}`;
 }
 

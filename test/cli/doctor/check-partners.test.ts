@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { checkMail, checkPayments } from "../../../src/cli/doctor/check-partners.ts";
 import { checkUpstreams } from "../../../src/cli/doctor/check-upstreams.ts";
 import { loadConfig } from "../../../src/config.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { atEnd, jsonServer, localServer, temporaryFolder } from "../../support/at-end.ts";
 import { expectFinding, expectWell } from "./find.ts";
 
 const folder = temporaryFolder();
@@ -16,22 +16,7 @@ writeFileSync(join(folder, "models.yaml"), "models: []\n");
 const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
 
 describe("model servers", () => {
-	function serve(answers: Readonly<Record<string, unknown>>, headers: Record<string, string> = {}): string {
-		const server = untilEnd(
-			Bun.serve({
-				hostname: "127.0.0.1",
-				port: 0,
-				fetch(request) {
-					const answer = answers[new URL(request.url).pathname];
-					if (answer === undefined) return new Response("no", { status: 404 });
-					return typeof answer === "number"
-						? new Response("no", { status: answer })
-						: Response.json(answer, { headers });
-				},
-			}),
-		);
-		return `http://127.0.0.1:${server.port}/v1`;
-	}
+	const serve = (...answers: Parameters<typeof jsonServer>) => `http://127.0.0.1:${jsonServer(...answers)}/v1`;
 
 	/** Checks a catalogue with one model, which has a replica at each address. */
 	function check(urls: string | readonly string[], options: { dialect?: string; model?: string; key?: string } = {}) {
@@ -154,21 +139,15 @@ describe("mail", () => {
 describe("payments", () => {
 	const SITE = "https://ai.example";
 	let webhooks: unknown[] = [];
-	const stripe = untilEnd(
-		Bun.serve({
-			hostname: "127.0.0.1",
-			port: 0,
-			fetch(request) {
-				const key = request.headers.get("authorization")?.slice("Bearer ".length);
-				const error = (type: string) => ({ error: { type, message: "secret detail" } });
-				if (request.method !== "GET") return Response.json(error("invalid_request_error"), { status: 400 });
-				if (key === "rk_live_narrow") return Response.json(error("invalid_request_error"), { status: 403 });
-				if (key !== "sk_live_right") return Response.json(error("invalid_request_error"), { status: 401 });
-				if (new URL(request.url).pathname === "/v1/balance") return Response.json({ object: "balance" });
-				return Response.json({ object: "list", data: webhooks });
-			},
-		}),
-	);
+	const stripe = localServer((request) => {
+		const key = request.headers.get("authorization")?.slice("Bearer ".length);
+		const error = (type: string) => ({ error: { type, message: "secret detail" } });
+		if (request.method !== "GET") return Response.json(error("invalid_request_error"), { status: 400 });
+		if (key === "rk_live_narrow") return Response.json(error("invalid_request_error"), { status: 403 });
+		if (key !== "sk_live_right") return Response.json(error("invalid_request_error"), { status: 401 });
+		if (new URL(request.url).pathname === "/v1/balance") return Response.json({ object: "balance" });
+		return Response.json({ object: "list", data: webhooks });
+	});
 	const check = (env: Record<string, string>) =>
 		checkPayments(
 			configOf({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { silentLog } from "../../../src/base/log.ts";
 import { CHECKS, type Finding } from "../../../src/cli/doctor/finding.ts";
 import { startEmbeddedPostgres } from "../../../src/db/embedded.ts";
-import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { localServer, temporaryFolder, untilEnd } from "../../support/at-end.ts";
 import { placeCluster } from "../../support/made-cluster.ts";
 import { chatModel } from "../../support/service.ts";
 import { runCli } from "../run-cli.ts";
@@ -22,7 +22,7 @@ test("`doctor` exits 0 without problems, lists every area and changes nothing", 
 	await placeCluster(dataDir);
 	untilEnd(await startEmbeddedPostgres({ log: silentLog }, { dataDir }));
 	const list = { data: [{ id: "served-name", owned_by: "vllm", max_model_len: 8192 }] };
-	const upstream = untilEnd(Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => Response.json(list) }));
+	const upstream = localServer(() => Response.json(list));
 	const config = join(folder, "tollgate.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: `http://127.0.0.1:${upstream.port}/v1`, dialect: "vllm" })}\n`);
 	const before = readdirSync(dataDir);

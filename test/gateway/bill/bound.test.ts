@@ -1,4 +1,5 @@
 /** For any parameters, prices and server answers, a request's reservation is at least what its answer costs. */
+
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,6 +21,7 @@ import type { PostSender, UnaryPost } from "../../../src/upstream/call/unary.ts"
 import { DIALECTS } from "../../../src/upstream/dialects.ts";
 import type { Replica } from "../../../src/upstream/replicas/replica.ts";
 import type { Upstreams } from "../../../src/upstream/upstreams.ts";
+import { sameRates } from "../../support/every-rate.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { wavOf } from "../../support/upstream-endpoints.ts";
 
@@ -29,15 +31,7 @@ type Json = Record<string, unknown>;
 type AnyEndpoint = InferenceEndpoint<any, any, any, any>;
 
 const rate = fc.constantFrom(0, 1, 999, 1_000_000, 123_456_789, 2 ** 40) as fc.Arbitrary<PicoUsdPerUnit>;
-const rates = fc.record({
-	input: rate,
-	cachedInput: rate,
-	output: rate,
-	request: rate,
-	image: rate,
-	audioSecond: rate,
-	search: rate,
-});
+const rates = fc.record(sameRates(rate));
 const count = fc.oneof(
 	fc.integer({ min: -2, max: 5_000 }),
 	fc.constantFrom<unknown>(2 ** 31 - 1, 2 ** 31, 1e12, 1.5, "7", "3.2", null, true, -1, 1e308, [], undefined),

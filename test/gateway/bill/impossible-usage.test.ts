@@ -43,18 +43,7 @@ const CONTEXT = 4096;
 /** The most that a chat can cost: its prompt, and two choices that each fill the context. */
 const POSSIBLE_NANO_USD = CONTEXT * 1_000 + 2 * CONTEXT * 2_000 + 1_000;
 
-function send({ path, request }: Target, secret: string): Promise<Response> {
-	const body = request();
-	const headers = {
-		authorization: `Bearer ${secret}`,
-		...(body instanceof FormData ? {} : { "content-type": "application/json" }),
-	};
-	return fetch(`${service.url}${path}`, {
-		method: "POST",
-		headers,
-		body: body instanceof FormData ? body : JSON.stringify(body),
-	});
-}
+const send = ({ path, request }: Target, secret: string) => service.post(path, secret, request());
 
 /** A customer with much unreserved credit in memory, to which the gateway could wrongly charge an excess. */
 async function richCustomer() {

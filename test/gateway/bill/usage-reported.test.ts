@@ -36,10 +36,7 @@ const CASES: readonly [string, Json, { cached: number; basis: string }][] = [
 ];
 
 async function answered(path: string, secret: string, body: Json | FormData): Promise<Json | undefined> {
-	const isForm = body instanceof FormData;
-	const headers = { authorization: `Bearer ${secret}`, ...(isForm ? {} : { "content-type": "application/json" }) };
-	const sent = { method: "POST", headers, body: isForm ? body : JSON.stringify(body) };
-	const answer = await fetch(service.url + path, sent);
+	const answer = await service.post(path, secret, body);
 	const text = await answer.text();
 	expect([answer.status, text]).toEqual([200, text]);
 	return usageInAnswer(text);

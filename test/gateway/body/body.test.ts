@@ -7,6 +7,7 @@ import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import { readBytes, readForm, UNLIMITED_BYTES } from "../../../src/gateway/body/bytes-body.ts";
 import { readJson } from "../../../src/gateway/body/json-body.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { localServer } from "../../support/at-end.ts";
 import { openRaw } from "../../support/raw-http.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -250,18 +251,13 @@ describe("a body", () => {
 	test("with a repeated length header is counted once", async () => {
 		const twice = (bytes: number) => ({ "content-length": `${bytes}, ${bytes}` });
 		const lengths: (string | null)[] = [];
-		const server = Bun.serve({
-			port: 0,
-			hostname: "127.0.0.1",
-			fetch(request) {
-				lengths.push(request.headers.get("content-length"));
-				return new Response(null);
-			},
+		const server = localServer((request) => {
+			lengths.push(request.headers.get("content-length"));
+			return new Response(null);
 		});
 		const both = "content-length: 2\r\ncontent-length: 2\r\nconnection: close";
 		const client = await openRaw(server.url.href, `POST / HTTP/1.1\r\nhost: test.example\r\n${both}\r\n\r\n{}`);
 		await client.ended();
-		await server.stop(true);
 		expect(lengths).toEqual([twice(2)["content-length"]]);
 		expect(await codeOf(readJson(post("{}", twice(1_001)), 1_000, systemReads))).toBe("payload_too_large");
 		const memory = createBodyMemory({ limits: () => DEFAULT_LIMITS });

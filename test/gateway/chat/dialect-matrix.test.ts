@@ -12,6 +12,7 @@ import {
 	streamedEvents,
 	wholeAnswer,
 } from "../../support/dialect-cells.ts";
+import { messageOf } from "../../support/raw-answer.ts";
 import { parseRaw } from "../../support/raw-http.ts";
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { SINGLE_CHOICE } from "../../support/upstream-wire.ts";
@@ -243,25 +244,11 @@ function shapeOf(message: Json, finish: unknown): Shape {
 
 /** The message that a client assembles from the stream's events. */
 function joined(events: readonly Json[], index: number): Shape {
-	const message = { content: "", reasoning_content: "", tool_calls: [] as { id: string; function: Json }[] };
-	const finishes: unknown[] = [];
-	let roles = 0;
-	for (const choice of events.flatMap((event) => event.choices as Json[])) {
-		if (choice.index !== index) continue;
-		const delta = choice.delta as Json;
-		if (delta.role !== undefined) roles += 1;
-		message.content += delta.content ?? "";
-		message.reasoning_content += delta.reasoning_content ?? "";
-		for (const part of (delta.tool_calls ?? []) as { index: number; id?: string; function: Json }[]) {
-			const call = message.tool_calls[part.index];
-			if (call === undefined) message.tool_calls[part.index] = { id: String(part.id), function: { ...part.function } };
-			else call.function.arguments = `${call.function.arguments}${part.function.arguments}`;
-		}
-		if (choice.finish_reason !== null) finishes.push(choice.finish_reason);
-	}
-	expect({ roles, finishes: finishes.length }).toEqual({ roles: 1, finishes: 1 });
-	const { reasoning_content, ...rest } = message;
-	return shapeOf(reasoning_content === "" ? rest : message, finishes[0]);
+	const own = events.flatMap(({ choices }) => choices as Json[]).filter((choice) => choice.index === index);
+	const roles = own.filter(({ delta }) => (delta as Json).role !== undefined);
+	const finishes = own.filter(({ finish_reason: finish }) => finish !== null);
+	expect({ roles: roles.length, finishes: finishes.length }).toEqual({ roles: 1, finishes: 1 });
+	return shapeOf(messageOf(events, index), finishes[0]?.finish_reason);
 }
 
 describe("a failure before the first token", () => {

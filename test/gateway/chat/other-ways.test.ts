@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { batchesOf, batchModel } from "../../batch/batch-service.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../../console/person.ts";
-import { eventsOf } from "../../support/raw-http.ts";
+import { jsonEvents, messageOf } from "../../support/raw-answer.ts";
 import { withService } from "../../support/service.ts";
 import { reply, type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
@@ -96,20 +96,12 @@ function saidBy(answer: Json): Json {
 
 /** The answer that a client assembles from a stream's events. */
 function gathered(text: string): Json {
-	const events = eventsOf(text).filter((event): event is Json => typeof event === "object");
-	const message = { content: "", tool_calls: [] as Json[] };
-	let finish: unknown;
-	for (const event of events)
-		for (const { delta, finish_reason } of event.choices as { delta: Json; finish_reason: unknown }[]) {
-			message.content += delta.content ?? "";
-			for (const call of (delta.tool_calls ?? []) as (Json & { index: number; function: Json })[]) {
-				const known = message.tool_calls[call.index] as { function: Json } | undefined;
-				if (known === undefined) message.tool_calls[call.index] = call;
-				else known.function.arguments = `${known.function.arguments}${call.function.arguments}`;
-			}
-			finish ??= finish_reason;
-		}
-	return { choices: [{ message, finish_reason: finish }], usage: events.at(-1)?.usage };
+	const events = jsonEvents(text);
+	const finishes = events.flatMap(({ choices }) => (choices as Json[]).map(({ finish_reason: finish }) => finish));
+	return {
+		choices: [{ message: messageOf(events), finish_reason: finishes.find((finish) => finish !== null) }],
+		usage: events.at(-1)?.usage,
+	};
 }
 
 /** `share`: expected share of the usual rates, which are USD 1, 0.5 and 2 per million tokens. */

@@ -90,20 +90,3 @@ describe("400 invalid_request", () => {
 		expect(JSON.stringify(error)).not.toContain("canary");
 	});
 });
-
-test("400 context_length_exceeded for a prompt that the model server refuses", async () => {
-	const refusal = {
-		error: {
-			message: "This model's maximum context length is 8192 tokens. However, you requested 9000.",
-			type: "BadRequestError",
-			code: 400,
-		},
-	};
-	for (const stream of [false, true]) {
-		upstream.next(reply().errorStatus(400, refusal));
-		const { status, error } = await errorOf(await post(ask("hi", { stream })));
-		expect(status).toBe(400);
-		expect(error).toMatchObject({ code: "context_length_exceeded", type: "invalid_request_error", param: "messages" });
-	}
-	await expectUncharged(service, customer.accountId);
-});

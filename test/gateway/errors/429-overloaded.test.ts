@@ -12,17 +12,6 @@ const service = await withService({
 const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);
 
 describe("429 rate_limit_exceeded", () => {
-	test("limits requests per minute and names the waiting time", async () => {
-		const { secret } = await service.customer({ settings: { requestsPerMinute: 1 } });
-		const first = await post(secret);
-		expect(first.status).toBe(200);
-		await first.text();
-		const { status, error, headers } = await errorOf(await post(secret));
-		expect(status).toBe(429);
-		expect(error).toMatchObject({ code: "rate_limit_exceeded", type: "rate_limit_error", param: null });
-		expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
-	});
-
 	test("has rate limit headers on every answer of a limited key", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 4 } });
 		const standing = async (response: Response) => {
@@ -37,7 +26,11 @@ describe("429 rate_limit_exceeded", () => {
 		upstream.next(reply().errorStatus(500));
 		expect((await standing(await post(secret))).slice(0, 3)).toEqual([502, "4", "1"]);
 		expect((await standing(await post(secret))).slice(1, 3)).toEqual(["4", "0"]);
-		expect((await standing(await post(secret))).slice(0, 3)).toEqual([429, "4", "0"]);
+		const last = await post(secret);
+		const { error, headers } = await errorOf(last.clone());
+		expect(error).toMatchObject({ code: "rate_limit_exceeded", type: "rate_limit_error", param: null });
+		expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+		expect((await standing(last)).slice(0, 3)).toEqual([429, "4", "0"]);
 		const free = await service.customer();
 		expect((await standing(await post(free.secret))).slice(1)).toEqual([null, null, false]);
 	});
@@ -80,18 +73,6 @@ describe("429 rate_limit_exceeded", () => {
 });
 
 describe("503 overloaded", () => {
-	test("has retry-after and no charge if the model server is busy", async () => {
-		const { accountId, secret } = await service.customer();
-		for (const stream of [false, true]) {
-			upstream.next(reply().errorStatus(429));
-			const { status, error, headers } = await errorOf(await post(secret, ask("hi", { stream })));
-			expect(status).toBe(503);
-			expect(error).toMatchObject({ code: "overloaded", type: "server_error", param: null });
-			expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-		}
-		await expectUncharged(service, accountId);
-	});
-
 	test("is returned if the server's concurrency is used up and none may wait", async () => {
 		const { accountId, secret } = await service.customer();
 		upstream.next(reply().hang());

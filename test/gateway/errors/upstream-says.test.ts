@@ -109,12 +109,7 @@ const PARAMS: Readonly<Record<string, string>> = {
 	"/v1/audio/transcriptions": "prompt",
 };
 
-function send({ path, request }: Target, secret: string): Promise<Response> {
-	const body = request();
-	const isForm = body instanceof FormData;
-	const headers = { authorization: `Bearer ${secret}`, ...(isForm ? {} : { "content-type": "application/json" }) };
-	return fetch(service.url + path, { method: "POST", headers, body: isForm ? body : JSON.stringify(body) });
-}
+const send = ({ path, request }: Target, secret: string) => service.post(path, secret, request());
 
 async function refusals(model: string): Promise<number> {
 	const text = await (await service.get("/metrics")).text();

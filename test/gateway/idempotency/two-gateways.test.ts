@@ -67,19 +67,26 @@ test.each([false, true])(
 	},
 );
 
-test("a gateway replays another gateway's answer, to the same API key only", async () => {
-	const { secret, accountId } = await service.customer();
-	const first = await complete(0, secret, "key");
-	const text = await first.text();
-	const again = await complete(1, secret, "key");
-	expect(again.headers.get("idempotent-replayed")).toBe("true");
-	expect(again.headers.get("x-request-id")).toBe(first.headers.get("x-request-id"));
-	expect(await again.text()).toBe(text);
-	expect((await complete(1, secret, "key", { prompt: "z" })).status).toBe(422);
-	const sibling = await service.key(accountId);
-	expect((await complete(1, sibling.secret, "key")).headers.get("idempotent-replayed")).toBeNull();
-	expect(await charges(accountId)).toBe(2);
-});
+test.each([false, true])(
+	"a gateway replays another gateway's answer, to the same API key only (stream %p)",
+	async (stream) => {
+		const { secret, accountId } = await service.customer();
+		const first = await complete(0, secret, "key", { stream });
+		const text = await first.text();
+		const again = await complete(1, secret, "key", { stream });
+		expect(again.headers.get("idempotent-replayed")).toBe("true");
+		for (const name of ["x-request-id", "content-type"]) expect(again.headers.get(name)).toBe(first.headers.get(name));
+		expect(await again.text()).toBe(text);
+		const mismatch = await complete(1, secret, "key", { stream, prompt: "z" });
+		expect([mismatch.status, (await mismatch.json()).error.code]).toEqual([422, "idempotency_mismatch"]);
+		for (const other of [await service.key(accountId), await service.customer()]) {
+			const answer = await complete(1, other.secret, "key", { stream });
+			expect([answer.status, answer.headers.get("idempotent-replayed")]).toEqual([200, null]);
+			await answer.text();
+		}
+		expect(await charges(accountId)).toBe(2);
+	},
+);
 
 test("stored rows reveal no key, prompt or answer", async () => {
 	const { secret } = await service.customer();

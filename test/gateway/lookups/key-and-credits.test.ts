@@ -127,7 +127,7 @@ describe("GET /v1/credits", () => {
 		});
 	});
 
-	test("shows the reservation of a running request as held", async () => {
+	test("shows the reservation of a running request as held until it ends", async () => {
 		const { secret } = await service.customer();
 		const never = Promise.withResolvers<void>();
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
@@ -136,14 +136,8 @@ describe("GET /v1/credits", () => {
 		const id = response.headers.get("x-request-id") as string;
 		await response.body?.getReader().read();
 		const running = await (await service.get(`/v1/usage/${id}`, secret)).json();
-		expect(running).toMatchObject({
-			id,
-			object: "usage",
-			status: "running",
-			model: "text",
-			usage: null,
-			cost_usd: null,
-		});
+		const nothing = { usage: null, cost_usd: null };
+		expect(running).toMatchObject({ id, object: "usage", status: "running", model: "text", ...nothing });
 		const { data } = await (await service.get("/v1/credits", secret)).json();
 		expect(data.held_usd).toBe(running.reserved_usd);
 		expect(data.balance_usd).toBe("100.00");
@@ -152,5 +146,6 @@ describe("GET /v1/credits", () => {
 		await service.settled();
 		const settled = await (await service.get(`/v1/usage/${id}`, secret)).json();
 		expect(settled).toMatchObject({ status: "settled", ending: "upstream_died", basis: "estimated" });
+		expect((await (await service.get("/v1/credits", secret)).json()).data.held_usd).toBe("0.00");
 	});
 });

@@ -1,6 +1,4 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { createKey } from "../../../src/keys/key-admin.ts";
 import { createProject, listProjects } from "../../../src/keys/project-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
@@ -8,18 +6,17 @@ import { accountBalance } from "../../../src/ledger/balance.ts";
 import { reconcile } from "../../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { type ServeProcess, startServe } from "../../chaos/serve-process.ts";
-import { atEnd, temporaryFolder } from "../../support/at-end.ts";
+import { atEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { withDatabase } from "../../support/database.ts";
 import { paidAccount } from "../../support/paid-account.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
-import { chatModel } from "../../support/service.ts";
+import { PEPPER, serviceFolder } from "../../support/service-folder.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 /** A real server process is killed with `kill -9` while requests run, then started again. */
 
-const PEPPER = "p".repeat(32);
 const CREDIT = 100_000_000_000;
 let served: ServeProcess | undefined;
 
@@ -29,20 +26,10 @@ atEnd(async () => {
 	await served?.exited;
 });
 const upstream = withUpstream("vllm");
-const dataDir = temporaryFolder();
-writeFileSync(join(dataDir, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+const { environment } = serviceFolder(db, upstream.url);
 
 async function start(): Promise<ServeProcess> {
-	served = await startServe({
-		PORT: "0",
-		DATABASE_URL: db.url,
-		DATA_DIR: dataDir,
-		CONFIG: join(dataDir, "tollgate.yaml"),
-		KEY_PEPPER: PEPPER,
-		CONSOLE_SECRET: "c".repeat(32),
-		INSTANCE_ID: "crash",
-		LEASE_TTL_S: "5",
-	});
+	served = await startServe(environment("crash", { LEASE_TTL_S: "5" }));
 	return served;
 }
 

@@ -1,7 +1,7 @@
 import { heapStats } from "bun:jsc";
 import { expect, spyOn, test } from "bun:test";
 import { Prompt } from "../../../src/upstream/prompt.ts";
-import { atEnd, untilEnd } from "../../support/at-end.ts";
+import { atEnd, localServer } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -12,20 +12,13 @@ const EVENT = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"fi
 
 /** A server that keeps requests waiting and answers on demand. */
 const waiting: (() => void)[] = [];
-const server = untilEnd(
-	Bun.serve({
-		hostname: "127.0.0.1",
-		port: 0,
-		idleTimeout: 0,
-		async fetch(request) {
-			if (request.method !== "POST") return Response.json({ data: [] });
-			await request.arrayBuffer();
-			await new Promise<void>((answer) => waiting.push(answer));
-			const body = new ReadableStream({ start: (events) => events.enqueue(EVENT) });
-			return new Response(body, { headers: { "content-type": "text/event-stream" } });
-		},
-	}),
-);
+const server = localServer(async (request) => {
+	if (request.method !== "POST") return Response.json({ data: [] });
+	await request.arrayBuffer();
+	await new Promise<void>((answer) => waiting.push(answer));
+	const body = new ReadableStream({ start: (events) => events.enqueue(EVENT) });
+	return new Response(body, { headers: { "content-type": "text/event-stream" } });
+});
 const service = await withService({
 	models: chatModel({ url: `http://127.0.0.1:${server.port}/v1` }).replace(
 		/context_length: \d+/,

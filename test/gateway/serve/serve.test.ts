@@ -139,18 +139,6 @@ describe("a request of the gateway process itself", () => {
 		expect(road.settled.map(({ charged }) => Number(charged))).toEqual([costOf(3), costOf(2)]);
 		expect(road.leftovers()).toEqual(NOTHING_LEFT);
 	});
-
-	test("is refused with an unknown or revoked key", async () => {
-		const { road, serveAs } = within();
-		expect(await errorOf(serveAs("e".repeat(64) as KeyDigest, madeUp({}).connection))).toMatchObject({
-			code: "invalid_api_key",
-		});
-		expect(road.refused).toEqual([]);
-		road.key.state = "revoked";
-		expect(await errorOf(serveAs(known, madeUp({}).connection))).toMatchObject({ code: "api_key_revoked" });
-		expect(road.refused).toMatchObject([{ code: "api_key_revoked", keyId: road.key.id }]);
-		expect(road.calls).toEqual([]);
-	});
 });
 
 test("gets no stream after the shutdown", async () => {

@@ -18,13 +18,6 @@ test("a stop ends open streams with an error and charges each once", async () =>
 	upstream.next(reply().text("a b c d e f g h i j").trickle(20));
 	const ending = await openRaw(service.url, streamed);
 	await ending.until('"content":"a"');
-	upstream.next(reply().hang());
-	const held = await openRaw(service.url, streamed);
-	await upstream.waitForRequest(3);
-	upstream.next(reply().hang());
-	const unary = await openRaw(service.url, rawPost(PATH, secret, ask()));
-	await upstream.waitForRequest(4);
-
 	await service.app.stop();
 
 	const finished = parseRaw(ending.text());
@@ -42,20 +35,12 @@ test("a stop ends open streams with an error and charges each once", async () =>
 		},
 		"[DONE]",
 	]);
-	await held.ended();
-	// The stop cancels the upstream call of an unstreamed request, which then gets a 503.
-	const refused = parseRaw(await unary.ended());
-	expect(refused.status).toBe(503);
-	expect(refused.headers.get("retry-after")).toBe("1");
-	expect(JSON.parse(refused.body)).toMatchObject({ error: { code: "service_unavailable", type: "server_error" } });
 	await waitFor(() => upstream.open() === 0, "the upstream to be let go");
 
 	const rows = await service.usage(accountId);
 	expect(rows.map((row) => [row.ending, Number(row.charged_nano_usd)])).toEqual([
 		["shutdown", priceOf(6, 2)],
 		["finished", priceOf(6, 10)],
-		["shutdown", 0],
-		["shutdown", 0],
 	]);
 	const balance = await service.balance(accountId);
 	expect([Number(balance.spent), Number(balance.held)]).toEqual([priceOf(6, 12) + 6_000, 0]);

@@ -46,12 +46,7 @@ function form(model: string, fields: Record<string, string | string[]> = {}, sec
 	body.append("model", model);
 	return body;
 }
-const post = (secret: string, body: FormData) =>
-	fetch(`${service.url}/v1/audio/transcriptions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}` },
-		body,
-	});
+const post = (secret: string, body: FormData) => service.post("/v1/audio/transcriptions", secret, body);
 
 test.each(DIALECTS)("%s returns JSON, priced by the seconds that the server reports", async (dialect) => {
 	const { secret, accountId } = await service.customer();

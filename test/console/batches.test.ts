@@ -231,7 +231,7 @@ describe("a batch in the console", () => {
 		expect(renewed[1]?.body.secret).toBe(renewed[0]?.body.secret);
 	});
 
-	test("can be read and cancelled though the first keys only read, are archived or revoked", async () => {
+	test("can be read and cancelled though first keys only read or are archived or revoked", async () => {
 		const dora = await signedUp(service);
 		await topUp(dora, await operator(service));
 		const { id: projectId } = (await dora.send("POST", "/api/console/projects", { name: "over" })).body;

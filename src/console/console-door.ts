@@ -22,7 +22,7 @@ const LARGE_BODY_MS_MAX = 5 * 60_000;
 const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: consoleIsBusy };
 
 /** Requests of one kind of sign-in that run at once. Those that wait for another service may each last 10 s. */
-const SIGN_INS = { ...READS, places: 3, ownMax: 2 };
+const SIGN_INS = { ...READS, places: 4 };
 const ELSEWHERE_PLACES = 16;
 
 /** Changes per account, or per person without an account. Playground chats write no rows and are exempt. */

@@ -89,7 +89,7 @@ describe("the console", () => {
 		for (let nth = 0; nth < 300; nth += 1) signIn("unknown", `network ${nth}`);
 		signIn("known", "browser");
 		await Bun.sleep(0);
-		expect(begun).toEqual(["network 0", "network 1", "network 2", "browser"]);
+		expect(begun).toEqual(["network 0", "network 1", "network 2", "network 3", "browser"]);
 	});
 
 	test("knows a browser by its signed cookie only", () => {

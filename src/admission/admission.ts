@@ -63,7 +63,14 @@ export interface Admission {
 	rateLimitState(key: KeyEntry, model: Model | undefined, kind: "rate" | "tokens"): RateLimitState | null;
 }
 
-export interface AdmissionDeps {
+/** Draws per request. After a draw without success, another request took the credit; so many draws indicate a bug. */
+const DRAWS_MAX = 64;
+/** Longest wait of a request for a changed cap, followed by the interval of checks and the most waiting requests. */
+const CAP_NEWS_MS_MAX = 1_000;
+const CAP_LOOK_MS = 20;
+const CAP_WAITERS_MAX = 1_000;
+
+export function createAdmission(deps: {
 	/** The ledger from which to reserve; undefined while this instance may not admit. */
 	ledger(): Ledger | undefined;
 	/** Why this instance may not admit, for the private part of the fault. */
@@ -74,16 +81,7 @@ export interface AdmissionDeps {
 	openRequests: OpenRequests;
 	clock: Clock;
 	onSettled(event: SettledEvent): void;
-}
-
-/** Draws per request. After a draw without success, another request took the credit; so many draws indicate a bug. */
-const DRAWS_MAX = 64;
-/** Longest wait of a request for a changed cap, followed by the interval of checks and the most waiting requests. */
-const CAP_NEWS_MS_MAX = 1_000;
-const CAP_LOOK_MS = 20;
-const CAP_WAITERS_MAX = 1_000;
-
-export function createAdmission(deps: AdmissionDeps): Admission {
+}): Admission {
 	const { keyLimits, openRequests, clock } = deps;
 	let waitingForCaps = 0;
 

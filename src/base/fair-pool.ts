@@ -9,19 +9,6 @@ import { SlotPool } from "./slot-pool.ts";
 const RESERVE = 1 / 16;
 const LEAST = 1 / 1_024;
 
-export interface FairPoolOptions {
-	/** Size of the pool, in slots or bytes. */
-	size(): number;
-	/** Largest fraction that an owner may hold while no other owner holds any; 1: all. */
-	share(): number;
-	/** True if every holder can be ended. Fractions then do not shrink and nothing is kept in reserve. */
-	readonly allYield?: boolean;
-	/** Refuses an owner that already holds its largest fraction. */
-	own?(): Fault;
-	/** Refuses an owner that holds little, because others have used up the pool. */
-	full?(): Fault;
-}
-
 /** A holder that the pool may end when it is full, to take room from the owner that holds most. */
 export interface EvictableHolder {
 	readonly owner: string;
@@ -50,7 +37,18 @@ export function createFairPool({
 	allYield = false,
 	own = ownShareFault,
 	full = allIsTaken,
-}: FairPoolOptions) {
+}: {
+	/** Size of the pool, in slots or bytes. */
+	size(): number;
+	/** Largest fraction that an owner may hold while no other owner holds any; 1: all. */
+	share(): number;
+	/** True if every holder can be ended. Fractions then do not shrink and nothing is kept in reserve. */
+	readonly allYield?: boolean;
+	/** Refuses an owner that already holds its largest fraction. */
+	own?(): Fault;
+	/** Refuses an owner that holds little, because others have used up the pool. */
+	full?(): Fault;
+}) {
 	const held = new CounterMap();
 	const yielding = new SlotPool<EvictableHolder>();
 	let all = 0;

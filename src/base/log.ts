@@ -43,17 +43,15 @@ const SECRET_FIELD =
 /** Pattern of texts that look like an API key of this service or of a model server. */
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
-export interface LogOptions {
+/** Creates a log that writes one line of JSON per event. */
+export function createLog(options: {
 	readonly level: LogLevel | (() => LogLevel);
 	/** Writes a line, which is passed without a newline. */
 	readonly write: (line: string) => void;
 	/** Set if the output is a terminal, which gets readable lines instead of JSON. */
 	readonly terminal?: { readonly colour: boolean };
 	readonly nowMs?: () => number;
-}
-
-/** Creates a log that writes one line of JSON per event. */
-export function createLog(options: LogOptions): Log {
+}): Log {
 	const nowMs = options.nowMs ?? Date.now;
 	const { level: given } = options;
 	const least = typeof given === "function" ? given : () => given;

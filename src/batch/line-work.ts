@@ -54,20 +54,18 @@ function createLinePace({ clock }: { clock: Clock }) {
 	};
 }
 
-export interface LineRequest {
-	readonly batchId: string;
-	readonly requestUuid: string;
-	readonly model: string;
-	readonly endpoint: string;
-	readonly keyDigest: KeyDigest;
-	readonly body: string;
-	readonly signal: AbortSignal;
-}
-
 /** Sends lines; the gateway implements it. */
 export interface LineSender {
 	/** Serves the line like any client's request. Never rejects. */
-	answer(line: LineRequest): Promise<Response>;
+	answer(line: {
+		readonly batchId: string;
+		readonly requestUuid: string;
+		readonly model: string;
+		readonly endpoint: string;
+		readonly keyDigest: KeyDigest;
+		readonly body: string;
+		readonly signal: AbortSignal;
+	}): Promise<Response>;
 	/** Usage of a request, available once after its answer; undefined if this instance did not settle the request. */
 	usageOf(requestUuid: string): BatchUsage | undefined;
 	/**

@@ -9,11 +9,6 @@ export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
 	silent(id: string, epoch: number, beat: number): Promise<void>;
 }
 
-export interface WitnessOptions {
-	intervalMs: number;
-	graceMs: number;
-}
-
 /**
  * Every instance watches the others by its own monotonic clock. So a revocation need not wait for a crashed instance's
  * lease, and a refusal of credit knows which slices will not be returned. A silent instance is not fenced off: it may
@@ -21,7 +16,7 @@ export interface WitnessOptions {
  */
 export function startWitness(
 	deps: { store: WitnessStore; clock: Clock; log: Log },
-	options: WitnessOptions,
+	options: { intervalMs: number; graceMs: number },
 ): { stop(): void } {
 	const { store, clock, log } = deps;
 	const silences = createSilenceTimes(clock);

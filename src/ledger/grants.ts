@@ -15,17 +15,15 @@ const RETRY_MS = 100;
 const BUSY_RETRY_MS_MIN = 3;
 const BUSY_RETRY_MS_MAX = 250;
 
-export interface GrantsDeps {
+/** Requests grants of credit. All grants requested in one turn of the event loop are sent in one statement. */
+export function createGrants(deps: {
 	store: LedgerStore;
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
 	/** Called if it remains unknown whether a grant was executed. If it was, closing the epoch returns the credit. */
 	onUnknown(budget: string): void;
-}
-
-/** Requests grants of credit. All grants requested in one turn of the event loop are sent in one statement. */
-export function createGrants(deps: GrantsDeps) {
+}) {
 	const { store, clock, log, newUuid } = deps;
 	let wishes: Wish[] = [];
 	let stopped = false;

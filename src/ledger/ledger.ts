@@ -66,19 +66,13 @@ export interface LedgerView {
 	readonly totals: SliceTotals;
 }
 
-export interface LedgerDeps {
-	slices: Slices;
-	journal: Journal;
-	writer: Writer;
-	close: () => Promise<void>;
-	clock: Clock;
-	log: Log;
-}
-
 /** Shared by requests that reserve only from account and key, so that no list is allocated per request. */
 const NO_SLICES: readonly Slice[] = [];
 
-export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
+export function createLedger(
+	deps: { slices: Slices; journal: Journal; writer: Writer; close: () => Promise<void>; clock: Clock; log: Log },
+	options: { epoch: number; mode: JournalMode },
+): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
 	const { mode } = options;
 	const running = new SlotPool<Hold>();

@@ -10,12 +10,6 @@ import { type LedgerStore, NotLive } from "./store.ts";
 
 export type { Shortage, Slice } from "./slice.ts";
 
-export interface SlicesOptions {
-	/** Milliseconds of spending that a slice should cover, so that a busy account continues through a database outage. */
-	horizonMs: number;
-	idleReturnMs?: number | undefined;
-}
-
 export interface SliceTotals {
 	readonly free: number;
 	readonly held: number;
@@ -45,7 +39,11 @@ const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 
 export function createSlices(
 	deps: { store: LedgerStore; clock: Clock; log: Log; newUuid: () => string },
-	options: SlicesOptions,
+	options: {
+		/** Milliseconds of spending that a slice should cover, so that a busy account continues through a database outage. */
+		horizonMs: number;
+		idleReturnMs?: number | undefined;
+	},
 ) {
 	const { clock, newUuid } = deps;
 	const returns = createReturns(deps);

@@ -78,15 +78,13 @@ export async function noteOutcome(
 		update audit_event set detail = detail || ${JSON.stringify({ effective, elapsedMs })}::text::jsonb where id = ${id}`;
 }
 
-export interface AuditFilter {
-	readonly subject?: string | undefined;
-	readonly actor?: string | undefined;
-	readonly action?: string | undefined;
-}
-
 export async function listAudit(
 	statements: Statements,
-	filter: AuditFilter,
+	filter: {
+		readonly subject?: string | undefined;
+		readonly actor?: string | undefined;
+		readonly action?: string | undefined;
+	},
 	page: { asked: number; after: string | null },
 ): Promise<AuditEntry[]> {
 	const { subject = null, actor = null, action = null } = filter;

@@ -4,21 +4,19 @@ import type { TraceHeaders } from "./trace-context.ts";
 /** Trace of a request. Its methods never throw, and receive neither prompts nor answers. */
 export interface RequestTrace {
 	/** Starts the span of an attempt at a model, under the id of the attempt's settlement. */
-	admitted(attempt: AttemptDetails): void;
+	admitted(attempt: {
+		/** UUID of the settlement. */
+		readonly id: string;
+		/** The public request id. */
+		readonly requestId: string;
+		readonly model: string;
+		readonly account: string;
+		readonly key: string;
+	}): void;
 	/** Starts the span of a call to a model server. */
 	call(replica: string, dialect: string): CallTrace;
 	/** Records the response's status, which for a stream is known before its events. */
 	answered(status: number): void;
-}
-
-export interface AttemptDetails {
-	/** UUID of the settlement. */
-	readonly id: string;
-	/** The public request id. */
-	readonly requestId: string;
-	readonly model: string;
-	readonly account: string;
-	readonly key: string;
 }
 
 export interface CallTrace {

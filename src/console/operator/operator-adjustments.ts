@@ -21,15 +21,13 @@ export interface AdjustmentRow extends Omit<Adjustment, "idempotencyKey" | "seco
 	readonly accountEmail: string;
 }
 
-export interface AdjustmentFilter {
-	readonly state: AdjustmentState | null;
-	readonly accountId?: string | null;
-	readonly id?: string | null;
-}
-
 export async function listAdjustments(
 	statements: Statements,
-	{ state, accountId = null, id = null }: AdjustmentFilter,
+	{
+		state,
+		accountId = null,
+		id = null,
+	}: { readonly state: AdjustmentState | null; readonly accountId?: string | null; readonly id?: string | null },
 	page: { asked: number; after: string | null },
 ): Promise<AdjustmentRow[]> {
 	const rows = await statements<object>`

@@ -2,7 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql, type RowView, type Statements, toView } from "../db/statements.ts";
+import { faultOfSql, type RowView, type Statements, throwFault, toView } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, NANO_PER_USD, type NanoUsd, nanoUsd, nanoUsdOfCents } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
@@ -84,15 +84,11 @@ export async function confirmTopUp(
 	id: string,
 	actor: string,
 ): Promise<{ id: string; state: "confirmed"; seq: number | null }> {
-	try {
-		const rows = await statements<{
-			seq: string | null;
-		}>`select topup_confirm(${id}, ${actor}, ${newId("led")}) as seq`;
-		const { seq } = onlyRow(rows);
-		return { id, state: "confirmed", seq: seq === null ? null : Number(seq) };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	const rows = await statements<{
+		seq: string | null;
+	}>`select topup_confirm(${id}, ${actor}, ${newId("led")}) as seq`.catch(throwFault);
+	const { seq } = onlyRow(rows);
+	return { id, state: "confirmed", seq: seq === null ? null : Number(seq) };
 }
 
 /** Rejects a top-up whose payment did not arrive. Idempotent. Faults: not_found; conflict if it was confirmed. */

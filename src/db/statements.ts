@@ -156,6 +156,11 @@ export function faultOfSql(error: unknown, taken?: string): Fault {
 	throw error;
 }
 
+/** Throws the Fault of an expected SQL error, and other errors as they are. */
+export const throwFault = (error: unknown): never => {
+	throw faultOfSql(error);
+};
+
 /** Drizzle client whose statements and transactions have deadlines, after which they fail with `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
 

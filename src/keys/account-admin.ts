@@ -6,7 +6,7 @@ import { TAG } from "../catalog/account-limits.ts";
 import { type AppendedEntry, toEntry } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql, type Statements } from "../db/statements.ts";
+import { type Statements, throwFault } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
 import { checkKeySettings, isLabel } from "./key-settings.ts";
@@ -152,15 +152,11 @@ export async function updateAccount(
 		throw new Fault("invalid_request", "A time zone must be a name such as UTC or Europe/Berlin.", {
 			param: "time_zone",
 		});
-	try {
-		const rows = await statements<{ seq: string | null; at_micros: string }>`
-			select account_update(${id}, ${JSON.stringify({ name, state, timeZone, tags, tokensPerMinute })}::text::jsonb, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
-				audit_note(${auditNotesJson(...acts)}::text::jsonb, ${id}, ${id})`;
-		const { seq, at_micros } = onlyRow(rows);
-		return { id, entry: seq === null ? null : toEntry({ seq, at_micros }) };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	const rows = await statements<{ seq: string | null; at_micros: string }>`
+		select account_update(${id}, ${JSON.stringify({ name, state, timeZone, tags, tokensPerMinute })}::text::jsonb, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+			audit_note(${auditNotesJson(...acts)}::text::jsonb, ${id}, ${id})`.catch(throwFault);
+	const { seq, at_micros } = onlyRow(rows);
+	return { id, entry: seq === null ? null : toEntry({ seq, at_micros }) };
 }
 
 /** Records the first sign-in. Returns the control entry's number; null if recorded before or the account is unknown. */

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type AppendedEntry, type AppendedRow, toEntry } from "../cluster/control-log.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql, type Statements } from "../db/statements.ts";
+import { type Statements, throwFault } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
@@ -92,27 +92,23 @@ export async function createKey(
 	const { id, secret } = planned;
 	const readsOnly = settings.readsOnly === true;
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
-	try {
-		const [row] = await deps.statements<{ seq: string }>`
-			with k as (
-				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, tokens_per_minute, made_by, reads_only, project_id)
-				select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
-					${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, ${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}::text, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
-					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
-					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.tokensPerMinute ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
-					project_for_key(${settings.projectId ?? null}, a.id)
-				from account a where a.id = ${accountId} and key_room(a.id, ${id}, ${settings.activeMost ?? null}::integer)
-				on conflict do nothing
-				returning id, account_id, case when cap_period = 'lifetime' then cap_nano_usd end as lifetime, key_fields(api_key) as fields
-			), b as (
-				insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, lifetime from k returning id
-			)
-			select control_append('key', k.id, k.fields) as seq, audit_note(${auditNotesJson(act)}::text::jsonb, k.id, k.account_id)
-			from k join b using (id)`;
-		if (row !== undefined) return { id, secret, seq: Number(row.seq) };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	const [row] = await deps.statements<{ seq: string }>`
+		with k as (
+			insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, tokens_per_minute, made_by, reads_only, project_id)
+			select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
+				${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, ${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}::text, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
+				to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
+				${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.tokensPerMinute ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
+				project_for_key(${settings.projectId ?? null}, a.id)
+			from account a where a.id = ${accountId} and key_room(a.id, ${id}, ${settings.activeMost ?? null}::integer)
+			on conflict do nothing
+			returning id, account_id, case when cap_period = 'lifetime' then cap_nano_usd end as lifetime, key_fields(api_key) as fields
+		), b as (
+			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, lifetime from k returning id
+		)
+		select control_append('key', k.id, k.fields) as seq, audit_note(${auditNotesJson(act)}::text::jsonb, k.id, k.account_id)
+		from k join b using (id)`.catch(throwFault);
+	if (row !== undefined) return { id, secret, seq: Number(row.seq) };
 	// A key with this id exists: returns it with its secret instead of creating another.
 	const [made] = await deps.statements<{ id: string; seq: string }>`
 		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
@@ -162,17 +158,13 @@ export async function rotateKey(
 	}
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
-	try {
-		// A left join, because an inner join would skip the function, which raises the error for a missing key.
-		const [row] = await deps.statements<{ id: string } & AppendedRow>`
-			select r.id, r.seq, control_at() as at_micros, audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
-			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
-				left join api_key o on o.id = ${key.id}`;
-		assert(row !== undefined, "a rotation says which key it made");
-		return { id: row.id, secret, ...toEntry(row) };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	// A left join, because an inner join would skip the function, which raises the error for a missing key.
+	const [row] = await deps.statements<{ id: string } & AppendedRow>`
+		select r.id, r.seq, control_at() as at_micros, audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
+		from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
+			left join api_key o on o.id = ${key.id}`.catch(throwFault);
+	assert(row !== undefined, "a rotation says which key it made");
+	return { id: row.id, secret, ...toEntry(row) };
 }
 
 /**
@@ -189,16 +181,13 @@ export async function updateKey(
 ): Promise<{ id: string } & AppendedEntry> {
 	checkKeySettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
-	try {
-		const [row] = await statements<AppendedRow>`
-			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb, ${activeMost}::integer) as seq, control_at() as at_micros,
-				audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, (select k.account_id from api_key k where k.id = ${key.id}))`;
-		assert(row !== undefined, "a change of a key says its entry");
-		return { id: key.id, ...toEntry(row) };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	const [row] = await statements<AppendedRow>`
+		select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
+			${match === null ? null : JSON.stringify(match)}::text::jsonb, ${activeMost}::integer) as seq, control_at() as at_micros,
+			audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id},
+				(select k.account_id from api_key k where k.id = ${key.id}))`.catch(throwFault);
+	assert(row !== undefined, "a change of a key says its entry");
+	return { id: key.id, ...toEntry(row) };
 }
 
 /** Reads a key. Fault `not_found`. */

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql, type Statements } from "../db/statements.ts";
+import { type Statements, throwFault } from "../db/statements.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
 import { isLabel } from "./key-settings.ts";
@@ -88,9 +88,7 @@ export async function createManagementKey(
 		select ${id}::text, ${name}::text, ${managementDigest(digest, secret)}::text, ${prefix}::text, ${lastFour}::text,
 			${JSON.stringify(wanted)}::text::jsonb, to_timestamp(${expiresAtMs}::double precision / 1000.0), ${maker.id}::text
 		where management_key_room(${id}::text, ${ACTIVE_MAX}::integer) on conflict (id) do nothing returning id)
-		select audit_note(${auditNotesJson(act)}::text::jsonb, id, null) from made`.catch((error: unknown) => {
-		throw faultOfSql(error);
-	});
+		select audit_note(${auditNotesJson(act)}::text::jsonb, id, null) from made`.catch(throwFault);
 	if (made === undefined && !(await isYoung(statements, id)))
 		throw new Fault("conflict", "The key was created more than an hour ago: its secret is not shown again.");
 	return { id, secret };

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type AppendedEntry, type AppendedRow, toEntry } from "../cluster/control-log.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { faultOfSql, type Statements } from "../db/statements.ts";
+import { type Statements, throwFault } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
 import { checkKeySettings, type KeySettings } from "./key-settings.ts";
@@ -45,14 +45,11 @@ export async function createProject(
 	act?: AuditNote,
 ): Promise<{ id: string }> {
 	checkKeySettings(settings);
-	try {
-		await statements`
-			select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})
-			from project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb, ${PROJECTS_MAX}::integer) as made where made`;
-		return { id };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	await statements`
+		select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})
+		from project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb, ${PROJECTS_MAX}::integer)
+			as made where made`.catch(throwFault);
+	return { id };
 }
 
 /** Like `updateKey`. Faults: `not_found`, `conflict` (archived project), `invalid_request`, `precondition_failed`. */
@@ -87,16 +84,13 @@ async function patchProject(
 	match: readonly string[] | null,
 	act: AuditNote | undefined,
 ): Promise<{ id: string } & AppendedEntry> {
-	try {
-		const [row] = await statements<AppendedRow>`
-			select project_update(${id}, ${accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
-				audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, (select p.account_id from project p where p.id = ${id}))`;
-		assert(row !== undefined, "a change of a project says its entry");
-		return { id, ...toEntry(row) };
-	} catch (error) {
-		throw faultOfSql(error);
-	}
+	const [row] = await statements<AppendedRow>`
+		select project_update(${id}, ${accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
+			${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+			audit_note(${auditNotesJson(act)}::text::jsonb, ${id},
+				(select p.account_id from project p where p.id = ${id}))`.catch(throwFault);
+	assert(row !== undefined, "a change of a project says its entry");
+	return { id, ...toEntry(row) };
 }
 
 /** Reads a project. Fault `not_found`. */

@@ -1,6 +1,6 @@
 import { treaty } from "@elysiajs/eden";
 import type { Language } from "../base/language.ts";
-import type { AlertType, ConsoleApi, Role } from "../console/views.ts";
+import type { ConsoleApi, Role } from "../console/views.ts";
 import { omitUndefined, parseApiError, queryText, sendRequest, unreachable } from "./http.ts";
 
 /** Calls of the console's API. Functions about an account take the account's id first. */
@@ -227,24 +227,5 @@ export type LedgerEntry = Item<Answer<typeof api.ledger>>;
 export type StatementMonth = Item<Answer<typeof api.statements>>;
 export type BillingDetails = Answer<typeof api.billingDetails>;
 
-export interface NoticeForm {
-	readonly mail: "maker" | "owners" | null;
-	readonly webhookUrl: string | null;
-	readonly events: readonly AlertType[];
-}
-
 /** Changed settings of notices; absent fields keep their value. */
-type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;
-
-/** Returns only changed fields, so that changes of other fields in another tab are kept. */
-export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
-	const { mail, webhookUrl, events } = wanted;
-	const added = events.filter((type) => !before.events.includes(type));
-	const removed = before.events.filter((type) => !events.includes(type));
-	return {
-		...(mail === before.mail ? {} : { mail }),
-		...(webhookUrl === before.webhookUrl ? {} : { webhookUrl }),
-		...(added.length === 0 ? {} : { eventsAdded: added }),
-		...(removed.length === 0 ? {} : { eventsRemoved: removed }),
-	};
-}
+export type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;

@@ -1,7 +1,6 @@
 import { createElement, Fragment, type ReactNode } from "react";
 import type { pages } from "../base/de.json";
 import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
-import { formatDecimal } from "../money/decimal.ts";
 import { createUsdFormat, ENGLISH_USD, GERMAN_USD } from "../money/shown-usd.ts";
 import { TEXTS_GLOBAL } from "./catalogue.ts";
 
@@ -198,21 +197,3 @@ export function formatAgo(atMs: number, nowMs: number): string {
 
 export const { showUsd, showUsdExact, showUsdTick, showUsdWhole, showRatePerUnit, showRatePerMillion, showLineCost } =
 	createUsdFormat(language === "de" ? GERMAN_USD : ENGLISH_USD);
-
-/** Currencies without decimals whose amounts Stripe nevertheless sends in hundredths. */
-const STRIPE_HUNDREDTHS = ["ISK", "UGX"];
-
-/** Formats an amount in Stripe's smallest unit of the currency: "12.50 EUR", "1250 JPY". */
-export function showStripeAmount(units: number, currency: string | null): string {
-	const code = (currency ?? "").toUpperCase();
-	const places = placesOf(code);
-	return `${places === 0 ? units : formatDecimal(units, places, places)} ${code}`.trim();
-}
-
-function placesOf(code: string): number {
-	// Unknown currencies get two decimals, as most currencies have.
-	if (!/^[A-Z]{3}$/.test(code) || STRIPE_HUNDREDTHS.includes(code)) return 2;
-	return (
-		new Intl.NumberFormat("en", { style: "currency", currency: code }).resolvedOptions().maximumFractionDigits ?? 2
-	);
-}

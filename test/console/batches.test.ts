@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type NoticeForm, noticeChanges } from "../../src/web/api.ts";
+import { type NoticeForm, noticeChanges } from "../../src/web/pages/settings-notices.tsx";
 import { chatLine } from "../batch/batch-service.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { basisText, endingText, failureReason } from "../../src/web/labels.ts";
+import { basisText, endingText, failureReason } from "../../src/web/request-words.ts";
 
 test("the reason of a failed request distinguishes busy servers from restarts", () => {
 	const busy = { ending: "upstream_failed", status: 503 } as const;

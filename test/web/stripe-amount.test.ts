@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { showStripeAmount } from "../../src/web/texts.tsx";
+import { showStripeAmount } from "../../src/web/operator/attention.tsx";
 
 test("Stripe's amounts have the decimals of their currency", () => {
 	const shown = [

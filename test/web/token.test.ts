@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createAttempt } from "../../src/web/resource.ts";
+import { createAttempt } from "../../src/web/token.ts";
 
 test("the form sends the same token until a response arrives, then a new one", async () => {
 	const attempt = createAttempt();

@@ -11,10 +11,11 @@ import { ActButton } from "../parts/form.tsx";
 import { DetailList, Empty, Page, Panel, Problem, Reading, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
-import { useAction, useAttempt, useList, useResource } from "../resource.ts";
+import { useAction, useList, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { formatCount, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import { type OperatorAccount, operatorApi } from "./api.ts";
 import { reasonField, useDecision } from "./decision.tsx";
 

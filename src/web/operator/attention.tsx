@@ -1,3 +1,4 @@
+import { formatDecimal } from "../../money/decimal.ts";
 import { api } from "../api.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
@@ -6,7 +7,7 @@ import { TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { formatCount, rich, showStripeAmount, showUsd, t } from "../texts.tsx";
+import { formatCount, rich, showUsd, t } from "../texts.tsx";
 import { type AdjustmentWaiting, type OperatorSummary, operatorApi, type PaymentFinding } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reasonField, reviewButtons, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";
@@ -191,5 +192,23 @@ function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onC
 		>
 			{dialog}
 		</TablePanel>
+	);
+}
+
+/** Currencies without decimals whose amounts Stripe nevertheless sends in hundredths. */
+const STRIPE_HUNDREDTHS = ["ISK", "UGX"];
+
+/** Formats an amount in Stripe's smallest unit of the currency: "12.50 EUR", "1250 JPY". */
+export function showStripeAmount(units: number, currency: string | null): string {
+	const code = (currency ?? "").toUpperCase();
+	const places = placesOf(code);
+	return `${places === 0 ? units : formatDecimal(units, places, places)} ${code}`.trim();
+}
+
+function placesOf(code: string): number {
+	// Unknown currencies get two decimals, as most currencies have.
+	if (!/^[A-Z]{3}$/.test(code) || STRIPE_HUNDREDTHS.includes(code)) return 2;
+	return (
+		new Intl.NumberFormat("en", { style: "currency", currency: code }).resolvedOptions().maximumFractionDigits ?? 2
 	);
 }

@@ -10,8 +10,9 @@ import { ActButton, LinkButton } from "../parts/form.tsx";
 import { Empty, Page, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Day, Truncated } from "../parts/text.tsx";
-import { type Attempt, useAction, useAttempt, useList } from "../resource.ts";
+import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
+import { type Attempt, useAttempt } from "../token.ts";
 import { type ManagementKeyRow, operatorApi } from "./api.ts";
 import { useDecision } from "./decision.tsx";
 

@@ -1,13 +1,14 @@
 import { useMemo, useState } from "react";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { LedgerEntry, UsageSeries } from "../api.ts";
-import { ENDING_LABELS, LEDGER_KINDS } from "../labels.ts";
+import { LEDGER_KINDS } from "../labels.ts";
 import { ServiceFilters } from "../parts/filters.tsx";
 import { CsvButton } from "../parts/form.tsx";
 import { Empty, Page, Panel, Reading, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
-import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-chart.tsx";
+import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-panel.tsx";
 import { readUsageFilter } from "../range.ts";
+import { ENDING_LABELS } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { formatCount, formatPercent, t } from "../texts.tsx";

@@ -5,9 +5,10 @@ import { canSend } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";
 import { ActDialog } from "../parts/dialog.tsx";
 import { Notice } from "../parts/page.tsx";
-import { type Attempt, useAction, useResource } from "../resource.ts";
+import { useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { formatCount, plural, rich, t } from "../texts.tsx";
+import type { Attempt } from "../token.ts";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 

@@ -6,10 +6,11 @@ import { Icon } from "../parts/icons.tsx";
 import { DetailList, Empty, Notice, Page, Panel, Problem, Reading, State } from "../parts/page.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment, Truncated } from "../parts/text.tsx";
-import { useAction, useAttempt, useList, useNow, useResource } from "../resource.ts";
+import { useAction, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { formatAgo, formatCount, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import { BatchStartDialog } from "./batch-start.tsx";
 
 const TONES: Readonly<Record<BatchView["state"], "ok" | "warn" | "bad" | "off">> = {

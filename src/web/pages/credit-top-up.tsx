@@ -10,10 +10,11 @@ import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx"
 import { DetailList, Empty, Notice, Panel } from "../parts/page.tsx";
 import { type Column, DataTable, fromItems } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
-import { useAction, useAttempt, useResource } from "../resource.ts";
+import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
 import { rich, showUsd, showUsdWhole, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
 /** Time after which the form is enabled again if the browser did not reach the payment page. */

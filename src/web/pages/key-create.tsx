@@ -6,11 +6,12 @@ import { ActDialog, Dialog } from "../parts/dialog.tsx";
 import { CheckField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { CopyButton } from "../parts/text.tsx";
-import { useAction, useAttempt } from "../resource.ts";
+import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets/chat.ts";
 import ToolChoice from "../snippets/tool-choice.tsx";
 import { rich, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf, useProjectChoice } from "./key-form.tsx";
 
 export function KeyCreateDialog(props: {

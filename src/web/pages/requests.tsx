@@ -1,10 +1,10 @@
 import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
-import { RequestTable } from "../parts/account-tables.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, CsvButton, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Page, Panel } from "../parts/page.tsx";
+import { RequestTable } from "../parts/request-table.tsx";
 import { fromList } from "../parts/table.tsx";
 import { readUsageFilter } from "../range.ts";
 import { useList } from "../resource.ts";

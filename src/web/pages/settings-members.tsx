@@ -9,10 +9,11 @@ import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Problem } from "../parts/page.tsx";
 import { DataTable, fromItems, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
-import { useAction, useAttempt, useResource } from "../resource.ts";
+import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { inSentence, isolatedText, plural, rich, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 
 /** Members and their roles. Owners and admins can invite, change and remove members. */
 export function MembersPanel({ account }: { account: AccountView }) {

@@ -1,15 +1,16 @@
 import { Button, Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { type AlertType, can } from "../../console/views.ts";
-import { type AccountView, api, type Notices, type NoticeView, noticeChanges } from "../api.ts";
+import { type AccountView, api, type NoticeChanges, type Notices, type NoticeView } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
 import { Notice, Panel, Problem, Reading, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Truncated } from "../parts/text.tsx";
-import { useAction, useAttempt, useResource } from "../resource.ts";
+import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 
 const MAILS = [
 	{ value: "none", label: t("No one") },
@@ -219,4 +220,23 @@ function answerOf({ answer, problem, channel, state }: NoticeView): string {
 	if (problem !== null) return PROBLEMS[problem];
 	if (answer !== null) return `HTTP ${answer}`;
 	return channel === "mail" && state === "sent" ? t("accepted") : "–";
+}
+
+export interface NoticeForm {
+	readonly mail: "maker" | "owners" | null;
+	readonly webhookUrl: string | null;
+	readonly events: readonly AlertType[];
+}
+
+/** Returns only changed fields, so that changes of other fields in another tab are kept. */
+export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
+	const { mail, webhookUrl, events } = wanted;
+	const added = events.filter((type) => !before.events.includes(type));
+	const removed = before.events.filter((type) => !events.includes(type));
+	return {
+		...(mail === before.mail ? {} : { mail }),
+		...(webhookUrl === before.webhookUrl ? {} : { webhookUrl }),
+		...(added.length === 0 ? {} : { eventsAdded: added }),
+		...(removed.length === 0 ? {} : { eventsRemoved: removed }),
+	};
 }

@@ -4,7 +4,7 @@ import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, CsvButton } from "../parts/form.tsx";
 import { Empty, Page, Reading, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
-import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-chart.tsx";
+import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-panel.tsx";
 import { readUsageFilter } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";

@@ -37,6 +37,7 @@ LOG_LEVEL | info | both | debug, info, warn or error
 PUBLIC_URL | | both | public address of the console, for links in mails and sign-in
 DRAIN_S | 25 | both | seconds for running requests after SIGTERM; new requests are accepted for a quarter of it, 6 s at most; 0 to 3600
 TOPUP_SECOND_LOOK_USD | | console | bank transfers and credit adjustments of at least this amount in USD need two operators
+PRICE_SECOND_LOOK_PERCENT | | console | prices of an account that differ from the list by at least this need two operators
 RETENTION_USAGE_DAYS | 0 | console | days until settled requests are removed from the database (sums are kept); at least 35, or 0 for never
 RETENTION_AUDIT_DAYS | 0 | console | days until audit entries are removed; at least 365, or 0 for never
 RETENTION_REFUSAL_DAYS | 30 | console | days until refused requests are removed; 0 for never

@@ -13,6 +13,7 @@ import { CONFIG_TABLE } from "./config-table.ts";
 import { addressProblem } from "./db/address.ts";
 import { readS3Account } from "./files/bucket.ts";
 import { readRetention } from "./ledger/retention.ts";
+import { parseDecimal } from "./money/decimal.ts";
 import { type NanoUsd, parseUsd } from "./money/nano-usd.ts";
 import { readTraceSettings } from "./traces/traces.ts";
 
@@ -106,6 +107,8 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
 		/** Amount from which top-ups and adjustments need two operators; null: one operator suffices. */
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
+		/** Hundredths of a percent. Prices that differ so much from the list need two operators. */
+		priceSecondLook: percentOf(read.text("PRICE_SECOND_LOOK_PERCENT"), problems),
 		/** Bank details for transfers, one per line. Null: operators send them to customers. */
 		transferDetails: readTransferDetails(read, note),
 		/** Null: card payments are off. */
@@ -273,6 +276,12 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	const amount = text === null ? null : parseUsd(text);
 	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, such as 10000");
 	return amount ?? null;
+}
+
+function percentOf(text: string | null, problems: string[]): number | null {
+	const percent = text === null ? null : parseDecimal(text, 2);
+	if (percent === undefined) problems.push("PRICE_SECOND_LOOK_PERCENT must be a percentage, such as 20");
+	return percent ?? null;
 }
 
 /** True for an IP address, or a network such as `10.0.0.0/8`. */

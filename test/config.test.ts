@@ -56,6 +56,7 @@ describe("loadConfig", () => {
 			publicUrl: null,
 			drainMs: 25_000,
 			topUpSecondLook: null,
+			priceSecondLook: null,
 			transferDetails: null,
 			stripe: null,
 			mail: null,

@@ -8,6 +8,7 @@ import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-us
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import type { creditAdjustment } from "./adjustment.sql.ts";
+import { type AskedPrice, putInForce, writtenTerms } from "./price-agreements.ts";
 import { inTransaction, queryRows, type Transaction } from "./stripe-books.ts";
 
 export type Adjustment = RowView<typeof creditAdjustment, NanoUsd>;
@@ -18,6 +19,8 @@ interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idemp
 	readonly amount: NanoUsd;
 	/** Promotional credit until the last day (UTC); null: it does not expire. Undefined: an ordinary adjustment. */
 	readonly promotion?: { readonly lastDay: string | null } | undefined;
+	/** Prices instead of credit; the amount is then 0. */
+	readonly price?: AskedPrice | undefined;
 	readonly operatorId: string;
 	/** Management key that acted for the operator, for the audit log. */
 	readonly actor?: string;
@@ -42,11 +45,12 @@ const ENDED_AT_ONCE_MAX = 100;
 const SENT_BEFORE = "This adjustment was already sent.";
 
 /**
- * Adjusts an account's credit, once per idempotency key. A second operator must confirm if the amount plus what this
- * operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the credit
- * does not cover a removal, the key was used for another adjustment, or too many are pending.
+ * Adjusts an account's credit or prices, once per idempotency key. A second operator must confirm if the amount plus
+ * what this operator booked alone in the last 24 hours, or the prices' distance from the list, is at least
+ * `secondLookFrom`. Faults: not_found; conflict if the credit does not cover it, the key was used for another
+ * adjustment, or too many are pending or in force.
  */
-export async function bookAdjustment(db: Transactional, asked: NewAdjustment, secondLookFrom: NanoUsd | null) {
+export async function bookAdjustment(db: Transactional, asked: NewAdjustment, secondLookFrom: number | null) {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		// Lets one adjustment of an operator run at a time, so that concurrent ones are included in the sum.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
@@ -55,12 +59,14 @@ export async function bookAdjustment(db: Transactional, asked: NewAdjustment, se
 			if (isSame(former, asked)) return former;
 			throw new Fault("conflict", "This idempotency key was already used for another adjustment.");
 		}
-		const takesTwo = secondLookFrom !== null && (await bookedAlone(tx, asked)) >= secondLookFrom;
+		const weight = asked.price?.distance ?? (await bookedAlone(tx, asked));
+		const takesTwo = secondLookFrom !== null && weight >= secondLookFrom;
 		if (takesTwo) await checkPending(tx, asked.operatorId);
 		const [row] = await queryRows<{ id: string }>(
 			tx,
-			sql`insert into credit_adjustment (id, account_id, kind, last_day, amount_nano_usd, reason, idempotency_key, state, first_by)
-				select ${newId("adj")}, a.id, ${kindOf(asked)}, ${asked.promotion?.lastDay ?? null}::date, ${asked.amount}::bigint, ${asked.reason},
+			sql`insert into credit_adjustment (id, account_id, kind, last_day, terms, amount_nano_usd, reason, idempotency_key, state, first_by)
+				select ${newId("adj")}, a.id, ${kindOf(asked)}, ${asked.promotion?.lastDay ?? null}::date,
+					${asked.price ? JSON.stringify(asked.price.terms) : null}::text::jsonb, ${asked.amount}::bigint, ${asked.reason},
 					${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
 				from account a where a.id = ${asked.accountId} returning id`,
 		);
@@ -68,7 +74,7 @@ export async function bookAdjustment(db: Transactional, asked: NewAdjustment, se
 			throw new Fault("not_found", "There is no account {id}.", { values: { id: asked.accountId } });
 		const made = await lockKnown(tx, row.id);
 		if (!takesTwo) await book(tx, made);
-		await note(tx, takesTwo ? "adjustment.ask" : "account.adjust", made, asked);
+		await note(tx, takesTwo ? "adjustment.ask" : actionOf(made), made, asked);
 		return made;
 	});
 }
@@ -110,7 +116,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 			throw new Fault("conflict", "A second operator must confirm this adjustment.");
 		await decide(tx, decision, "booked");
 		await book(tx, adjustment);
-		await note(tx, "account.adjust", adjustment, decision, { firstBy: adjustment.firstBy });
+		await note(tx, actionOf(adjustment), adjustment, decision, { firstBy: adjustment.firstBy });
 		return { ...adjustment, state: "booked" };
 	});
 }
@@ -152,8 +158,10 @@ function known<T>(found: T | undefined, id: string): T {
 	return found;
 }
 
-const kindOf = ({ promotion }: NewAdjustment): Adjustment["kind"] =>
-	promotion === undefined ? "adjustment" : "promotion";
+const kindOf = ({ promotion, price }: NewAdjustment): Adjustment["kind"] =>
+	price !== undefined ? "price" : promotion === undefined ? "adjustment" : "promotion";
+
+const actionOf = ({ kind }: Adjustment): AuditAction => (kind === "price" ? "account.price" : "account.adjust");
 
 function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 	return (
@@ -161,6 +169,7 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 		former.lastDay === (asked.promotion?.lastDay ?? null) &&
 		former.accountId === asked.accountId &&
 		former.amountNanoUsd === asked.amount &&
+		Bun.deepEquals(former.terms, asked.price?.terms ?? null) &&
 		former.reason === asked.reason &&
 		former.firstBy === asked.operatorId
 	);
@@ -197,6 +206,8 @@ async function decide(tx: Transaction, { id, operatorId }: Decision, state: Adju
 }
 
 async function book(tx: Transaction, adjustment: Adjustment) {
+	if (adjustment.terms !== null)
+		return putInForce(tx, adjustment.accountId, { ...adjustment.terms, id: adjustment.id });
 	const { id, accountId, kind, lastDay, amountNanoUsd, firstBy, reason } = adjustment;
 	const [entry, amount, source] = [newId("led"), nanoUsd(amountNanoUsd), `adjust:${adjustment.idempotencyKey}`];
 	const rows = await queryRows<{ seq: string | null }>(
@@ -223,12 +234,13 @@ async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> 
 async function note(
 	tx: Transaction,
 	action: AuditAction,
-	{ id, accountId, kind, lastDay, amountNanoUsd, reason }: Adjustment,
+	{ id, accountId, kind, lastDay, terms, amountNanoUsd, reason }: Adjustment,
 	by: { operatorId: string; actor?: string; ip: string | null },
 	more: Record<string, string> = {},
 ): Promise<void> {
+	const what = terms === null ? { usd: formatUsd(amountNanoUsd) } : writtenTerms(terms);
 	const promotion = kind === "promotion" ? { kind, lastDay } : {};
-	const detail = { usd: formatUsd(amountNanoUsd), ...promotion, reason, adjustment: id, ...more };
+	const detail = { ...what, ...promotion, reason, adjustment: id, ...more };
 	const act = auditNote({ actor: by.actor ?? by.operatorId, action, ip: by.ip, detail });
 	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`);
 }

@@ -129,7 +129,7 @@ export function buildRates(rate: (name: RateName) => PicoUsdPerUnit): Rates {
 	};
 }
 
-function readRate(rates: Rates, name: RateName): PicoUsdPerUnit {
+export function readRate(rates: Rates, name: RateName): PicoUsdPerUnit {
 	if (name === "cached_input") return rates.cachedInput;
 	return name === "audio_second" ? rates.audioSecond : rates[name];
 }

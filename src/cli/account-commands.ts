@@ -3,6 +3,7 @@ import { isoOrNull } from "../base/iso-date.ts";
 import { silentLog } from "../base/log.ts";
 import { bookAdjustment, checkAdjustment } from "../billing/adjustments.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
+import { checkTerms, writtenTerms } from "../billing/price-agreements.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
 import {
 	confirmTopUp,
@@ -12,6 +13,7 @@ import {
 	TOP_UP_STATES,
 	type TopUpRecord,
 } from "../billing/top-ups.ts";
+import { newestControlEntry } from "../cluster/control-log.ts";
 import { createTransactional } from "../db/statements.ts";
 import {
 	type AccountRecord,
@@ -24,10 +26,11 @@ import {
 } from "../keys/account-admin.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { jsonFields } from "../money/json-fields.ts";
-import { formatUsd } from "../money/nano-usd.ts";
-import { type CommandRuns, UsageError } from "./command.ts";
+import { formatUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { type CommandInput, type CommandRuns, UsageError } from "./command.ts";
+import type { DatabaseSession } from "./database-session.ts";
 import { actAndFence, fenceOutput } from "./fence-output.ts";
-import { parseAccountTerms, parseChanges, parsePage, parseUsdOption } from "./setting-options.ts";
+import { parseAccountTerms, parseChanges, parseNames, parsePage, parseUsdOption } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const accountCommands: CommandRuns = {
@@ -50,6 +53,7 @@ export const accountCommands: CommandRuns = {
 			spent_usd: formatUsd(balance.spent),
 			tags: account.tags,
 			tokens_per_minute: account.tokensPerMinute,
+			prices: account.agreements.map(writtenTerms),
 			auto_top_up:
 				automatic === null
 					? null
@@ -67,6 +71,7 @@ export const accountCommands: CommandRuns = {
 			`${account.id}  ${account.email}  ${account.name}  ${account.state}`,
 			`signed in ${isoOrNull(account.signedInAtMs) ?? "never"}, topped up: ${account.toppedUp ? "yes" : "no"}`,
 			`tags: ${account.tags.join(",") || "none"}, tokens per minute: ${account.tokensPerMinute ?? "as its tags"}`,
+			...account.agreements.map((one) => `price: ${JSON.stringify(writtenTerms(one))}`),
 			`balance   USD ${json.balance_usd}`,
 			`held      USD ${json.held_usd}`,
 			`available USD ${json.available_usd}`,
@@ -117,13 +122,25 @@ export const topUpCommands: CommandRuns = {
 		const promotion = { lastDay: input.option("last-day") ?? null };
 		const [reason, idempotencyKey] = [input.required("reason"), `${ACTOR}:${input.required("reference")}`];
 		checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "last-day" }, systemClock.wallMs());
-		const { id, state } = await withDatabase(async ({ statements, url }) => {
-			const { id: accountId } = await getAccount(statements, input.required("account"));
-			const asked = { accountId, amount, promotion, reason, idempotencyKey, operatorId: ACTOR, ip: null };
-			const client = createTransactional({ clock: systemClock, log: silentLog }, { ...TRANSACTION, url });
-			return bookAdjustment(client.tx, asked, config().topUpSecondLook).finally(() => client.end());
-		});
+		const { id, state } = await withDatabase((session) =>
+			book(session, input, { amount, promotion, reason, idempotencyKey }, config().topUpSecondLook),
+		);
 		return { json: { id, status: state }, text: `promotional credit ${id} is ${state}` };
+	},
+	async "price agree"({ withDatabase, config }, input) {
+		const option = (name: string) => input.option(name) ?? null;
+		const own = input.option("rates");
+		const rates =
+			own === undefined ? null : Object.fromEntries(parseNames("rates", own).map((rate) => rate.split("=")));
+		const written = { model: option("model"), discount: option("discount"), rates, from: option("from") };
+		const [reason, idempotencyKey] = [input.required("reason"), `${ACTOR}:${input.required("reference")}`];
+		return withDatabase(async (session) => {
+			const price = await checkTerms(session.statements, written, systemClock.wallMs());
+			const asked = { amount: ZERO_USD, price, reason, idempotencyKey };
+			const { id, state } = await book(session, input, asked, config().priceSecondLook);
+			if (state !== "booked") return { json: { id, status: state }, text: `price agreement ${id} is ${state}` };
+			return fenceOutput(session, { id, status: state }, await newestControlEntry(session.statements), input);
+		});
 	},
 	async "topup confirm"({ withDatabase }, input) {
 		const { id, state, seq } = await withDatabase(({ statements }) =>
@@ -151,6 +168,15 @@ export const topUpCommands: CommandRuns = {
 		return listOutput(page, topUpJson, ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"]);
 	},
 };
+
+type Asked = Omit<Parameters<typeof bookAdjustment>[1], "accountId" | "operatorId" | "ip">;
+
+async function book({ statements, url }: DatabaseSession, input: CommandInput, asked: Asked, from: number | null) {
+	const { id: accountId } = await getAccount(statements, input.required("account"));
+	const client = createTransactional({ clock: systemClock, log: silentLog }, { ...TRANSACTION, url });
+	const booked = bookAdjustment(client.tx, { accountId, ...asked, operatorId: ACTOR, ip: null }, from);
+	return booked.finally(() => client.end());
+}
 
 const topUpJson = (topUp: TopUpRecord) => ({
 	id: topUp.id,

@@ -1,3 +1,4 @@
+import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 
 type ControlKind = "key" | "account" | "project" | "budget";
@@ -27,6 +28,13 @@ export interface AppendedRow {
 
 export function toEntry({ seq, at_micros }: AppendedRow): AppendedEntry {
 	return { seq: Number(seq), atMicros: Number(at_micros) };
+}
+
+/** The newest entry: an instance that applied it has applied all that were committed before this call. */
+export async function newestControlEntry(statements: Statements): Promise<AppendedEntry> {
+	const rows = await statements<AppendedRow>`
+		select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
+	return toEntry(onlyRow(rows));
 }
 
 /** Channel on which `control_append` announces new entries; the payload is the entry's number. */

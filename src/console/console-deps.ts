@@ -23,6 +23,7 @@ type ConsoleConfig = Pick<
 	Config,
 	| "demo"
 	| "mail"
+	| "priceSecondLook"
 	| "production"
 	| "publicUrl"
 	| "retention"

@@ -192,10 +192,12 @@ async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection:
 	};
 }
 
-async function viewerOrNull(parts: Parts<"auth" | "log" | "statements">, connection: Connection) {
+async function viewerOrNull(parts: RouterParts, connection: Connection) {
 	if (!connection.request.headers.has("cookie")) return null;
 	try {
-		return (await viewerOf(parts, connection)).viewer;
+		const { viewer } = await viewerOf(parts, connection);
+		const asked = new URL(connection.request.url).searchParams.get("account");
+		return { viewer, membership: await membershipFor(parts, viewer, asked) };
 	} catch (error) {
 		if (error instanceof Fault && error.code === "session_required") return null;
 		throw error;

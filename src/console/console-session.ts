@@ -14,8 +14,8 @@ export interface ConsoleSession {
 	readonly connection: Connection;
 	/** Signed-in person; null on public routes. */
 	readonly viewer: Viewer | null;
-	/** Finds the signed-in person on public routes, whose answers show more to members. */
-	readonly findViewer?: () => Promise<Viewer | null>;
+	/** Finds the signed-in person and the account on public routes, whose answers show more to members. */
+	readonly findViewer?: () => Promise<(Pick<ConsoleSession, "membership"> & { readonly viewer: Viewer }) | null>;
 	/** The account of `?account=`, else the viewer's first; null if the viewer has none. */
 	readonly membership: Membership | null;
 }

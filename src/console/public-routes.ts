@@ -1,11 +1,12 @@
 import { Elysia, t } from "elysia";
 import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
+import { type Agreement, atAgreedPrice, partsOfCard } from "../catalog/agreements.ts";
 import type { RateCard, Rates } from "../catalog/model.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import { type CatalogViewer, isVisible } from "../catalog/visibility.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import type { DeploymentsView } from "../deployments/deployments.ts";
-import type { Parts } from "./console-deps.ts";
+import { ACCOUNT_QUERY, type Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
 import { isOwnMachine } from "./sign-in/sign-in-link.ts";
@@ -18,16 +19,21 @@ interface Measured {
 export function publicRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "sessions" | "origin">,
 ) {
-	const { config, deployments, mailer, sessions } = parts;
+	const { clock, config, deployments, mailer, sessions } = parts;
 	const speeds = createModelSpeeds(parts);
-	/** Returns the models that any account of this person may use; without a session, the models for all accounts. */
+	/** Returns the models that any account of this person may use, at the selected one's prices; else the public ones. */
 	async function visibleModels(models: readonly DeployedModel[], request: Request) {
-		if (models.every(({ visibleTo }) => visibleTo === undefined)) return models;
-		const viewer = await sessions.of(request).findViewer?.();
-		const ids = viewer?.memberships.map(({ accountId }) => accountId) ?? [];
-		const accounts = await parts.statements<CatalogViewer>`
-			select id, tags from account where id in (select jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb))`;
-		return models.filter((model) => isVisible(model, null) || accounts.some((account) => isVisible(model, account)));
+		const found = await sessions.of(request).findViewer?.();
+		if (!found) return models.filter((model) => isVisible(model, null));
+		const { viewer, membership } = found;
+		const ids = [...viewer.memberships, ...(membership ? [membership] : [])].map(({ accountId }) => accountId);
+		const accounts = await parts.statements<CatalogViewer & { agreements: readonly Agreement[] }>`
+			select id, tags, agreements from account where id in (select jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb))`;
+		const selected = membership?.closed ? null : membership?.accountId;
+		const agreements = accounts.find(({ id }) => id === selected)?.agreements ?? [];
+		return models
+			.filter((model) => isVisible(model, null) || accounts.some((account) => isVisible(model, account)))
+			.map((model) => atAgreedPrice(model, agreements, clock.wallMs()));
 	}
 	const speedOf = async (id: string) => (await speeds.current()).get(id) ?? null;
 	return new Elysia({ name: "console-public", prefix: "/public" })
@@ -50,13 +56,17 @@ export function publicRoutes(
 			/** True if the request has a session cookie. Only `/me` tells whether the session is valid. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
-		.get("/models", async ({ request }): Promise<{ items: (ModelView & Measured)[] }> => {
-			const [deployed, measured] = await Promise.all([deployments.current(), speeds.current()]);
-			const visible = await visibleModels(deployed.models, request);
-			return {
-				items: visible.map((model) => ({ ...modelView(model, deployed), speed: measured.get(model.id) ?? null })),
-			};
-		})
+		.get(
+			"/models",
+			async ({ request }): Promise<{ items: (ModelView & Measured)[] }> => {
+				const [deployed, measured] = await Promise.all([deployments.current(), speeds.current()]);
+				const visible = await visibleModels(deployed.models, request);
+				return {
+					items: visible.map((model) => ({ ...modelView(model, deployed), speed: measured.get(model.id) ?? null })),
+				};
+			},
+			ACCOUNT_QUERY,
+		)
 		.get(
 			"/model",
 			async ({ query, request }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
@@ -76,7 +86,7 @@ export function publicRoutes(
 					})),
 				};
 			},
-			{ query: t.Object({ id: t.String({ maxLength: 200 }) }) },
+			{ query: t.Object({ id: t.String({ maxLength: 200 }), account: t.Optional(t.String({ maxLength: 64 })) }) },
 		)
 		.get(
 			"/outbox",
@@ -112,6 +122,8 @@ function modelView(model: DeployedModel, deployed: DeploymentsView) {
 		outputModalities: [...model.outputModalities],
 		rates: publicRates(model.rateCard),
 		rateCard: model.rateCard.id,
+		/** True: rates that only the selected account has. */
+		agreed: partsOfCard(model.rateCard.id)[1] !== null,
 		/** First day (UTC) without the model. */
 		retiresOn: model.retiresOn ?? null,
 		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),

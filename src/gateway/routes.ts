@@ -50,7 +50,7 @@ export function createGateway(deps: EndpointDeps) {
 	const { catalog, clock } = serve;
 	const unmetered = createUnmetered({ ...serve, connectionOf });
 	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
-	const visible = (key: KeyEntry) => visibleCatalog(catalog.current(), key.account);
+	const visible = (key: KeyEntry) => visibleCatalog(catalog.current(), key.account, clock.wallMs());
 	const usageSums = createUsageSums({ statements, clock });
 	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	const documentHeaders = { "content-type": "application/json", "x-content-type-options": "nosniff" };

@@ -3,6 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { isMailAddress } from "../base/mail-address.ts";
 import { TAG } from "../catalog/account-limits.ts";
+import type { Agreement } from "../catalog/agreements.ts";
 import { type AppendedEntry, toEntry } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
@@ -23,6 +24,8 @@ export interface AccountRecord {
 	readonly tags: readonly string[];
 	/** Null: the limit that `tollgate.yaml` sets for the account's tags. */
 	readonly tokensPerMinute: number | null;
+	/** Price agreements in force or planned. */
+	readonly agreements: readonly Agreement[];
 	readonly createdAtMs: number;
 	/** Entity tag of all changeable fields; it changes with each of them. */
 	readonly etag: string;
@@ -180,6 +183,7 @@ interface AccountRow {
 	time_zone: string;
 	tags: readonly string[];
 	tokens_per_minute: number | null;
+	agreements: readonly Agreement[];
 	created_at: Date;
 	etag: string;
 }
@@ -195,6 +199,7 @@ function recordOf(row: AccountRow): AccountRecord {
 		timeZone: row.time_zone,
 		tags: row.tags,
 		tokensPerMinute: row.tokens_per_minute,
+		agreements: row.agreements,
 		createdAtMs: row.created_at.getTime(),
 		etag: row.etag,
 	};

@@ -1,4 +1,5 @@
 import { assert } from "../base/assert.ts";
+import { type AccountPrices, type Agreement, createAccountPrices } from "../catalog/agreements.ts";
 import type { RequestLimits } from "../limits/key-limits.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { CapPeriod, CurrentPeriod } from "./cap-period.ts";
@@ -68,6 +69,8 @@ export interface AccountEntry {
 	tags: readonly string[];
 	/** Null: the limit that `tollgate.yaml` sets for the account's tags. */
 	tokensPerMinute: number | null;
+	/** Undefined: list prices. */
+	prices: AccountPrices | undefined;
 }
 
 /** A key in memory, changed in place, so that a request whose body is still being read notices a revocation. */
@@ -103,10 +106,18 @@ export interface AccountFields {
 	timeZone: string;
 	tags: readonly string[];
 	tokensPerMinute: number | null;
+	agreements: readonly Agreement[];
 }
 
 export function createAccountEntry(id: string, fields: AccountFields): AccountEntry {
-	const unset = { toppedUp: false, signedIn: false, timeZone: "UTC", tags: [], tokensPerMinute: null };
+	const unset = {
+		toppedUp: false,
+		signedIn: false,
+		timeZone: "UTC",
+		tags: [],
+		tokensPerMinute: null,
+		prices: undefined,
+	};
 	const entry: AccountEntry = { id, state: "suspended", ...unset };
 	setAccountFields(entry, fields);
 	return entry;
@@ -132,6 +143,7 @@ export function setAccountFields(entry: AccountEntry, fields: AccountFields): vo
 	entry.timeZone = fields.timeZone;
 	entry.tags = fields.tags;
 	entry.tokensPerMinute = fields.tokensPerMinute;
+	entry.prices = fields.agreements.length === 0 ? undefined : createAccountPrices(fields.agreements);
 }
 
 export function setKeyFields(entry: KeyEntry, fields: KeyFields): KeyEntry {

@@ -1,6 +1,7 @@
 /** Tables of accounts, projects, keys and their limits. */
 import { sql } from "drizzle-orm";
 import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import type { Agreement } from "../catalog/agreements.ts";
 import type { ManagementScope } from "./management-scope.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
@@ -50,6 +51,8 @@ export const account = pgTable(
 		tags: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
 		/** Null: the limit that `tollgate.yaml` sets for the account's tags, if any. */
 		tokensPerMinute: integer("tokens_per_minute"),
+		/** Price agreements that are in force or planned (`../billing/price-agreements.ts`). */
+		agreements: jsonb().$type<readonly Agreement[]>().notNull().default(sql`'[]'::jsonb`),
 		createdAt: moment("created_at").notNull().defaultNow(),
 	},
 	(table) => [index("account_created").on(table.createdAt)],

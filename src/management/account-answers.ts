@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import { writtenTerms } from "../billing/price-agreements.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { listPromotions, readBalance } from "../console/credit/credit.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
@@ -84,4 +85,5 @@ export async function getAccount(statements: Statements, id: string): Promise<Ac
 	return account;
 }
 
-const accountView = (account: AccountRecord) => toAnswer(MANAGEMENT_ANSWERS.ManagementAccount, account, {});
+const accountView = (account: AccountRecord) =>
+	toAnswer(MANAGEMENT_ANSWERS.ManagementAccount, account, { prices: account.agreements.map(writtenTerms) });

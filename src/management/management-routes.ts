@@ -133,6 +133,11 @@ export const MANAGEMENT_ROUTES = {
 	})(
 		"Adjust an account's credit or give promotional credit, once per token. A large amount needs a second operator's confirmation.",
 	),
+	createPrices: on("POST accounts/{id}/prices", "credit:write", "ManagementPricesMade", {
+		body: "ManagementPricesCreate",
+	})(
+		"Agree on a discount, own rates of a model, or neither for the list price, once per token. Prices far from the list need a second operator's confirmation.",
+	),
 	readAdjustment: on(
 		"GET credit-adjustments/{id}",
 		"credit:read",

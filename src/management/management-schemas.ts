@@ -25,6 +25,10 @@ const token = optional({
 	}),
 });
 
+const Percent = orNull(Type.String({ maxLength: 10, description: "Percent off the list price: `12.5`." }));
+const RATES = "Own rates as in `tollgate.yaml`, one for each that the list price charges.";
+const OwnRates = orNull(Type.Record(Type.String({ maxLength: 20 }), text(30), { description: RATES }));
+
 const Tokens = orNull(Type.Integer({ minimum: 1, description: "Prompt and completion tokens together." }));
 /** Limits of a key or project. An absent field keeps its limit (at creation: no limit); null removes the limit. */
 const limits = optional({
@@ -123,6 +127,16 @@ export const MANAGEMENT_REQUESTS = {
 		}),
 		...token,
 	}),
+	ManagementPricesCreate: exact({
+		reason: Reason,
+		...optional({
+			model: orNull(Type.String({ maxLength: 200, description: "Id of a model. Null or absent: every model." })),
+			discount: Percent,
+			rates: OwnRates,
+			from: orNull(Type.String({ maxLength: 40, description: "Null or absent: at once; else ISO 8601 with a zone." })),
+		}),
+		...token,
+	}),
 };
 
 export const InForce = exact({
@@ -140,6 +154,7 @@ const secret = Type.Union([Type.String(), Type.Null()], {
 });
 
 const named = <Name extends string>(name: Name) => ({ object: Type.Literal(name) });
+const Prices = exact({ model: orNull(Text), discount: Percent, rates: OwnRates, from: orNull(Moment) });
 const account = {
 	...named("account"),
 	...each(Text, "id", "email", "name"),
@@ -148,6 +163,7 @@ const account = {
 	time_zone: Text,
 	tags: Type.Array(Text),
 	tokens_per_minute: orNull(Count),
+	prices: Type.Array(Prices, { description: "Agreed prices, in force (`from` null if at once) and planned." }),
 	signed_in_at: orNull(Moment),
 	created_at: Moment,
 	etag: Etag,
@@ -191,16 +207,18 @@ const ProjectMember = exact({
 	...each(Text, "project_id", "user_id", "name", "email"),
 	joined_at: Moment,
 });
-const Adjustment = exact({
+const adjustment = {
 	...named("credit_adjustment"),
 	...each(Text, "id", "account_id", "reason"),
-	kind: oneOf("adjustment", "promotion"),
+	kind: oneOf("adjustment", "promotion", "price"),
 	last_day: orNull(Type.String({ format: "date" })),
 	amount_usd: Usd,
 	state: oneOf("pending", "booked", "rejected"),
+	prices: orNull(Prices),
 	asked_by: Type.String({ description: "The operator whose key requested it, or `cli`." }),
 	created_at: Moment,
-});
+};
+const Adjustment = exact(adjustment);
 export const UsageDay = exact({
 	...named("usage"),
 	day: Type.String({ description: "A day in UTC: `2027-01-31`." }),
@@ -271,6 +289,7 @@ export const MANAGEMENT_ANSWERS = {
 	}),
 	ManagementAdjustment: Adjustment,
 	ManagementAdjustmentList: list(Adjustment),
+	ManagementPricesMade: exact({ ...adjustment, in_force: orNull(InForce) }),
 	ManagementUsageList: list(UsageDay),
 	ManagementJournalList: list(exact(journal)),
 	ManagementJournal: exact({

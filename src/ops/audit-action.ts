@@ -1,6 +1,6 @@
 /** Names of actions in the audit log. Each has a text for the console (`../web/operator/audit-words.ts`). */
 export type AuditAction =
-	| `account.${"adjust" | "alert" | "billing_details" | "create" | "rename" | "suspend" | "terms" | "time_zone" | "unsuspend" | "view"}`
+	| `account.${"adjust" | "alert" | "billing_details" | "create" | "price" | "rename" | "suspend" | "terms" | "time_zone" | "unsuspend" | "view"}`
 	| `adjustment.${"ask" | "reject"}`
 	| `auto_topup.${"off" | "save"}`
 	| `batch.${"notices" | "webhook_secret"}`

@@ -173,7 +173,8 @@ export function openBatches(
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
 	const refused = new Set<string>();
-	const visible = async (accountId: string) => visibleCatalog(snapshot(), await findAccount(db.statements, accountId));
+	const visible = async (accountId: string) =>
+		visibleCatalog(snapshot(), await findAccount(db.statements, accountId), clock.wallMs());
 	const runner = createBatchRunner({ refused, books, files, carrier, clock, log, snapshot: visible, graceMs }, db);
 	const batches = createBatches({ books, files, snapshot, wake: runner.wake });
 	const startIfOffered = () => {

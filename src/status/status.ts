@@ -41,7 +41,7 @@ export function createStatus(deps: {
 }): Status {
 	const { statements, clock, log, catalog, upstreams } = deps;
 	/** The page is public, so it excludes private models. */
-	const shown = () => visibleCatalog(catalog.current(), null);
+	const shown = () => visibleCatalog(catalog.current(), null, 0);
 	const look = () => statusLevels(shown(), upstreams.replicas(), deps.admitting());
 	const history = createStatusHistory({ store: createStatusStore(statements), clock, log, look });
 	let kept: Bodies | undefined;

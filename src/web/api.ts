@@ -40,8 +40,9 @@ async function allMembers(account: string) {
 
 export const api = {
 	config: () => unwrap(client.public.config.get()),
-	models: () => unwrap(client.public.models.get()),
-	model: (id: string) => unwrap(client.public.model.get({ query: { id } })),
+	models: (account: string | null) => unwrap(client.public.models.get({ query: omitUndefined({ account }) })),
+	model: (id: string, account: string | null) =>
+		unwrap(client.public.model.get({ query: { id, ...omitUndefined({ account }) } })),
 	outbox: (email: string) => unwrap(client.public.outbox.get({ query: { email } })),
 
 	me: (account: string | null) => unwrap(client.me.get({ query: omitUndefined({ account }) })),

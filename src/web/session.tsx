@@ -11,7 +11,7 @@ import { whenNotHeld } from "./held-page.ts";
 import { ApiError, requestJson } from "./http.ts";
 import { followLanguage } from "./parts/switches.tsx";
 import { createRemembered } from "./remembered.ts";
-import { resources, useAction } from "./resource.ts";
+import { resources, useAction, useResource } from "./resource.ts";
 
 /** The signed-in viewer, the selected account, and the service's configuration. */
 
@@ -121,6 +121,12 @@ export function useAccount(): AccountView {
 	const account = useSession().me?.account;
 	if (!account) throw new Error("a page was rendered without an account");
 	return account;
+}
+
+/** The models at the prices of the selected account. */
+export function useModels() {
+	const account = useSession().me?.account?.id ?? null;
+	return useResource("models", () => api.models(account));
 }
 
 /** Returns a function that tells whether the viewer's role has a right. The server uses the same table of rights. */

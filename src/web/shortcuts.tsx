@@ -7,7 +7,7 @@ import { Dialog } from "./parts/dialog.tsx";
 import { Form } from "./parts/form.tsx";
 import { useResource } from "./resource.ts";
 import { Link, navigate } from "./router.tsx";
-import { useSession } from "./session.tsx";
+import { useModels, useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
 /** Longest time between `g` and the second key. One second, because a busy page receives both keys late. */
@@ -155,7 +155,7 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 
 function useFound(places: readonly Destination[], wanted: string): Found[] {
 	const account = useSession().me?.account;
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const keys = useResource(account ? `keys ${account.id}` : null, () => api.keys(account?.id ?? ""));
 	const isRequest = account && /^(req_)?[0-9a-f-]{16,36}$/i.test(wanted);
 	const all: Found[] = [

@@ -48,7 +48,7 @@ describe("a top-up", () => {
 				kind: "account",
 				payload: {
 					...{ state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" },
-					...{ tags: [], tokensPerMinute: null },
+					...{ tags: [], tokensPerMinute: null, agreements: [] },
 				},
 			},
 		]);

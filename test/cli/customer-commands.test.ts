@@ -28,7 +28,7 @@ test("commands for accounts, top-ups and keys print what their help documents", 
 		auto_top_up: null,
 	};
 	for (const shown of await Promise.all([run("account", "show", id), run("account", "show", "ADA@example.com")]))
-		expect(shown.json<object>()).toEqual({ id, ...credit, tags: [], tokens_per_minute: null });
+		expect(shown.json<object>()).toEqual({ id, ...credit, tags: [], tokens_per_minute: null, prices: [] });
 
 	const key = (
 		await run(
@@ -229,4 +229,21 @@ test("`promotion create` gives credit once per reference; a large amount waits",
 	expect((await give("5", "P2", "--last-day", "2020-01-31")).stderr).toContain("last day");
 	expect((await give("1000", "P3")).json<object>()).toMatchObject({ status: "pending" });
 	expect((await run("account", "show", id)).json<object>()).toMatchObject({ balance_usd: "5.00" });
+});
+
+test("price agree sets prices once per reference, those far from the list wait", async () => {
+	const id = await newAccount();
+	const agree = (reference: string, ...terms: string[]) => {
+		const asked = ["--account", id, "--reason", "contract 7", "--reference", reference, ...terms];
+		return runHere(["price", "agree", "--json", ...asked], { ...env, PRICE_SECOND_LOOK_PERCENT: "20" });
+	};
+	const made = (await agree("A1", "--discount", "12.5")).json<{ id: string }>();
+	expect(made).toMatchObject({ status: "booked", effective: true } as never);
+	expect(made.id).toStartWith("adj_");
+	expect((await agree("A1", "--discount", "12.5")).json<{ id: string }>().id).toBe(made.id);
+	expect((await agree("A1", "--discount", "13")).exitCode).toBe(1);
+	expect((await agree("A2", "--model", "none", "--rates", "input=1,output=2")).stderr).toContain("no model");
+	expect((await agree("A3", "--discount", "20")).json<object>()).toMatchObject({ status: "pending" });
+	const prices = [{ model: null, discount: "12.5", rates: null, from: null }];
+	expect((await run("account", "show", id)).json<object>()).toMatchObject({ prices });
 });

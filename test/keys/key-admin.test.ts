@@ -66,7 +66,15 @@ describe("accounts", () => {
 		expect(await markSignedIn(statements, id)).toBeNull();
 		const entry = (seq: number | null, state: string, isSignedIn: boolean) => ({
 			...{ seq: seq as number, kind: "account" as const, subject: id },
-			payload: { state, toppedUp: false, signedIn: isSignedIn, timeZone: "UTC", tags: [], tokensPerMinute: null },
+			payload: {
+				state,
+				toppedUp: false,
+				signedIn: isSignedIn,
+				timeZone: "UTC",
+				tags: [],
+				tokensPerMinute: null,
+				agreements: [],
+			},
 		});
 		expect(await entriesOf(id)).toEqual([
 			entry(suspended.seq, "suspended", false),

@@ -46,6 +46,8 @@ test("every response matches its schema in the OpenAPI document", async () => {
 		self: () => script.get("/self"),
 		listAccounts: () => script.get("/accounts"),
 		createAccount: () => script.send("POST", "/accounts", { email }),
+		createPrices: () =>
+			script.send("POST", `/accounts/${accountId}/prices`, { discount: "5", reason: "a test", client_token: "prices" }),
 		readAccount: () => script.get(`/accounts/${accountId}`),
 		updateAccount: () => script.send("PATCH", `/accounts/${accountId}`, { state: "active", reason: "a test" }),
 		readCredit: () => script.get(`/accounts/${accountId}/credit`),

@@ -29,6 +29,7 @@ function bodyFor({ path, method }: ManagementRoute): object {
 	if (path.includes("/members")) return { user_id: worker };
 	if (path.endsWith("/credit-adjustments"))
 		return { account_id: accountId, amount_usd: "1", reason: "isolation", ...token };
+	if (path.endsWith("/prices")) return { discount: "5", reason: "isolation", ...token };
 	if (path.endsWith("/rotate")) return { grace_seconds: 60 };
 	return method === "PATCH" ? { name: "renamed" } : {};
 }

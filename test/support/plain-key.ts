@@ -31,6 +31,7 @@ export const plainAccountFields: AccountFields = {
 	timeZone: "UTC",
 	tags: [],
 	tokensPerMinute: null,
+	agreements: [],
 };
 
 export function plainKey(key: Partial<KeyFields> = {}, account: Partial<AccountFields> = {}): KeyEntry {

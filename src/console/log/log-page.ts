@@ -1,6 +1,6 @@
 import { billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
 import { csvResponse } from "../../base/csv.ts";
-import { parseRateCard, type RateCardColumns } from "../../catalog/rate-cards.ts";
+import { findRateCard } from "../../billing/price-agreements.ts";
 import type { Statements } from "../../db/statements.ts";
 import { costNanoUsd, formatUsd, type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -69,9 +69,9 @@ interface TimelineStep {
 const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
 
 export async function requestDetail(statements: Statements, row: UsageRow) {
-	const [card] = await statements<RateCardColumns>`select * from rate_card where id = ${row.rate_card_id}`;
+	const card = await findRateCard(statements, row.rate_card_id);
 	const base = requestRow(row);
-	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(parseRateCard(card), quantitiesOf(row));
+	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(card, quantitiesOf(row));
 	const prefix = ANSWER_PREFIX[row.endpoint];
 	return {
 		...base,

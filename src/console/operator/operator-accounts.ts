@@ -8,7 +8,8 @@ import { ledgerPage } from "../credit/credit-ledger.ts";
 import { keyView, readHeld } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
 
-export interface AccountRow extends Omit<AccountRecord, "timeZone" | "tags" | "tokensPerMinute" | "etag"> {
+export interface AccountRow
+	extends Omit<AccountRecord, "timeZone" | "tags" | "tokensPerMinute" | "agreements" | "etag"> {
 	readonly balanceNanoUsd: NanoUsd;
 	readonly spentNanoUsd: NanoUsd;
 }

@@ -8,11 +8,15 @@ import {
 	getAdjustment,
 	rejectAdjustment,
 } from "../../billing/adjustments.ts";
+import { checkTerms } from "../../billing/price-agreements.ts";
+import { newestControlEntry } from "../../cluster/control-log.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import { type Statements, toView } from "../../db/statements.ts";
+import { ZERO_USD } from "../../money/nano-usd.ts";
 import { PAGE_QUERY, type Parts, parseAmount, REASON, USD } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { readBalance } from "../credit/credit.ts";
+import type { Actor, Fence } from "../keys/fence-view.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -31,7 +35,7 @@ export async function listAdjustments(
 	page: { asked: number; after: string | null },
 ): Promise<AdjustmentRow[]> {
 	const rows = await statements<object>`
-		select c.id, c.account_id, a.email as account_email, c.amount_nano_usd, c.kind, c.last_day::text, c.reason, c.state, c.first_at,
+		select c.id, c.account_id, a.email as account_email, c.amount_nano_usd, c.kind, c.last_day::text, c.terms, c.reason, c.state, c.first_at,
 			coalesce(f.email, c.first_by) as first_by, coalesce(s.email, c.second_by) as second_by
 		from credit_adjustment c join account a on a.id = c.account_id
 			left join console_user f on f.id = c.first_by left join console_user s on s.id = c.second_by
@@ -41,13 +45,20 @@ export async function listAdjustments(
 	return rows.map(toView<AdjustmentRow>);
 }
 
-export function adjustmentRoutes({
-	statements,
-	tx,
-	sessions,
-	config,
-	clock,
-}: Parts<"statements" | "tx" | "config" | "sessions" | "clock">) {
+/** Waits until all instances know the booked prices; null if nothing is to be waited for. */
+export async function priceFence(
+	{ statements, fence }: Parts<"statements" | "fence">,
+	actor: Pick<Actor, "connection">,
+	{ kind, state }: Pick<Adjustment, "kind" | "state">,
+): Promise<Fence | null> {
+	return kind === "price" && state === "booked" ? fence(actor, await newestControlEntry(statements)) : null;
+}
+
+const TERM = t.Nullable(t.String({ minLength: 1, maxLength: 200 }));
+const RATES = t.Record(t.String({ maxLength: 20 }), t.String({ maxLength: 30 }));
+
+export function adjustmentRoutes(parts: Parts<"statements" | "tx" | "config" | "sessions" | "clock" | "fence">) {
+	const { statements, tx, sessions, config, clock } = parts;
 	const decision = async ({ userId, connection }: Operator, id: string) => {
 		await refuseOwnAccount(statements, userId, (await getAdjustment(statements, id)).accountId);
 		return { id, operatorId: userId, ip: connection.address };
@@ -56,24 +67,28 @@ export function adjustmentRoutes({
 		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.post(
 			"/accounts/:id/adjust",
-			async ({ operator: { userId, connection }, params, body }) => {
+			async ({ operator, params, body }) => {
+				const { userId, connection } = operator;
 				await refuseOwnAccount(statements, userId, params.id);
-				const amount = parseAmount(body.usd, "usd", true);
+				const amount = body.price ? ZERO_USD : parseAmount(body.usd, "usd", true);
 				const { promotion } = body;
-				checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "lastDay" }, clock.wallMs());
+				const price = body.price && (await checkTerms(statements, body.price, clock.wallMs()));
+				if (!price) checkAdjustment({ amount, promotion }, { amount: "usd", lastDay: "lastDay" }, clock.wallMs());
 				const asked = {
-					...{ accountId: params.id, amount, promotion, reason: body.reason },
+					...{ accountId: params.id, amount, promotion, price, reason: body.reason },
 					idempotencyKey: body.idempotencyKey.toLowerCase(),
 					...{ operatorId: userId, ip: connection.address },
 				};
-				const made = await bookAdjustment(tx, asked, config.topUpSecondLook);
-				return { balance: await readBalance(statements, params.id), secondLookNeeded: made.state === "pending" };
+				const made = await bookAdjustment(tx, asked, price ? config.priceSecondLook : config.topUpSecondLook);
+				const fence = await priceFence(parts, operator, made);
+				return { balance: await readBalance(statements, params.id), secondLookNeeded: made.state === "pending", fence };
 			},
 			{
 				body: t.Object({
 					usd: USD,
 					reason: REASON,
 					promotion: t.Optional(t.Object({ lastDay: t.Nullable(t.String({ maxLength: 40 })) })),
+					price: t.Optional(t.Object({ model: TERM, discount: TERM, from: TERM, rates: t.Nullable(RATES) })),
 					idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{32,36}$" }),
 				}),
 			},
@@ -85,8 +100,8 @@ export function adjustmentRoutes({
 			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(STATE) }) },
 		)
 		.post("/adjustments/:id/confirm", async ({ operator, params }) => {
-			const { state } = await confirmAdjustment(tx, await decision(operator, params.id));
-			return { state };
+			const made = await confirmAdjustment(tx, await decision(operator, params.id));
+			return { state: made.state, fence: await priceFence(parts, operator, made) };
 		})
 		.post(
 			"/adjustments/:id/reject",

@@ -1,6 +1,7 @@
 import { type Statements, toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
+import { publicRates } from "../public-routes.ts";
 
 export interface InstanceView {
 	readonly id: string;
@@ -27,6 +28,7 @@ export async function listDeployments({ deployments }: Parts<"deployments">) {
 		modelId: model.id,
 		name: model.name,
 		kind: model.kind,
+		rates: publicRates(model.rateCard),
 		status: connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: replicas.filter((replica) => replica.modelId === model.id),
 	}));

@@ -15,7 +15,7 @@ $$;
 create or replace function account_fields(a account) returns jsonb
 language sql stable as $$
   select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null,
-    'timeZone', a.time_zone, 'tags', a.tags, 'tokensPerMinute', a.tokens_per_minute)
+    'timeZone', a.time_zone, 'tags', a.tags, 'tokensPerMinute', a.tokens_per_minute, 'agreements', a.agreements)
 $$;
 
 -- Entity tag of a key's changeable fields. Spending and the time of last use do not change it.

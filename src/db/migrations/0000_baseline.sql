@@ -104,6 +104,7 @@ CREATE TABLE "credit_adjustment" (
 	"second_at" timestamp with time zone,
 	"kind" text DEFAULT 'adjustment' NOT NULL,
 	"last_day" date,
+	"terms" jsonb,
 	CONSTRAINT "credit_adjustment_idempotency_key_unique" UNIQUE("idempotency_key")
 );
 --> statement-breakpoint
@@ -688,6 +689,7 @@ CREATE TABLE "account" (
 	"time_zone" text DEFAULT 'UTC' NOT NULL,
 	"tags" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"tokens_per_minute" integer,
+	"agreements" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "account_email_unique" UNIQUE("email")
 );

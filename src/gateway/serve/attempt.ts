@@ -28,7 +28,9 @@ export function attemptModel<
 	body: Body,
 	named: Model,
 ): Promise<Response> {
-	const model = context.connection.line === undefined ? named : withBatchRates(named);
+	// Chosen once, before admission, so that reservation and settlement use the same rate card.
+	const priced = context.key?.account.prices?.of(named, deps.clock.wallMs()) ?? named;
+	const model = context.connection.line === undefined ? priced : withBatchRates(priced);
 	const read = endpoint.read(body, model);
 	if (read instanceof Promise) return answerLater(deps, endpoint, context, model, read);
 	return body.timeSlice === undefined

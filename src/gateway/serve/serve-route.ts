@@ -2,6 +2,7 @@ import { CreditFault } from "../../admission/credit-fault.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault, type FaultCode } from "../../base/fault.ts";
 import type { Model, Route } from "../../catalog/model.ts";
+import { byPrice } from "../../catalog/routes.ts";
 import { isVisible } from "../../catalog/visibility.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
@@ -79,7 +80,14 @@ function inOrder(
 	const visible = route.models.filter((model) => isVisible(model, key?.account ?? null));
 	const models = visible.filter((model) => servesEndpoint(endpoint, model));
 	if (models.length === 0) assertServesEndpoint(endpoint, visible[0] ?? route.models[0]);
-	const ordered = route.by === "speed" ? deps.catalog.fastestFirst(models) : models;
+	const [prices, nowMs] = [key?.account.prices, deps.clock.wallMs()];
+	const ownPrice = (a: Model, b: Model) => (prices ? byPrice(prices.of(a, nowMs), prices.of(b, nowMs)) : 0);
+	const ordered =
+		route.by === "speed"
+			? deps.catalog.fastestFirst(models)
+			: route.by === "price"
+				? models.toSorted(ownPrice)
+				: models;
 	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
 	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];
 }

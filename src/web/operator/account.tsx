@@ -18,6 +18,7 @@ import { formatCount, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import { type OperatorAccount, operatorApi } from "./api.ts";
 import { reasonField, useDecision } from "./decision.tsx";
+import { AgreedPrices, usePrices } from "./prices.tsx";
 
 export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
@@ -36,9 +37,11 @@ export function AccountPage({ id }: { id: string }) {
 	});
 	const isSuspended = data?.account.state === "suspended";
 	const terms = useTerms(data?.account, setFence);
-	const [dialog, choose] = useDecision<"suspend" | "lift" | "adjust" | "terms">(
+	const prices = usePrices(id, setFence);
+	const [dialog, choose] = useDecision<"suspend" | "lift" | "adjust" | "terms" | "prices">(
 		(choice) => {
 			if (choice === "terms") return terms.decision;
+			if (choice === "prices") return prices.decision;
 			if (choice !== "adjust") return suspension(id, choice === "suspend", setFence);
 			return {
 				title: t("Adjust the credit"),
@@ -88,6 +91,7 @@ export function AccountPage({ id }: { id: string }) {
 			setIsPromotion(false);
 			setLastDay("");
 			terms.reset();
+			prices.reset();
 			void detail.reload();
 		},
 	);
@@ -99,6 +103,7 @@ export function AccountPage({ id }: { id: string }) {
 				data && (
 					<>
 						<ActButton label={t("Tags and limit")} onClick={() => choose("terms")} />
+						<ActButton label={t("Prices")} onClick={() => choose("prices")} />
 						<ActButton label={t("View as customer")} action={view} />
 						<ActButton label={t("Adjust the credit")} onClick={() => choose("adjust")} />
 						{isSuspended ? (
@@ -192,6 +197,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 								account.tokensPerMinute === null
 									? t("Limit of the account's tags")
 									: formatCount(account.tokensPerMinute),
+							[t("Prices")]: <AgreedPrices of={account.agreements} />,
 							[t("Created")]: <Moment atMs={account.createdAtMs} />,
 							[t("Audit log")]: <Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>,
 						}}

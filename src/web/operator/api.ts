@@ -1,3 +1,4 @@
+import type { WrittenTerms } from "../../billing/price-agreements.ts";
 import { type Answer, client, type Item, type UsageFilter, unwrap } from "../api.ts";
 import { omitUndefined, queryText } from "../http.ts";
 
@@ -22,7 +23,10 @@ export const operatorApi = {
 	setTerms: (id: string, terms: { tags: string[]; tokensPerMinute: number | null }) =>
 		unwrap(operator.accounts({ id }).terms.put(terms)),
 	adjust: (
-		{ id, ...adjustment }: { id: string; usd: string; reason: string; promotion?: { lastDay: string | null } },
+		{
+			id,
+			...adjustment
+		}: { id: string; usd: string; reason: string; promotion?: { lastDay: string | null }; price?: WrittenTerms },
 		idempotencyKey: string,
 	) => unwrap(operator.accounts({ id }).adjust.post({ ...adjustment, idempotencyKey })),
 	confirmAdjustment: (id: string) => unwrap(operator.adjustments({ id }).confirm.post({})),

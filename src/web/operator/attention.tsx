@@ -11,6 +11,7 @@ import { formatCount, rich, showUsd, t } from "../texts.tsx";
 import { type AdjustmentWaiting, type OperatorSummary, operatorApi, type PaymentFinding } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reasonField, reviewButtons, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";
+import { AgreedPrices, termsText } from "./prices.tsx";
 import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
@@ -113,15 +114,23 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 				<DetailList
 					of={{
 						[t("Account")]: row.accountEmail,
-						[t("Amount")]: <Amount nanoUsd={row.amountNanoUsd} />,
-						[t("Type")]: LEDGER_KINDS[row.kind],
+						...(row.terms === null
+							? {
+									[t("Amount")]: <Amount nanoUsd={row.amountNanoUsd} />,
+									[t("Type")]: LEDGER_KINDS[row.kind === "promotion" ? row.kind : "adjustment"],
+								}
+							: { [t("Prices")]: <AgreedPrices of={[{ ...row.terms, id: row.id }]} /> }),
 						[t("Last day (UTC)")]: row.lastDay,
 						[t("Reason")]: row.reason,
 						[t("Requested by")]: row.firstBy,
 					}}
 				/>
 			),
-			act: isConfirm ? t("Confirm {amount}", { amount: showUsd(row.amountNanoUsd) }) : t("Reject"),
+			act: !isConfirm
+				? t("Reject")
+				: row.terms === null
+					? t("Confirm {amount}", { amount: showUsd(row.amountNanoUsd) })
+					: t("Confirm"),
 			...(isConfirm ? {} : { danger: true, field: reasonField() }),
 			run: async (reason) =>
 				void (await (isConfirm ? operatorApi.confirmAdjustment(row.id) : operatorApi.rejectAdjustment(row.id, reason))),
@@ -136,10 +145,10 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 			empty={<Empty title={t("No pending adjustments.")} />}
 			columns={[
 				{ ...ACCOUNT_COLUMN, lead: true },
-				{ label: t("Reason"), render: (row) => row.reason },
+				{ label: t("Reason"), render: ({ terms, reason }) => (terms ? `${termsText(terms)}. ${reason}` : reason) },
 				{ label: t("Requested by"), render: (row) => row.firstBy },
 				{ label: t("Requested"), render: (row) => <Ago atMs={row.firstAtMs} /> },
-				{ label: t("Amount"), amount: (row) => row.amountNanoUsd, sign: true, corner: true },
+				{ label: t("Amount"), amount: (row) => (row.terms ? null : row.amountNanoUsd), sign: true, corner: true },
 			]}
 			act={reviewButtons(choose)}
 		>

@@ -6,6 +6,7 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"account.alert": t("Low-credit alert set"),
 	"account.billing_details": t("Billing details changed"),
 	"account.create": t("Account created"),
+	"account.price": t("Prices agreed on"),
 	"account.rename": t("Account renamed"),
 	"account.suspend": t("Account suspended"),
 	"account.terms": t("Tags or token limit changed"),

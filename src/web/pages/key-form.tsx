@@ -6,7 +6,7 @@ import { api, type Fence, type KeySettingsInput, type KeyView, type ProjectView 
 import { ActForm, FencedDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { useAction, useResource } from "../resource.ts";
-import { useAccount, useMay } from "../session.tsx";
+import { useAccount, useMay, useModels } from "../session.tsx";
 import { SEPARATORS, t } from "../texts.tsx";
 
 export const EMPTY_DRAFT = {
@@ -141,7 +141,7 @@ export function KeyFields(props: {
 }
 
 function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boolean }) {
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const known = models.data?.items.map((model) => model.id) ?? [];
 	return (
 		<>

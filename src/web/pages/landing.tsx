@@ -1,13 +1,11 @@
 import { Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
-import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { ModelTable, PriceCalculator } from "../parts/model-table.tsx";
 import { Panel } from "../parts/page.tsx";
-import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useSession } from "../session.tsx";
+import { useModels, useSession } from "../session.tsx";
 import { chatSnippets } from "../snippets/chat.ts";
 import { showUsd, t } from "../texts.tsx";
 
@@ -20,7 +18,7 @@ const LEAD =
 
 export default function LandingPage() {
 	const { config } = useSession();
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const least = showUsd(config.topUpMinNanoUsd);
 	const facts = {
 		[t("Prepaid")]: t("Top-ups start at {least}. Unused credit remains available.", { least }),

@@ -1,20 +1,18 @@
 import { SimpleGrid } from "@mantine/core";
-import type { Rates } from "../../catalog/model.ts";
-import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import { api, type ModelDetail, type ModelView } from "../api.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { KINDS, ModelState, ModelTable } from "../parts/model-table.tsx";
+import { KINDS, ModelState, ModelTable, RATES } from "../parts/model-table.tsx";
 import { DetailList, Empty, Notice, Page, Panel, Reading } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { linkRenderer, useQueryState } from "../router.tsx";
-import { useSession } from "../session.tsx";
+import { useModels, useSession } from "../session.tsx";
 import { chatSnippets } from "../snippets/chat.ts";
-import { formatCount, formatDay, formatDuration, rich, showRatePerMillion, showRatePerUnit, t } from "../texts.tsx";
+import { formatCount, formatDay, formatDuration, rich, t } from "../texts.tsx";
 
 const ABILITIES: readonly { readonly value: string; readonly label: string; has(model: ModelView): boolean }[] = [
 	{ value: "images", label: t("Image input"), has: ({ inputModalities }) => inputModalities.includes("image") },
@@ -47,7 +45,7 @@ export default function ModelPages({ id }: { id: string }) {
 }
 
 function ModelList() {
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const [query, change] = useQueryState();
 	const rows = models.data && narrowed(models.data.items, query);
 	const isNarrowed = ["search", "kind", "can", "context", "state"].some((name) => query.has(name));
@@ -100,19 +98,9 @@ const isWanted = (wanted: string | null, found: string): boolean => wanted === n
 const optionsOf = (items: Readonly<Record<string, string | { readonly label: string }>>) =>
 	Object.entries(items).map(([value, item]) => ({ value, label: typeof item === "string" ? item : item.label }));
 
-const RATES: readonly { name: keyof Rates; label: string; show: (rate: PicoUsdPerUnit) => string }[] = [
-	{ name: "input", label: t("Input, per million tokens"), show: showRatePerMillion },
-	{ name: "cachedInput", label: t("Cached input, per million tokens"), show: showRatePerMillion },
-	{ name: "output", label: t("Output, per million tokens"), show: showRatePerMillion },
-	{ name: "request", label: t("Request"), show: showRatePerUnit },
-	{ name: "image", label: t("Image"), show: showRatePerUnit },
-	{ name: "audioSecond", label: t("Second of audio"), show: showRatePerUnit },
-	{ name: "search", label: t("Search"), show: showRatePerUnit },
-];
-
 function ModelPage({ id }: { id: string }) {
-	const model = useResource(`model ${id}`, () => api.model(id));
 	const { me } = useSession();
+	const model = useResource(`model ${id}`, () => api.model(id, me?.account?.id ?? null));
 	const item = model.data;
 	return (
 		<Page
@@ -183,6 +171,9 @@ function Detail({ item }: { item: ModelDetail }) {
 							]),
 						)}
 					/>
+					{item.agreed && (
+						<p className="small dim">{t("Agreed with your account. The rate history has the list prices.")}</p>
+					)}
 				</Panel>
 			</SimpleGrid>
 			{item.modes.includes("chat") && (

@@ -5,7 +5,7 @@ import { keyLabel, REQUEST_STATUSES } from "../labels.ts";
 import { BUCKETS, ownRange, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
-import { useAccount, useMay } from "../session.tsx";
+import { useAccount, useMay, useModels } from "../session.tsx";
 import { formatDate, t } from "../texts.tsx";
 
 interface Choice {
@@ -93,7 +93,7 @@ const FilterGrid = ({ children }: { children: ReactNode }) => (
 );
 
 function ModelSelect() {
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const choices = models.data?.items.map(({ id }) => ({ value: id, label: id })) ?? [];
 	return <FilterSelect name="model" label={t("Model")} data={choices} searchable />;
 }

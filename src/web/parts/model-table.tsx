@@ -1,8 +1,9 @@
 import { Button, Group, NumberInput, Progress, SimpleGrid, Stack } from "@mantine/core";
 import { useState } from "react";
 import { cappedPriceOf, NO_QUANTITIES } from "../../admission/price.ts";
+import type { Rates } from "../../catalog/model.ts";
 import { SPEED_REQUESTS_MIN } from "../../console/views.ts";
-import { MAX_NANO_USD, type NanoUsd } from "../../money/nano-usd.ts";
+import { MAX_NANO_USD, type NanoUsd, type PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import type { ModelView } from "../api.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
@@ -28,6 +29,16 @@ export const KINDS: Readonly<Record<string, string>> = {
 	image: t("Images"),
 	rerank: t("Reranking"),
 };
+
+export const RATES: readonly { name: keyof Rates; label: string; show: (rate: PicoUsdPerUnit) => string }[] = [
+	{ name: "input", label: t("Input, per million tokens"), show: showRatePerMillion },
+	{ name: "cachedInput", label: t("Cached input, per million tokens"), show: showRatePerMillion },
+	{ name: "output", label: t("Output, per million tokens"), show: showRatePerMillion },
+	{ name: "request", label: t("Request"), show: showRatePerUnit },
+	{ name: "image", label: t("Image"), show: showRatePerUnit },
+	{ name: "audioSecond", label: t("Second of audio"), show: showRatePerUnit },
+	{ name: "search", label: t("Search"), show: showRatePerUnit },
+];
 
 const COLUMNS: readonly Column<ModelView>[] = [
 	{

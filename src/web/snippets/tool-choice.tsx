@@ -1,11 +1,9 @@
 import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
-import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeBlock, Tabs } from "../parts/code.tsx";
 import { createRemembered } from "../remembered.ts";
-import { useResource } from "../resource.ts";
-import { useSession } from "../session.tsx";
+import { useModels, useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import { packageLine, TOOLS, type Tool, type ToolStep, type ToolValues } from "./tools.ts";
 
@@ -73,7 +71,7 @@ export function useToolValues(apiKey?: string, models?: readonly string[]): Tool
 
 /** Returns the id of a connected model that the key may use. */
 function useExampleModel(allowed: readonly string[] = []): string {
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const fit = models.data?.items.filter(
 		({ id, modes }) => modes.includes("chat") && (allowed.length === 0 || allowed.includes(id)),
 	);

@@ -8,7 +8,7 @@ import { ActButton } from "../../parts/form.tsx";
 import { Empty, Notice, Page, PageWaiting, Panel, Reading } from "../../parts/page.tsx";
 import { useResource } from "../../resource.ts";
 import { useQueryState } from "../../router.tsx";
-import { useAccount, useSession } from "../../session.tsx";
+import { useAccount, useModels, useSession } from "../../session.tsx";
 import { chatSnippets } from "../../snippets/chat.ts";
 import { t } from "../../texts.tsx";
 import { Composer } from "./composer.tsx";
@@ -22,7 +22,7 @@ const FRESH: Shared = { threads: [], setup: FRESH_SETUP };
 
 export default function PlaygroundPage() {
 	const account = useAccount();
-	const models = useResource("models", api.models);
+	const models = useModels();
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const link = useSharedLink();
 	const usable = keys.data?.items.filter(canSend);

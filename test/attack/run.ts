@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import type { AttackRow } from "./rows.ts";
 
 const { values } = parseArgs({
-	options: { seconds: { type: "string", default: "300" }, only: { type: "string", default: "delay no customer" } },
+	options: { seconds: { type: "string", default: "300" }, only: { type: "string", default: " delay no " } },
 });
 const rowsPath = join(import.meta.dir, ".rows");
 rmSync(rowsPath, { force: true });

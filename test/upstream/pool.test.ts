@@ -90,7 +90,7 @@ describe("the choice of a replica", () => {
 		expect(used.size).toBe(3);
 	});
 
-	test("sends a prompt to the replica that cached it unless the wait is longer", () => {
+	test("sends a prompt to the replica that cached it", () => {
 		const { take, clock } = setUp([64, 64, 64]);
 		const homes = Array.from({ length: 60 }, (_, nth) => {
 			const aliases = [1, 2, 3].map(() => {
@@ -104,11 +104,22 @@ describe("the choice of a replica", () => {
 			return aliases[0];
 		});
 		expect(new Set(homes).size).toBe(3);
+	});
+
+	test.each([
+		{ waiting: 0, returns: false },
+		{ waiting: 3, returns: true },
+	])("waits for the cached prompt if $waiting prompts wait at each replica: $returns", ({ waiting, returns }) => {
+		const { take, clock, replicas } = setUp([64, 64, 64, 64]);
+		const sendTo = (only: Replica, name: string) =>
+			take({ routed: promptOf(name), exclude: new Set(replicas.filter((replica) => replica !== only)) });
 		const first = take({ routed: promptOf("x") });
-		expect(take({ routed: promptOf("x") }).replica).not.toBe(first.replica);
-		clock.advance(1_000);
+		clock.advance(200);
 		first.answered();
-		expect(take({ routed: promptOf("x") }).replica).toBe(first.replica);
+		for (const replica of replicas)
+			for (let nth = 0; nth < waiting; nth += 1) sendTo(replica, `${replica.alias} ${nth}`);
+		for (const name of ["y", "z"]) sendTo(first.replica, name);
+		expect(take({ routed: promptOf("x") }).replica === first.replica).toBe(returns);
 	});
 
 	test("avoids a replica with the cached prompt if it is busier by a quarter", () => {

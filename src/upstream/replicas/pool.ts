@@ -47,7 +47,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	);
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
-	const choice = createReplicaChoice();
+	const choice = createReplicaChoice(clock);
 	/** Index at which the search for the least busy replica starts, so that equally busy replicas take turns. */
 	let turn = 0;
 	let looksAgain = false;

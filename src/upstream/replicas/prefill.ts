@@ -35,8 +35,7 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 
 	const msPerChar = () => (speed.ms === 0 ? 1 / UNKNOWN_CHARS_PER_MS : speed.ms / speed.chars);
 
-	function waitMs(): number {
-		const nowMs = clock.monotonicMs();
+	function waitMs(nowMs = clock.monotonicMs()): number {
 		const overdueMs = silentStreams > 0 ? (nowMs - progressAtMs) * OVERDUE_SHARE : 0;
 		return Math.max(freeAtMs - nowMs, overdueMs, 0);
 	}
@@ -63,6 +62,8 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 		index,
 		waitMs,
 		msPerChar,
+		/** Streams without first token. */
+		waiting: (): number => silentStreams,
 		/** Call it when a prompt is sent. */
 		begin(prompt: RoutedPrompt): SentPrompt {
 			const found = index.add(prompt.hashes);

@@ -1,3 +1,4 @@
+import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { charsOfBlocks, type RoutedPrompt } from "./prompt-prefix.ts";
 import type { Replica } from "./replica.ts";
@@ -16,10 +17,10 @@ export const RETRY_AFTER_S_MIN = 1;
 
 /**
  * Chooses the replica with a free place that probably starts the prompt first: its wait, plus the time for the uncached
- * part of the prompt. Of equal replicas the prompt's home is preferred, then the least busy one, searched from index
+ * part of the prompt, which counts again for each waiting prompt. Of equal replicas the prompt's home is preferred, then the least busy one, searched from index
  * `turn`. A request without a prompt gets the least busy replica.
  */
-export function createReplicaChoice() {
+export function createReplicaChoice(clock: Pick<Clock, "monotonicMs">) {
 	/** Per replica, for the current choice: its load (infinite without a free place), cached blocks, and estimate. */
 	let loads = new Float64Array(0);
 	let blocks = new Uint32Array(0);
@@ -62,6 +63,8 @@ export function createReplicaChoice() {
 		let common = 0;
 		// Uses the mean speed, because the measured speeds of equal servers differ by the load from other gateways.
 		let msPerChar = 0;
+		// Prompts per replica, which uncached characters delay too.
+		let waiting = 0;
 		for (let at = 0; at < count; at += 1) {
 			const { prefill } = replicas[at] as Replica;
 			const cached = prefill.index.cachedBlocks(hashes);
@@ -69,12 +72,18 @@ export function createReplicaChoice() {
 			common = Math.max(common, Math.min(most, cached));
 			most = Math.max(most, cached);
 			msPerChar += prefill.msPerChar() / count;
+			waiting += prefill.waiting() / count;
 		}
 		const home = homeOf(hashes[common], replicas);
+		const nowMs = clock.monotonicMs();
 		for (let at = 0; at < count; at += 1) {
-			const newChars = (chars - charsOfBlocks(blocks[at] as number)) * (at === home ? 1 - HOME_CACHED_SHARE : 1);
-			const waitMs = (replicas[at] as Replica).prefill.waitMs();
-			estimates[at] = (loads[at] as number) > loadMax ? Number.POSITIVE_INFINITY : waitMs + newChars * msPerChar;
+			if ((loads[at] as number) > loadMax) {
+				estimates[at] = Number.POSITIVE_INFINITY;
+				continue;
+			}
+			const newMs = (chars - charsOfBlocks(blocks[at] as number)) * msPerChar;
+			const ownShare = at === home ? 1 - HOME_CACHED_SHARE : 1;
+			estimates[at] = (replicas[at] as Replica).prefill.waitMs(nowMs) + newMs * (ownShare + waiting);
 		}
 		return home;
 	}

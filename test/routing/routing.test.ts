@@ -32,6 +32,11 @@ test.each([1, 2])("the product with one gateway is close to the oracle (seed %d)
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
+test("the product near saturation is better than the greedy oracle", () => {
+	const { of } = compare(1, { ...BUSY, speed: 2.7 }, ["oracle", "product"]);
+	expect(of("product").mean).toBeLessThan(0.9 * of("oracle").mean);
+});
+
 test("only the oracle is better than the product with four gateways", () => {
 	const { of, byMean } = compare(3, { ...BUSY, gateways: 4 });
 	expect(byMean.slice(0, 2)).toEqual(["oracle", "product"]);

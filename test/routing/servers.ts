@@ -1,4 +1,5 @@
 /** Simulated model servers: a prefix cache of blocks, prefill in order of arrival, a bounded batch of decoding. */
+import type { Timeline } from "../sim/timeline.ts";
 import { BLOCK_TOKENS, type TraceRequest } from "./trace.ts";
 
 export interface ServerKind {
@@ -61,48 +62,6 @@ export class Cache {
 	}
 }
 
-/** Simulated time: runs events in the order of their times. */
-export class Timeline {
-	nowS = 0;
-	readonly #heap: { readonly atS: number; readonly run: () => void }[] = [];
-
-	at(atS: number, run: () => void): void {
-		const heap = this.#heap;
-		let place = heap.length;
-		heap.push({ atS, run });
-		while (place > 0) {
-			const parent = (place - 1) >> 1;
-			if ((heap[parent] as { atS: number }).atS <= atS) break;
-			heap[place] = heap[parent] as (typeof heap)[0];
-			place = parent;
-		}
-		heap[place] = { atS, run };
-	}
-
-	next(): boolean {
-		const heap = this.#heap;
-		const top = heap[0];
-		if (top === undefined) return false;
-		const last = heap.pop() as typeof top;
-		if (heap.length > 0) {
-			let place = 0;
-			for (;;) {
-				let child = 2 * place + 1;
-				if (child >= heap.length) break;
-				if (child + 1 < heap.length && (heap[child + 1] as typeof top).atS < (heap[child] as typeof top).atS)
-					child += 1;
-				if ((heap[child] as typeof top).atS >= last.atS) break;
-				heap[place] = heap[child] as typeof top;
-				place = child;
-			}
-			heap[place] = last;
-		}
-		this.nowS = top.atS;
-		top.run();
-		return true;
-	}
-}
-
 export class SimulatedServer {
 	readonly #time: Timeline;
 	readonly #kind: ServerKind;
@@ -130,7 +89,7 @@ export class SimulatedServer {
 	outlookS(request: TraceRequest): number {
 		let tokens = this.#left + uncached(request, this.#cache.match(request.blocks, this.#coming));
 		for (const { request: other } of this.#queue) tokens += uncached(other, this.#cache.match(other.blocks));
-		return tokens / this.#rate() + (this.#current === undefined ? 0 : Math.max(0, this.#chunkEndsS - this.#time.nowS));
+		return tokens / this.#rate() + (this.#current === undefined ? 0 : Math.max(0, this.#chunkEndsS - nowS(this.#time)));
 	}
 
 	send(served: Served): void {
@@ -160,8 +119,8 @@ export class SimulatedServer {
 		const seconds = tokens / this.#rate();
 		this.#left -= tokens;
 		this.busyS += seconds;
-		this.#chunkEndsS = this.#time.nowS + seconds;
-		this.#time.at(this.#chunkEndsS, () => (this.#left > 0 ? this.#chunk() : this.#first()));
+		this.#chunkEndsS = nowS(this.#time) + seconds;
+		this.#time.after(seconds * 1000, "chunk", () => (this.#left > 0 ? this.#chunk() : this.#first()));
 	}
 
 	#first(): void {
@@ -176,7 +135,7 @@ export class SimulatedServer {
 		served.first();
 		this.#decoding += 1;
 		const slowed = 1 + (SLOWED * this.#decoding) / BATCH_MAX;
-		this.#time.at(this.#time.nowS + served.request.outputTokens * TOKEN_S * slowed, () => {
+		this.#time.after(served.request.outputTokens * TOKEN_S * slowed * 1000, "end", () => {
 			this.#decoding -= 1;
 			served.over();
 			this.#advance();
@@ -187,4 +146,8 @@ export class SimulatedServer {
 
 function uncached({ promptTokens }: TraceRequest, blocks: number): number {
 	return Math.max(1, promptTokens - blocks * BLOCK_TOKENS);
+}
+
+export function nowS(time: Timeline): number {
+	return time.nowMs() / 1000;
 }

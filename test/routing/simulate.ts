@@ -1,6 +1,7 @@
 /** Plays a trace to gateways that know nothing of each other, with simulated servers. */
+import { createTimeline } from "../sim/timeline.ts";
 import { createRandom, type Random } from "../support/random.ts";
-import { type Served, type ServerKind, SimulatedServer, Timeline } from "./servers.ts";
+import { nowS, type Served, type ServerKind, SimulatedServer } from "./servers.ts";
 import type { TraceRequest } from "./trace.ts";
 
 export interface Cell extends ServerKind {
@@ -45,10 +46,10 @@ export function simulate(
 	createPolicy: (world: PolicyWorld) => Policy,
 	seed = 1,
 ): Result {
-	const time = new Timeline();
+	const time = createTimeline();
 	const random = createRandom(seed);
 	const servers = Array.from({ length: cell.servers }, (_, at) => new SimulatedServer(time, cell, at === 0));
-	const world = { servers, cacheBlocks: cell.cacheBlocks, nowS: () => time.nowS, random };
+	const world = { servers, cacheBlocks: cell.cacheBlocks, nowS: () => nowS(time), random };
 	const gateways = Array.from({ length: cell.gateways }, () => ({
 		policy: createPolicy(world),
 		busy: servers.map(() => 0),
@@ -56,17 +57,17 @@ export function simulate(
 	const firstS: number[] = [];
 	const startS = trace[0]?.atS ?? 0;
 	for (const request of trace)
-		time.at((request.atS - startS) / cell.speed, () => {
+		time.after(((request.atS - startS) / cell.speed) * 1000, "arrival", () => {
 			const { policy, busy } = random.pick(gateways);
 			const chosen = policy.choose(request, busy);
 			const note = policy.sent?.();
-			const sentS = time.nowS;
+			const sentS = nowS(time);
 			busy[chosen] = (busy[chosen] as number) + 1;
 			const served: Served = {
 				request,
 				cachedTokens: 0,
 				first() {
-					firstS.push(time.nowS - sentS);
+					firstS.push(nowS(time) - sentS);
 					note?.first();
 				},
 				over() {
@@ -76,7 +77,7 @@ export function simulate(
 			};
 			(servers[chosen] as SimulatedServer).send(served);
 		});
-	while (time.next());
+	while (time.step(Number.POSITIVE_INFINITY));
 	return resultOf(firstS, servers, trace, ((trace.at(-1)?.atS ?? 0) - startS) / cell.speed);
 }
 

@@ -1,5 +1,4 @@
 /** Requests of a trace in Mooncake's format. */
-
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
@@ -25,7 +24,11 @@ const CONVERSATION = join(import.meta.dir, "conversation.gz");
 
 /** Reads a trace in its published format. */
 export async function readTrace(path: string): Promise<TraceRequest[]> {
-	return parse(await Bun.file(path).text());
+	const lines = (await Bun.file(path).text()).trimEnd().split("\n");
+	return lines.map((line) => {
+		const { timestamp, input_length, output_length, hash_ids } = JSON.parse(line) as Line;
+		return { atS: timestamp / 1000, promptTokens: input_length, outputTokens: output_length, blocks: hash_ids };
+	});
 }
 
 /** Reads the stored trace: lines of milliseconds, prompt tokens, output tokens, block ids as first id and length. */
@@ -44,14 +47,4 @@ export async function readConversation(): Promise<TraceRequest[]> {
 export function withoutSharedPrefixes(trace: readonly TraceRequest[]): TraceRequest[] {
 	let next = 0;
 	return trace.map((request) => ({ ...request, blocks: request.blocks.map(() => next++) }));
-}
-
-function parse(text: string): TraceRequest[] {
-	return text
-		.trimEnd()
-		.split("\n")
-		.map((line) => {
-			const { timestamp, input_length, output_length, hash_ids } = JSON.parse(line) as Line;
-			return { atS: timestamp / 1000, promptTokens: input_length, outputTokens: output_length, blocks: hash_ids };
-		});
 }

@@ -17,8 +17,8 @@ export const RETRY_AFTER_S_MIN = 1;
 
 /**
  * Chooses the replica with a free place that probably starts the prompt first: its wait, plus the time for the uncached
- * part of the prompt, which counts again for each waiting prompt. Of equal replicas the prompt's home is preferred, then the least busy one, searched from index
- * `turn`. A request without a prompt gets the least busy replica.
+ * part of the prompt, which counts again for each waiting prompt. Of equal replicas the prompt's home is preferred, then
+ * the least busy one, searched from index `turn`. A request without a prompt gets the least busy replica.
  */
 export function createReplicaChoice(clock: Pick<Clock, "monotonicMs">) {
 	/** Per replica, for the current choice: its load (infinite without a free place), cached blocks, and estimate. */

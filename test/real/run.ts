@@ -21,16 +21,14 @@ import { parseArgs } from "node:util";
 import OpenAI from "openai";
 import { quietPort } from "../chaos/serve-process.ts";
 import { startService, type TestService } from "../support/service.ts";
-import { waitFor } from "../support/wait.ts";
 import { ANSWER_CHECKS } from "./answers.ts";
 import { ENDING_CHECKS } from "./endings.ts";
 import { type Place, REAL_SERVERS, type RealServer } from "./servers.ts";
+import { makeModel, startServer, succeed } from "./start.ts";
 import { VECTOR_CHECKS } from "./vectors.ts";
 import { type Checks, must, type RealWorld } from "./world.ts";
 
 const CONTEXT_LENGTH = 4_096;
-/** Longest start, because some servers first load a gigabyte of modules. */
-const START_MS_MAX = 240_000;
 
 const BOOKS: Checks = {
 	async "the books have no broken invariant"({ service }) {
@@ -102,16 +100,13 @@ async function build(
 	server: RealServer,
 	{ program, folder, python }: { program: string; folder: string; python: string },
 ): Promise<RealWorld> {
-	const [maker, made] = server.format === "gguf" ? ["tiny_gguf.py", "tiny.gguf"] : ["tiny_hf.py", "tiny"];
-	const file = join(folder, made);
-	succeed([python, join(import.meta.dir, maker), file, String(CONTEXT_LENGTH)]);
+	const file = makeModel(server.format, { folder, python, contextLength: CONTEXT_LENGTH });
 	await Bun.write(join(folder, "Modelfile"), `FROM ${file}\n`);
 	const place: Place = { program, folder, file, port: quietPort(), contextLength: CONTEXT_LENGTH };
-	const env = { ...process.env, ...server.env?.(place) };
-	let running = start();
+	let running = startServer(server, place);
 	cleanup.push(() => running.end());
 	await running.answers();
-	if (server.prepare) succeed(server.prepare(place), env);
+	if (server.prepare) succeed(server.prepare(place), { ...process.env, ...server.env?.(place) });
 
 	const upstreamUrl = `http://127.0.0.1:${place.port}/v1`;
 	const service = await startService({
@@ -130,48 +125,10 @@ async function build(
 		},
 		kill: () => running.end(),
 		async restart() {
-			running = start();
+			running = startServer(server, place);
 			await running.answers();
 		},
 	};
-
-	/** Starts the server in its own process group, because some servers run the model in another process. */
-	function start() {
-		const log = join(folder, "server.log");
-		const child = Bun.spawn([...server.command(place)], {
-			cwd: folder,
-			env,
-			stdout: "ignore",
-			stderr: Bun.file(log),
-			detached: true,
-		});
-		return {
-			async end() {
-				try {
-					process.kill(-child.pid, "SIGKILL");
-				} catch {}
-				await child.exited;
-			},
-			async answers() {
-				const models = `http://127.0.0.1:${place.port}/v1/models`;
-				let isAnswered = false;
-				const isOver = async () => {
-					isAnswered = await fetch(models).then(
-						({ ok }) => ok,
-						() => false,
-					);
-					return isAnswered || child.exitCode !== null;
-				};
-				await waitFor(isOver, "the model server to start", START_MS_MAX).catch(() => {});
-				if (!isAnswered) throw new Error(`the model server did not start: ${await Bun.file(log).text()}`);
-			},
-		};
-	}
-}
-
-function succeed(command: readonly string[], env: NodeJS.ProcessEnv = process.env): void {
-	const { exitCode, stderr } = Bun.spawnSync([...command], { env });
-	if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
 }
 
 function catalogOf({ dialect, model, parameters, places, serves }: RealServer, url: string): string {

@@ -75,7 +75,7 @@ function tokensPico(
 	return (promptTokens - cachedTokens) * input + cachedTokens * card.cachedInput + completionTokens * card.output;
 }
 
-/** Rounds up to whole nano-dollars; undefined if the sum is not exact. */
+/** Rounds pico-dollars up to whole nano-dollars; undefined if the sum is not exact. */
 function rounded(sumPico: number): NanoUsd | undefined {
 	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
 }

@@ -35,7 +35,7 @@ const SIGNS_A_LOOK = 64;
 /** An unfinished array or object. Large values in it are assembled piece by piece, the others parsed together. */
 interface Open {
 	readonly isList: boolean;
-	/** Position of the opening bracket. */
+	/** Position of its opening bracket in the text. */
 	readonly from: number;
 	restFrom: number;
 	/** Position of the last comma between its values; negative before the first one. */

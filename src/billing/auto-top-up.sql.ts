@@ -7,9 +7,9 @@ const nano = (name: string) => bigint(name, { mode: "number" }).notNull();
 /** Stripe's ids of the card that pays an account's automatic top-ups. No card number is stored. */
 export const savedCard = pgTable("saved_card", {
 	accountId: text("account_id").primaryKey(),
-	/** `cus_…` */
+	/** Stripe's id of the customer: `cus_…`. */
 	customerId: text("customer_id").notNull(),
-	/** `pm_…`; null without a card. */
+	/** Stripe's id of the card: `pm_…`; null if the account has none. */
 	paymentMethodId: text("payment_method_id"),
 	brand: text(),
 	lastFour: text("last_four"),

@@ -13,7 +13,7 @@ export const stripeEvent = pgTable("stripe_event", {
 
 /** Stripe's pages on which card top-ups are paid. */
 export const stripeCheckout = pgTable("stripe_checkout", {
-	/** `cs_…` */
+	/** Stripe's id of the page: `cs_…`. */
 	id: text().primaryKey(),
 	topUpId: text("top_up_id").notNull().unique(),
 	createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
@@ -26,7 +26,7 @@ export const stripeCheckout = pgTable("stripe_checkout", {
 export const stripePayment = pgTable(
 	"stripe_payment",
 	{
-		/** Payment intent, `pi_…`. */
+		/** Stripe's id of the payment intent: `pi_…`. */
 		id: text().primaryKey(),
 		/** Null as long as only refunds or disputes of the payment were reported. */
 		topUpId: text("top_up_id").unique(),
@@ -48,7 +48,7 @@ export const stripePayment = pgTable(
 export const stripeDispute = pgTable(
 	"stripe_dispute",
 	{
-		/** `dp_…` */
+		/** Stripe's id of the dispute: `dp_…`. */
 		id: text().primaryKey(),
 		paymentId: text("payment_id").notNull(),
 		amountCents: bigint("amount_cents", { mode: "number" }).notNull(),

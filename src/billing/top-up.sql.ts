@@ -5,7 +5,7 @@ import { bigint, index, pgTable, text, timestamp, uniqueIndex } from "drizzle-or
 export const topUp = pgTable(
 	"top_up",
 	{
-		/** `top_…` */
+		/** Id of the top-up: `top_…`. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),

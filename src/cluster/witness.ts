@@ -26,7 +26,7 @@ export function startWitness(
 	async function look(): Promise<void> {
 		const { mark, unquietMs } = await store.server();
 		const names = new Set<string>();
-		// A server that goes back in time keeps its mark, so the time before that must not count.
+		// Restarts the wait, because a rolled-back server has the same label, and time before the rollback must not count.
 		if (unquietMs > 0) {
 			const serverName = `server ${mark}`;
 			if (silences.ofMs(serverName, 0) > unquietMs + options.graceMs) await store.quiet(mark);

@@ -218,7 +218,7 @@ function unavailable(detail: string, cause?: unknown): Fault {
 interface OwnerSlot<Entry> {
 	readonly entry: Entry;
 	seq: number;
-	/** Number of keys in memory that use the account or project; at 0 it is removed. */
+	/** Number of keys in memory that use this account or project, which is removed at 0. */
 	keys: number;
 }
 

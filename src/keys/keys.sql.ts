@@ -34,7 +34,7 @@ const secretParts = () => ({
 export const account = pgTable(
 	"account",
 	{
-		/** `acc_…` */
+		/** Id of the account: `acc_…`. */
 		id: text().primaryKey(),
 		email: text().notNull().unique(),
 		name: text().notNull(),
@@ -62,7 +62,7 @@ export const account = pgTable(
 export const project = pgTable(
 	"project",
 	{
-		/** `proj_…` */
+		/** Id of the project: `proj_…`. */
 		id: text().primaryKey(),
 		accountId: text("account_id")
 			.notNull()
@@ -83,7 +83,7 @@ export const project = pgTable(
 export const apiKey = pgTable(
 	"api_key",
 	{
-		/** `key_…` */
+		/** Id of the key: `key_…`. */
 		id: text().primaryKey(),
 		accountId: text("account_id")
 			.notNull()

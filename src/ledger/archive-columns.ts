@@ -1,9 +1,6 @@
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
-/**
- * Columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` join them to the text that is
- * hashed.
- */
+/** Type of an archived column, which decides how its values are joined to the text of a row that is hashed. */
 type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
 
 export interface ArchiveColumn {

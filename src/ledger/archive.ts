@@ -5,7 +5,7 @@ import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, formatArchiveRow, parquetSchema, parseArchiveRow } from "./archive-columns.ts";
 import type { ArchiveStorage } from "./archive-place.ts";
 
-/** Rows per page, each written as one row group. */
+/** Rows per query. The rows of each query become one row group of the Parquet file. */
 const PAGE_ROWS = 5_000;
 const KINDS: readonly ArchiveKind[] = ["usage", "entries"];
 const NOBODY = "00000000-0000-0000-0000-000000000000";

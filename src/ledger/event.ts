@@ -47,7 +47,7 @@ export interface AdmittedEvent extends Values<AdmittedName>, OptionalValues {}
 /** How a request ended and what it cost, as stored in `usage_event`. */
 export interface SettledEvent extends AdmittedEvent, Values<Named<{ known: "end" }>> {}
 
-/** Usage of a request, in whole units. */
+/** Counts of tokens and other units that a request used. */
 export type UsageCounts = Values<CountName>;
 
 /** Settlements in order, as objects or as columns. */

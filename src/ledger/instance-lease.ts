@@ -277,7 +277,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		/** Ledger of the current epoch even if the gate is closed; for display. */
 		present: () => present?.ledger,
 		gate,
-		/** Why this instance admits no requests now; undefined if it does. */
+		/** Why this instance admits no requests at present; undefined if it does. */
 		problem: () => gate.reason() ?? present?.ledger.problem(),
 		/** The ledger's counters, summed over all epochs of this process. */
 		counts,

@@ -53,7 +53,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	const { disk, clock, log } = deps;
 	const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
 	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
-	/** Segments, oldest first. */
+	/** Segments in use by number, oldest first. */
 	const segments = new Map<number, Segment>();
 	/** Segments kept although Postgres has everything in them, oldest first. */
 	const kept: { readonly name: string; readonly atMs: number }[] = [];

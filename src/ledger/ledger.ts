@@ -48,7 +48,7 @@ export interface Ledger {
 	/** Why no request can reserve now, regardless of credit; undefined if requests can. */
 	problem(): string | undefined;
 	view(): LedgerView;
-	/** All slices, for reconciliation and tests. */
+	/** All slices of this instance, for the checks of the books and for tests. */
 	slices(): Iterable<Readonly<Slice>>;
 	/** After the database server changed: sends the journal's settlements again. Returns how many the server lacked. */
 	sendAgain(): Promise<number>;

@@ -33,7 +33,7 @@ export const refusedSettlement = pgTable(
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		requests: bigint({ mode: "number" }).notNull(),
-		/** What the settlements would have cost. */
+		/** What the refused settlements would have charged in total. */
 		chargedNanoUsd: bigint("charged_nano_usd", { mode: "number" }).notNull(),
 		at: moment("at").notNull().defaultNow(),
 	},

@@ -37,7 +37,7 @@ export const sealedDay = pgTable("sealed_day", {
 	/** Sums of grants to leases and of returns from leases. They belong to no customer's history. */
 	grantedNanoUsd: count("granted_nano_usd"),
 	returnedNanoUsd: count("returned_nano_usd"),
-	/** SHA-256 of all columns above and the previous day's seal. */
+	/** SHA-256 hash of all columns above and of the previous day's seal. */
 	seal: bytes("seal").notNull(),
 	sealedAt: moment("sealed_at").notNull().defaultNow(),
 	/** When the day's rows were last verified against the seal. */
@@ -53,7 +53,7 @@ export const sealCursor = pgTable("seal_cursor", {
 	id: smallint().primaryKey(),
 	/** Next day to seal. */
 	day: date({ mode: "string" }).notNull(),
-	/** Ledger entries from this time on are not sealed yet. */
+	/** Time from which ledger entries are not sealed yet. */
 	entriesFrom: moment("entries_from").notNull(),
 	/** New rows get no earlier time, even if the database's clock is set back, so sealed days stay complete. */
 	closedUntil: moment("closed_until").notNull(),

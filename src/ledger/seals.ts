@@ -66,7 +66,7 @@ interface SealedDay {
 	readonly requests: number;
 	readonly charged: NanoUsd;
 	readonly entries: number;
-	/** SHA-256 in hex. */
+	/** Seal of the day: SHA-256 in hex. */
 	readonly seal: string;
 	readonly verifiedAtMs: number | null;
 	/** How the rows differ from the seal; null if no difference is known. */

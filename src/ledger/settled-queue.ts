@@ -62,7 +62,7 @@ export function createSettledQueue(batchMax: number) {
 	};
 }
 
-/** Called when Postgres has durably recorded the settlement with this ticket. */
+/** Called with a settlement's ticket when Postgres has durably recorded the settlement. */
 export type Acknowledge = (ticket: number) => void;
 
 export class SettledBatch {

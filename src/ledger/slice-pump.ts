@@ -145,7 +145,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
 		} finally {
 			slice.pumping = false;
-			// Sends the answer to a recall that arrived while waiters were served.
+			// Sends the answer to a recall that arrived while requests waited.
 			deps.onServed(slice);
 		}
 	}

@@ -206,7 +206,7 @@ export function createSlices(
 
 	return {
 		get: (budget: string) => slices.get(budget),
-		/** All slices, for reconciliation and tests. */
+		/** All slices of this instance, for the checks of the books and for tests. */
 		all: () => slices.values(),
 		/** Sums over the slices of accounts, computed by the last tick. */
 		totals: () => totals,

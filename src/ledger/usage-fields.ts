@@ -29,7 +29,7 @@ export const USAGE_FIELDS = {
 	streamed: { column: "streamed", type: "boolean", known: "admission", archived: true },
 	reserved: { column: "reserved_nano_usd", type: "bigint", known: "admission", archived: true },
 	charged: { column: "charged_nano_usd", type: "bigint", known: "end", archived: true },
-	/** Part of the actual cost that the operator writes off. */
+	/** Part of the actual cost that no credit covered and the operator bears. */
 	off: { column: "written_off_nano_usd", type: "bigint", known: "end", archived: true },
 	/** `exact`: counted by the model server; `estimated`: by the gateway; `recovered`: from a crashed journal. */
 	basis: { column: "basis", type: "text", known: "end", archived: true },

@@ -11,7 +11,7 @@ import type { LedgerStore } from "./store.ts";
 
 /** A running request. Its hold is recorded in Postgres if it still runs at the next flush. */
 export interface OpenRequest {
-	/** JSON of its AdmittedEvent. */
+	/** Returns the request's AdmittedEvent as JSON. */
 	json(): string;
 	isOpen(): boolean;
 	/** Called when Postgres has recorded the hold, or when the request has ended. */

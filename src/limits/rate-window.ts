@@ -55,7 +55,7 @@ export function slidingCount({ sinceMs, count, countBefore }: RateWindow, nowMs:
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
-/** Subtracts tokens from the window that counted them at `countedMs`, if it still counts. Needs `advanceWindow`. */
+/** Subtracts tokens from the window that counted them at `countedMs`. Call `advanceWindow` first. */
 export function giveBackTokens(window: RequestWindow, amount: number, countedMs: number): void {
 	// If the wall clock was set since, the amount may be in the other window.
 	if (countedMs >= window.sinceMs) window.tokens = Math.max(0, window.tokens - amount);

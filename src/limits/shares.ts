@@ -11,7 +11,7 @@ export interface Share {
 	readonly key: string;
 	readonly kind: LimitKind;
 	amount: number;
-	/** Part of the limit that no instance held at the last draw. */
+	/** Part of the limit that no instance held when this share was last drawn. */
 	free: number;
 	/** Limit of the key when it was last used. */
 	limit: number;
@@ -75,7 +75,7 @@ export interface SharesDeps {
 }
 
 export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps): Shares {
-	/** Shares that the next call to the store sends. */
+	/** Shares to send with the next call of the store. */
 	const dirty = new Set<Share>();
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;

@@ -24,7 +24,7 @@ export function jsonField(record: object, name: string): unknown {
 	return amount === null ? null : formatUsd(amount);
 }
 
-/** Fields of a record. `names` are separated by blanks. */
+/** Builds a record of JSON fields from `record`. `names` are the fields' names, separated by blanks. */
 export const jsonFields = <const Names extends string>(
 	names: Names,
 	record: { readonly [Name in Word<Names> as SourceOf<Name>]: unknown },

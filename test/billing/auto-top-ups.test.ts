@@ -28,7 +28,7 @@ test("credit below the threshold is bought once and credited when paid", async (
 	expect(await balance(ann)).toBeCloseTo(130, 6);
 });
 
-/** True: the console dies after a step. False equals a death after the step before; only the long run tests that. */
+/** True: the console dies after a step. A death before it leaves the state after the previous step: long run only. */
 const DONE = LONG ? [false, true] : [true];
 
 test("a console that dies at any step leaves one charge, which is credited once", async () => {

@@ -40,7 +40,7 @@ export type ChaosResult = Awaited<ReturnType<typeof runChaos>>;
 
 /** Longest wait in milliseconds for the last leases, restarts and flushes. */
 const QUIESCE_MS = 30_000;
-/** Most times its length by which a run with too little activity is extended. */
+/** Longest extension of a run with too little activity, in multiples of the run's length. */
 const LONGER_MAX = 4;
 
 /**

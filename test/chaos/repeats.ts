@@ -15,7 +15,7 @@ export interface Repeated {
 	readonly heard: number[];
 	/** Request ids of complete answers. */
 	readonly answeredBy: Set<string>;
-	/** Texts of complete answers. */
+	/** Different texts of complete answers, of which there must be one. */
 	readonly answers: Set<string>;
 }
 

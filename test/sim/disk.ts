@@ -78,7 +78,7 @@ export function createSimDisk() {
 				};
 			},
 		}),
-		/** Frees the locks of a dead process. */
+		/** Frees the locks that a dead process held. */
 		releaseAll(process: object) {
 			for (const folder of folders.values()) if (folder.owner === process) folder.owner = undefined;
 		},

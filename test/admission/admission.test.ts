@@ -247,7 +247,7 @@ test.each(["key", "project"])("admission counts no request without credit agains
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
 });
 
-test("admission refuses requests at the account's concurrency limit, except batch lines", async () => {
+test("admission refuses requests at the account's concurrency limit, not batch lines", async () => {
 	const { admission, request, state, key } = setUp();
 	state.limits = { ...DEFAULT_LIMITS, openRequestsMax: 2, accountShare: 0.5 };
 	const first = (await admission.admit(request())) as Admitted;

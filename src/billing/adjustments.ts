@@ -139,7 +139,7 @@ export async function getAdjustment(statements: Statements, id: string): Promise
 }
 
 /** Takes back promotional credit after its last day. Credit that running requests hold is taken back by a later run. */
-export async function endPromotions(statements: Statements): Promise<void> {
+export async function takeBackEndedPromotions(statements: Statements): Promise<void> {
 	const ended = await statements<{ seq: string }>`
 		select p.seq from promotion p where p.left_nano_usd > 0 and p.last_day < (now() at time zone 'UTC')::date
 		order by random() limit ${ENDED_AT_ONCE_MAX}`;

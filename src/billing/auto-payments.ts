@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { DatabaseBusy, isDatabaseDown } from "../db/outage.ts";
 import type { Statements, Transactional } from "../db/statements.ts";
 import { centsRoundedDown, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import { markAutoTopUps } from "./auto-top-ups.ts";
+import { scheduleAutoTopUpChecks } from "./auto-top-ups.ts";
 import { createCallSlots } from "./call-slots.ts";
 import { closePaymentPage } from "./payment-pages.ts";
 import { type StopReason, stopReasonForFailure } from "./stop-reasons.ts";
@@ -87,7 +87,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	return {
 		/** Starts attempts for accounts whose credit fell below their threshold. */
 		async begin(): Promise<void> {
-			await markAutoTopUps(statements);
+			await scheduleAutoTopUpChecks(statements);
 			const held = await statements<{ account_id: string }>`
 				select account_id from auto_top_up where state = 'on' and look_at <= now() order by look_at limit ${HELD_MAX}`;
 			for (const { account_id: accountId } of held) {

@@ -95,7 +95,7 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
  * Schedules a check of accounts whose credit is below their threshold. Also runs if card payments are not configured,
  * so that rows of `auto_top_up_touched` do not accumulate.
  */
-export async function markAutoTopUps(statements: Statements): Promise<void> {
+export async function scheduleAutoTopUpChecks(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
 		const [row] = await statements<{ seen: number }>`select auto_top_up_sort(${NOTES_MAX}) as seen`;
 		if ((row?.seen ?? 0) < NOTES_MAX) return;

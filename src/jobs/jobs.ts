@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { deleteLostRequests, refundLostRequests } from "../batch/lost-requests.ts";
-import { endPromotions } from "../billing/adjustments.ts";
-import { markAutoTopUps } from "../billing/auto-top-ups.ts";
+import { takeBackEndedPromotions } from "../billing/adjustments.ts";
+import { scheduleAutoTopUpChecks } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import {
 	deleteOldMarks,
@@ -141,7 +141,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(COLLECT_MS, "lost requests of batches", async () =>
 		deps.figures.lostWork(await refundLostRequests(statements, log)),
 	);
-	every(COLLECT_MS, "ended promotional credit", () => endPromotions(statements));
+	every(COLLECT_MS, "ended promotional credit", () => takeBackEndedPromotions(statements));
 	every(FORGET_MS, "old lost requests", () => deleteLostRequests(statements));
 	every(FORGET_MS, "old shares", () => deleteOldShares(statements));
 	every(FORGET_MS, "old reports", () => deleteOldReports(statements));
@@ -149,7 +149,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps.notices, channel, stopping.signal));
 	every(FORGET_MS, "old notices", () => forgetOldNotices(statements));
 	every(COLLECT_MS, "notices of automatic top-ups", () => notifyAutoTopUps(statements));
-	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => markAutoTopUps(statements));
+	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => scheduleAutoTopUpChecks(statements));
 	else {
 		every(COLLECT_MS, "refunds", () => cards.collect());
 		every(TOP_UP_MS, "automatic top-ups", () => cards.topUpAutomatically());

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { displayRest, displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { displayDifference, displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 
 /** An account's credit according to Postgres, which lacks the requests that ended in the last flush interval. */
 export interface Balance {
@@ -40,7 +40,7 @@ interface Row {
 export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
 	const { rest, spent, held } = await readBudget(statements, accountId, "account");
 	const balance = displaySumOfColumn(rest ?? 0);
-	return { balance, held, available: displayRest(balance, held), spent };
+	return { balance, held, available: displayDifference(balance, held), spent };
 }
 
 /**
@@ -56,7 +56,7 @@ export async function keyBalance(
 	const { limit, spent, periodSpent, held } = await readBudget(statements, id, kind, period?.budget);
 	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
 	const { cap, capSpent } = period ? { cap: period.cap, capSpent: periodSpent } : { cap: lifetime, capSpent: spent };
-	const remaining = cap === null ? null : displayRest(displayRest(cap, capSpent), held);
+	const remaining = cap === null ? null : displayDifference(displayDifference(cap, capSpent), held);
 	return { cap, held, spent, capSpent, remaining };
 }
 

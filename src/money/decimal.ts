@@ -20,7 +20,7 @@ export function formatDecimal(value: number | bigint, places: number, placesMin:
 }
 
 /** Rounds to a multiple of 10^places, halves up. `value` must be an integer of 0 or more. */
-export function roundTo(value: number, places: number): number {
+export function roundToPowerOfTen(value: number, places: number): number {
 	const step = 10 ** Math.max(0, places);
 	const rest = value % step;
 	return value - rest + (rest * 2 >= step && step > 1 ? step : 0);

@@ -39,7 +39,7 @@ export function displaySum(a: NanoUsd, b: NanoUsd): NanoUsd {
 }
 
 /** Difference of two amounts, for display only: rounded below −MAX_NANO_USD. */
-export function displayRest(a: NanoUsd, b: NanoUsd): NanoUsd {
+export function displayDifference(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
 

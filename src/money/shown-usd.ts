@@ -1,4 +1,4 @@
-import { formatDecimal, roundTo } from "./decimal.ts";
+import { formatDecimal, roundToPowerOfTen } from "./decimal.ts";
 import { type CostLine, formatUsd, NANO_PER_USD, type NanoUsd, type PicoUsdPerUnit } from "./nano-usd.ts";
 
 /** Formats amounts and rates for display. They are rounded as integers. */
@@ -43,18 +43,18 @@ export function createUsdFormat({ point, group, dollars, thousands, millions }: 
 		return fraction === undefined ? digits : digits + point + fraction;
 	}
 	const rounded = (size: number, decimals: number): string =>
-		grouped(formatDecimal(roundTo(size, NANO_DIGITS - decimals), NANO_DIGITS, 2));
+		grouped(formatDecimal(roundToPowerOfTen(size, NANO_DIGITS - decimals), NANO_DIGITS, 2));
 
 	/** Three significant digits, with a suffix for thousands or millions. */
 	function compact(size: number): string {
-		const value = roundTo(size, String(size).length - 3);
+		const value = roundToPowerOfTen(size, String(size).length - 3);
 		return value >= 1_000_000 * NANO_PER_USD
 			? `${grouped(formatDecimal(value, NANO_DIGITS + 6, 0))}${millions}`
 			: `${grouped(formatDecimal(value, NANO_DIGITS + 3, 0))}${thousands}`;
 	}
 
 	const whole = (amount: NanoUsd): string =>
-		signed(amount, dollars(grouped(formatDecimal(roundTo(Math.abs(amount), NANO_DIGITS), NANO_DIGITS, 0))));
+		signed(amount, dollars(grouped(formatDecimal(roundToPowerOfTen(Math.abs(amount), NANO_DIGITS), NANO_DIGITS, 0))));
 
 	return {
 		/** Whole dollars without cents, such as `$1,000`. */
@@ -76,7 +76,7 @@ export function createUsdFormat({ point, group, dollars, thousands, millions }: 
 				const decimals = Math.max(2, NANO_DIGITS - Math.floor(Math.log10(step)));
 				return signed(
 					amount,
-					dollars(grouped(formatDecimal(roundTo(size, NANO_DIGITS - decimals), NANO_DIGITS, decimals))),
+					dollars(grouped(formatDecimal(roundToPowerOfTen(size, NANO_DIGITS - decimals), NANO_DIGITS, decimals))),
 				);
 			}
 			if (size === 0 || step < 1_000 * NANO_PER_USD) return whole(amount);

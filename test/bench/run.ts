@@ -13,7 +13,7 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { soak } from "../soak/soak.ts";
+import { soakService } from "../soak/soak.ts";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
 import { measureLatency } from "./latency.ts";
@@ -32,7 +32,7 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	memory: measureMemory,
 	first: measureFirstToken,
 	latency: measureLatency,
-	soak,
+	soak: soakService,
 };
 
 const { values: flags, positionals } = parseArgs({

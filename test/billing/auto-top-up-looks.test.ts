@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { markAutoTopUps } from "../../src/billing/auto-top-ups.ts";
+import { scheduleAutoTopUpChecks } from "../../src/billing/auto-top-ups.ts";
 import { findAlerts } from "../../src/console/alerts/alerts.ts";
 import { rolledBack } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
@@ -78,7 +78,7 @@ test("an account keeps one mark without card payments and buys once cards work",
 	for (let n = 0; n < 5; n++) await spend(ben, 1);
 	const noted = await db.sql`select 1 from auto_top_up_touched`;
 	expect(noted.length).toBeGreaterThanOrEqual(10);
-	await markAutoTopUps(db.statements);
+	await scheduleAutoTopUpChecks(db.statements);
 	expect(await db.sql`select 1 from auto_top_up_touched`).toHaveLength(0);
 	const marked = await db.sql`select account_id from auto_top_up where look_at is not null`;
 	expect(marked.map(({ account_id }) => account_id)).toEqual([ann.accountId]);
@@ -88,19 +88,19 @@ test("an account keeps one mark without card payments and buys once cards work",
 	await spend(ann, 100);
 	await db.sql`update auto_top_up set look_at = now() + interval '1 hour' where account_id = ${ann.accountId}`;
 	await spend(ann, 1);
-	await markAutoTopUps(db.statements);
+	await scheduleAutoTopUpChecks(db.statements);
 	const held = await db.sql`select 1 from auto_top_up where account_id = ${ann.accountId} and look_at > now()`;
 	expect(held).toHaveLength(1);
 });
 
 test("a check handles more marks than a statement can, except uncommitted ones", async () => {
 	const ann = await payer();
-	await markAutoTopUps(db.statements);
+	await scheduleAutoTopUpChecks(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;
 	await spend(ann, 60);
 	await db.sql.begin(async (booking) => {
 		await booking`insert into auto_top_up_touched (account_id) values ('held')`;
-		await markAutoTopUps(db.statements);
+		await scheduleAutoTopUpChecks(db.statements);
 		expect(await db.sql`select 1 from auto_top_up_touched`).toHaveLength(0);
 	});
 	expect(await db.sql`select account_id from auto_top_up_touched`).toMatchObject([{ account_id: "held" }]);
@@ -133,7 +133,7 @@ test("a clock set back by a month blocks no account and exceeds no monthly limit
 	await pass(2);
 	await db.sql`update auto_top_up set look_at = look_at + ${later} where look_at is not null`;
 	await db.sql`update auto_top_up_attempt set look_at = now() + ${later} where state = 'sent'`;
-	await markAutoTopUps(db.statements);
+	await scheduleAutoTopUpChecks(db.statements);
 	const [settings] = await db.sql`select look_at <= now() as due from auto_top_up where account_id = ${ann.accountId}`;
 	const [open] = await db.sql`select look_at <= now() as due from auto_top_up_attempt where state = 'sent'`;
 	expect([settings?.due, open?.due]).toEqual([true, true]);

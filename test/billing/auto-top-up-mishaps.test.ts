@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { markAutoTopUps, readAutoAttempts } from "../../src/billing/auto-top-ups.ts";
+import { readAutoAttempts, scheduleAutoTopUpChecks } from "../../src/billing/auto-top-ups.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { createTopUp } from "../../src/billing/top-ups.ts";
 import { LONG } from "../support/long-form.ts";
@@ -241,7 +241,7 @@ test("a locked row of one account delays no other account's top-up", async () =>
 	const held = await payer();
 	const other = await payer();
 	await spend(held, 60);
-	await markAutoTopUps(db.statements);
+	await scheduleAutoTopUpChecks(db.statements);
 	await spend(other, 60);
 	const release = await openTransaction(
 		db.sql,

@@ -1,6 +1,6 @@
 /** Tests of promotional credit: used before paid credit, taken back exactly after its last day, opens no access. */
 import { expect, test } from "bun:test";
-import { bookAdjustment, checkAdjustment, endPromotions } from "../../src/billing/adjustments.ts";
+import { bookAdjustment, checkAdjustment, takeBackEndedPromotions } from "../../src/billing/adjustments.ts";
 import { createAccount, findAccount } from "../../src/keys/account-admin.ts";
 import { NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
@@ -75,7 +75,7 @@ async function play(random: Random): Promise<void> {
 			}
 		} else if (chosen === 4) {
 			await db.sql`delete from control_log where subject = ${accountId}`;
-			await endPromotions(db.statements);
+			await takeBackEndedPromotions(db.statements);
 			let free = credit - spent - held;
 			for (const grant of grants) {
 				if (grant.lastDay === null || grant.lastDay >= day(0)) continue;
@@ -131,7 +131,7 @@ test("a grant's end takes free credit at once and held credit when it returns", 
 	await give(accountId, 100, day(-1));
 	await move(accountId, { hold: 40 });
 	const books = async () => {
-		await endPromotions(db.statements);
+		await takeBackEndedPromotions(db.statements);
 		const [row] = await db.sql`
 			select limit_nano_usd::int as credit, (limit_nano_usd - drawn_nano_usd)::int as free,
 				(select count(*)::int from control_log where subject = ${accountId} and payload->>'lowered' = 'true') as lowered
@@ -158,7 +158,7 @@ test("a grant's end recalls no credit that no instance holds", async () => {
 	await move(accountId, {});
 	await db.sql`select ledger_book('led_lost', ${accountId}, 'dispute', -100, 'lost', 'test', '', true)`;
 	await db.sql`delete from control_log where subject = ${accountId}`;
-	await endPromotions(db.statements);
+	await takeBackEndedPromotions(db.statements);
 	expect(await db.sql`select 1 from control_log where subject = ${accountId}`).toEqual([] as never);
 });
 
@@ -178,7 +178,7 @@ test("an ordinary adjustment removes only paid credit", async () => {
 test("two consoles take expired credit back once", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
-	await Promise.all(Array.from({ length: 8 }, () => endPromotions(db.statements)));
+	await Promise.all(Array.from({ length: 8 }, () => takeBackEndedPromotions(db.statements)));
 	expect(await db.sql`select limit_nano_usd::int as credit from budget where id = ${accountId}`).toEqual([
 		{ credit: 0 },
 	] as never);

@@ -1,5 +1,5 @@
 /** Percentiles of durations in milliseconds, rounded to a tenth. */
-export function summaryOf(samples: readonly number[]): { p50: number; p90: number; p99: number; max: number } {
+export function percentilesOf(samples: readonly number[]): { p50: number; p90: number; p99: number; max: number } {
 	if (samples.length === 0) throw new Error("there is nothing to sum up");
 	const sorted = [...samples].sort((a, b) => a - b);
 	const at = (share: number) => Math.round((sorted[Math.ceil(sorted.length * share) - 1] ?? 0) * 10) / 10;

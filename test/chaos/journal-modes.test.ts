@@ -11,7 +11,7 @@ import { LONG as AT_LENGTH } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { type ChatRequest, nowMs, type SentRequest, sendChat, uuidOf } from "./chat-client.ts";
 import { type Arrival, startCountingUpstream } from "./counting-upstream.ts";
-import { summaryOf } from "./figures.ts";
+import { percentilesOf } from "./figures.ts";
 import { type Fleet, type FleetMember, startFleet } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
@@ -124,7 +124,7 @@ for (const mode of MODES) {
 				first.push((stream.firstByteMs ?? 0) - arrivedAtMs);
 				whole.push((answer.endMs ?? 0) - answer.sentAtMs);
 			}
-			const [ttft, total] = [summaryOf(first), summaryOf(whole)];
+			const [ttft, total] = [percentilesOf(first), percentilesOf(whole)];
 			console.log(
 				`${mode}: upstream's start to first byte p50 ${ttft.p50} ms p99 ${ttft.p99} ms, unary p50 ${total.p50} ms p99 ${total.p99} ms, already in Postgres ${known}/${SAMPLES}`,
 			);

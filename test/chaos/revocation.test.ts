@@ -7,7 +7,7 @@ import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { keepSending, nowMs, type SentRequest, sendChat, uuidOf } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import { summaryOf } from "./figures.ts";
+import { percentilesOf } from "./figures.ts";
 import { type FleetMember, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
 /** Number of instances: a live and a paused one, and in the long run a third, which costs another start. */
@@ -125,7 +125,7 @@ describe("revocation on several instances under load", () => {
 				expect(admitted).toBeLessThanOrEqual(returnedMs + RECORD_MS);
 			}
 		}
-		const summary = summaryOf(latencies);
+		const summary = percentilesOf(latencies);
 		console.log(
 			`${latencies.length} revocations: p50 ${summary.p50} ms, p99 ${summary.p99} ms, max ${summary.max} ms; ${before} requests before, ${arrivedLate} arrivals after one returned, all admitted before`,
 		);

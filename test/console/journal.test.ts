@@ -1,6 +1,6 @@
 /** Monthly journals of a random history equal a reference model and the statements, and never change. */
 import { expect, test } from "bun:test";
-import { endPromotions } from "../../src/billing/adjustments.ts";
+import { takeBackEndedPromotions } from "../../src/billing/adjustments.ts";
 import {
 	closeJournals,
 	journalCsv,
@@ -78,7 +78,7 @@ async function promote(account: string, at: string): Promise<void> {
 }
 
 async function end(at: string): Promise<void> {
-	await endPromotions(statements);
+	await takeBackEndedPromotions(statements);
 	const taken = await sql`
 		update ledger_entry set created_at = ${at} where kind = 'promotion' and amount_nano_usd < 0 and created_at > now() - interval '1 hour'
 		returning account_id, amount_nano_usd::int as amount`;

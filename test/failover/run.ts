@@ -7,7 +7,7 @@ import { migratedUrl } from "../../src/db/migrate.ts";
 import { type FleetMember, LEASE_TTL_MS, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "../chaos/fleet.ts";
 import { runHere } from "../cli/run-here.ts";
 import { type FailoverWorld, startFailoverWorld } from "./failover-world.ts";
-import { type Customer, type EndOfWork, PAST_INSTANCE, payByCard, runBatch, sealDay } from "./work.ts";
+import { type Customer, PAST_INSTANCE, payByCard, runBatch, sealDay, type WaitForWork } from "./work.ts";
 
 interface Scenario {
 	readonly name: string;
@@ -26,7 +26,7 @@ interface Scenario {
 	readonly isHurried?: boolean;
 	/** Each request has an idempotency key, with which it is repeated until it is answered. */
 	readonly isIdempotent?: boolean;
-	readonly work?: (world: FailoverWorld, customer: Customer) => Promise<EndOfWork>;
+	readonly work?: (world: FailoverWorld, customer: Customer) => Promise<WaitForWork>;
 }
 
 const SCENARIOS: readonly Scenario[] = [
@@ -176,7 +176,7 @@ async function judge(
 		scenario: Scenario;
 		traffic: ReturnType<typeof startTraffic>;
 		acts: readonly boolean[];
-		work: Awaited<ReturnType<EndOfWork>>;
+		work: Awaited<ReturnType<WaitForWork>>;
 	},
 ) {
 	const { traffic, scenario } = found;

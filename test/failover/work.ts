@@ -16,12 +16,12 @@ export interface Customer {
 }
 
 /** Waits until the work is done on the current server. Returns the number of answers and the problems found. */
-export type EndOfWork = (sql: postgres.Sql) => Promise<{ answers: number; problems: readonly string[] }>;
+export type WaitForWork = (sql: postgres.Sql) => Promise<{ answers: number; problems: readonly string[] }>;
 
 const LINES = 2_000;
 const BATCH_MS_MAX = 120_000;
 
-export async function runBatch(world: FailoverWorld, { key: { secret } }: Customer): Promise<EndOfWork> {
+export async function runBatch(world: FailoverWorld, { key: { secret } }: Customer): Promise<WaitForWork> {
 	const batches = batchesAt(world.members[0].url);
 	const lines = Array.from({ length: LINES }, (_, at) => chatLine(`line-${at}`));
 	const { id } = await batches.create(secret, await batches.upload(secret, lines));
@@ -50,7 +50,7 @@ const SECRET = "whsec_failover";
 const CENTS = 10_000;
 
 /** Reports payments to a console as Stripe does. Repeats each report until it is acknowledged. */
-export async function payByCard(world: FailoverWorld, { account }: Customer): Promise<EndOfWork> {
+export async function payByCard(world: FailoverWorld, { account }: Customer): Promise<WaitForWork> {
 	const { fleet, members } = world;
 	const PORT = String(quietPort());
 	const console = await startServe(
@@ -131,7 +131,7 @@ const SEALED_AT_ONCE = 50;
 const SEAL_PAUSE_MS = 100;
 
 /** Seals a day of requests in small steps, as the consoles' job does. */
-export async function sealDay(world: FailoverWorld, { account, key }: Customer): Promise<EndOfWork> {
+export async function sealDay(world: FailoverWorld, { account, key }: Customer): Promise<WaitForWork> {
 	const { sql, statements } = world.fleet;
 	const [{ epoch } = { epoch: 0 }] = await sql`select instance_join(${PAST_INSTANCE}, 60000) as epoch`;
 	await sql`select instance_go_live(${PAST_INSTANCE}, ${epoch}, (select coalesce(max(seq), 0) from control_log), 60000)`;

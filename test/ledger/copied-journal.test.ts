@@ -9,7 +9,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { startLeaseChild } from "../support/lease-child.ts";
 import { waitFor } from "../support/wait.ts";
-import { admitted, makeAccount, outcome } from "./fixture.ts";
+import { admittedEvent, makeAccount, outcome } from "./fixture.ts";
 import { withJournals } from "./journals-world.ts";
 
 const world = withJournals();
@@ -65,7 +65,7 @@ test("a copy is not replayed while its instance stops and settles requests", asy
 	const instanceLease = await world.startOn(world.original, "one");
 	const ledger = () => instanceLease.ledger() as Ledger;
 	await ledger().draw({ account: "acc", key: "key" }, nanoUsd(1_000));
-	const hold = ledger().reserve({ ...admitted("acc", "key"), reserved: nanoUsd(1_000) }) as Hold;
+	const hold = ledger().reserve({ ...admittedEvent("acc", "key"), reserved: nanoUsd(1_000) }) as Hold;
 	hold.ledger.progress(hold, { delivered: nanoUsd(200), bound: nanoUsd(320), promptTokens: 1, completionTokens: 1 });
 	world.copyTo(world.copy);
 	const stopped = instanceLease.stop(60_000);

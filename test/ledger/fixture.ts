@@ -12,7 +12,7 @@ import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../..
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
 
-export function admitted(account: string, key: string, id = newUuid()): Omit<AdmittedEvent, "reserved"> {
+export function admittedEvent(account: string, key: string, id = newUuid()): Omit<AdmittedEvent, "reserved"> {
 	return { id, account, key, model: "m", card: "card", endpoint: "chat", streamed: true, at: 1_700_000_000_000 };
 }
 
@@ -23,7 +23,7 @@ export function settledEvent(
 	more: Partial<SettledEvent> = {},
 ): SettledEvent {
 	return {
-		...admitted(account, key),
+		...admittedEvent(account, key),
 		reserved: nanoUsd(Math.max(charged, 1)),
 		charged: nanoUsd(charged),
 		off: nanoUsd(0),

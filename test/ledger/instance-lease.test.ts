@@ -6,7 +6,7 @@ import { createLog, silentLog } from "../../src/base/log.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { admitted, outcome, usd } from "./fixture.ts";
+import { admittedEvent, outcome, usd } from "./fixture.ts";
 import { CREDIT, withLeases } from "./lease-world.ts";
 
 const world = withLeases();
@@ -149,7 +149,7 @@ test("a fenced instance settles running requests and joins with a new epoch", as
 	await world.db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
 	expect(world.resets.length).toBe(2);
-	expect(() => hold.ledger.reserve({ ...admitted("acc", "key"), reserved: usd(1) })).toThrow();
+	expect(() => hold.ledger.reserve({ ...admittedEvent("acc", "key"), reserved: usd(1) })).toThrow();
 	hold.ledger.settle(hold, outcome(123));
 	await waitFor(
 		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,

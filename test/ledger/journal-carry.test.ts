@@ -11,7 +11,7 @@ import { createWriter, type Writer } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { generousStore } from "../support/generous-store.ts";
-import { admitted, openTestJournal, outcome, replayedJournal, usd } from "./fixture.ts";
+import { admittedEvent, openTestJournal, outcome, replayedJournal, usd } from "./fixture.ts";
 
 /** Builds a ledger with ample credit and a writer that needs no database. */
 async function ledgerOver(
@@ -43,10 +43,10 @@ test("a long request keeps few segments, and its progress survives a crash", asy
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
-	const long = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(1_000) }) as Hold;
+	const long = ledger.reserve({ ...admittedEvent(ACCOUNT, KEY), reserved: usd(1_000) }) as Hold;
 	ledger.progress(long, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 2 });
 	for (let sent = 0; sent < REQUESTS; sent++) {
-		const hold = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
+		const hold = ledger.reserve({ ...admittedEvent(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
 		ledger.settle(hold, outcome(3));
 		await writer.drain();
 		expect(disk.list().length).toBeLessThanOrEqual(SEGMENTS_MAX);
@@ -66,7 +66,7 @@ test("many long requests are copied to new segments, however fast these fill", a
 	const disk = openJournalDisk(folder, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 4_000 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
-	const reserve = () => ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
+	const reserve = () => ledger.reserve({ ...admittedEvent(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
 	const long = Array.from({ length: many }, reserve);
 	const oldestOf = () => Math.min(...long.map((hold) => hold.segment));
 	const firstAt = oldestOf();

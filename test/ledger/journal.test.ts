@@ -19,12 +19,12 @@ import { DiskFull, type JournalDisk, type JournalFile, openJournalDisk } from ".
 import { encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { admitted, decodeRecords, openTestJournal, replayedJournal, settledEvent } from "./fixture.ts";
+import { admittedEvent, decodeRecords, openTestJournal, replayedJournal, settledEvent } from "./fixture.ts";
 
 const root = temporaryFolder();
 
 const folder = () => join(root, newUuid());
-const admit = (id: string) => JSON.stringify({ ...admitted("a", "k", id), reserved: 100 });
+const admit = (id: string) => JSON.stringify({ ...admittedEvent("a", "k", id), reserved: 100 });
 const settle = (id: string, charged = 5) => JSON.stringify(settledEvent("a", "k", charged, { id }));
 const progress = (id: string, delivered: number, bound: number) =>
 	JSON.stringify({ id, delivered, bound, promptTokens: 1, completionTokens: 1 });

@@ -8,7 +8,7 @@ import { reconcile } from "../../src/ledger/reconciler.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type LeaseChild, startLeaseChild } from "../support/lease-child.ts";
-import { admitted, makeAccount, usd } from "./fixture.ts";
+import { admittedEvent, makeAccount, usd } from "./fixture.ts";
 
 export const CREDIT = 1_000_000;
 
@@ -63,7 +63,7 @@ export function withLeases() {
 			for (;;) {
 				const ledger = instanceLease.ledger();
 				if (!ledger) throw new Error("the gate is closed");
-				const hold = ledger.reserve({ ...admitted("acc", "key"), reserved: usd(amount) });
+				const hold = ledger.reserve({ ...admittedEvent("acc", "key"), reserved: usd(amount) });
 				if (hold) return hold;
 				expect(await ledger.draw({ account: "acc", key: "key" }, usd(amount))).toBe(null);
 			}

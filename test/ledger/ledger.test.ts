@@ -9,7 +9,7 @@ import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
-import { admitted, outcome, usd } from "./fixture.ts";
+import { admittedEvent, outcome, usd } from "./fixture.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -86,7 +86,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	return { clock, ledger, written, returned, syncs, state, sum, slices };
 }
 
-const request = (reserved: number) => ({ ...admitted("a", "k"), reserved: usd(reserved) });
+const request = (reserved: number) => ({ ...admittedEvent("a", "k"), reserved: usd(reserved) });
 
 function held(ledger: Ledger, admission: AdmittedEvent): Hold {
 	const hold = ledger.reserve(admission);
@@ -359,7 +359,7 @@ test("a reservation draws credit in advance for each of its slices", async () =>
 	const { ledger } = await build("process");
 	const budgets = ["project"];
 	await ledger.draw({ account: "acc", key: "key", budgets }, usd(600));
-	expect(ledger.reserve({ ...admitted("acc", "key"), budgets, reserved: usd(600) })).toBeDefined();
+	expect(ledger.reserve({ ...admittedEvent("acc", "key"), budgets, reserved: usd(600) })).toBeDefined();
 	await turn();
 	const free = new Map([...ledger.slices()].map((slice) => [slice.budget, slice.free]));
 	for (const budget of ["acc", "key", ...budgets]) expect([budget, free.get(budget)]).toEqual([budget, usd(1_400)]);

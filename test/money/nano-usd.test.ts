@@ -5,7 +5,7 @@ import {
 	addUsd,
 	affordableUnits,
 	costNanoUsd,
-	displayRest,
+	displayDifference,
 	displaySum,
 	formatRatePerMillion,
 	formatRatePerUnit,
@@ -42,7 +42,7 @@ const picoOf = (of: readonly CostLine[]) =>
 
 test("amounts add, subtract and compare exactly", () => {
 	const [more, less] = [nanoUsd(7), nanoUsd(4)];
-	expect([addUsd(more, less), displaySum(more, less), subUsd(more, less), displayRest(more, less)]).toEqual([
+	expect([addUsd(more, less), displaySum(more, less), subUsd(more, less), displayDifference(more, less)]).toEqual([
 		nanoUsd(11),
 		nanoUsd(11),
 		nanoUsd(3),

@@ -44,7 +44,7 @@ const targets = TEXT_DIALECTS.flatMap((dialect) =>
 );
 
 /** Sends the body to every target and returns how many accepted it. Throws if one gets more work than was reserved. */
-export function judge(kind: "chat" | "completions", text: string): number {
+export function judgeBody(kind: "chat" | "completions", text: string): number {
 	let taken = 0;
 	for (const { dialect, model, replica } of targets) {
 		const read = refusedOr(() => readFor(kind, text, model));

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LONG } from "../support/long-form.ts";
 import { chatBodyText, completionBodyText } from "./body-text.ts";
-import { judge } from "./judge.ts";
+import { judgeBody } from "./judge.ts";
 
 /** Number of cases. `CASES=100000` runs many; `SEED` repeats a run and shrinks a failing case. */
 const CASES = Number(Bun.env.CASES ?? (LONG ? 2_000 : 500));
@@ -18,7 +18,7 @@ for (const [kind, bodies, share] of [
 		() => {
 			let taken = 0;
 			const property = fc.property(bodies, (text) => {
-				taken += judge(kind, text);
+				taken += judgeBody(kind, text);
 			});
 			// Does not shrink by default, because shrinking may take a thousand bodies.
 			fc.assert(property, { numRuns: CASES * share, seed: SEED, endOnFailure: Bun.env.CASES === undefined });

@@ -10,14 +10,14 @@ const canNotice = ({ goesBack, copiedMs }: Pick<World, "goesBack" | "copiedMs">,
 	!goesBack || heardMs > copiedMs + NOTICED_MS;
 
 /** Ids of the requests whose settlement the books contain. A request that was only attested as lost has none. */
-export const settledIn = ({ model }: Pick<World, "model">): ReadonlySet<string> =>
+export const settledRequestIds = ({ model }: Pick<World, "model">): ReadonlySet<string> =>
 	new Set([...model.usage].filter(([, { card }]) => card !== "").map(([id]) => id));
 
 /**
  * Marks what a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send the
  * usage that it lacks again.
  */
-export function keepWhatIsLost(
+export function excuseLostData(
 	world: Omit<World, "database">,
 	knownBefore: ReadonlySet<string>,
 	revoked: ReadonlySet<string>,
@@ -31,7 +31,7 @@ export function keepWhatIsLost(
 	// If the new server lacks a daily budget, the budget is created again.
 	for (const id of world.ceilings.keys())
 		if (id.includes(":") && !world.model.budgets.has(id)) world.ceilings.delete(id);
-	const settled = settledIn(world);
+	const settled = settledRequestIds(world);
 	for (const id of knownBefore) {
 		const record = world.requests.get(id);
 		if (!record || settled.has(id)) continue;

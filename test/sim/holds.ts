@@ -4,7 +4,7 @@ import type { World } from "./world.ts";
 const HOLD_MS = [50, 400, 3_000, 12_000];
 
 /** Now and then locks rows of one account: its budgets, leases or running requests. */
-export function holdRows(world: World, untilMs: number): void {
+export function lockRowsAtRandom(world: World, untilMs: number): void {
 	const { random, timeline, model, database } = world;
 	const held = new Set<string>();
 	const meanMs = random.pick([1_000, 4_000]);

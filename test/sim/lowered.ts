@@ -54,7 +54,7 @@ export function lowerLimits(world: World, untilMs: number): void {
 	cut();
 }
 
-export function noteLowered(world: World, process: SimProcess, { kind, subject, seq }: ControlEntry): void {
+export function recordLowering(world: World, process: SimProcess, { kind, subject, seq }: ControlEntry): void {
 	const grantedBefore = kind === "budget" ? world.lowerings.get(seq) : undefined;
 	if (!grantedBefore) return;
 	world.count("lowered");

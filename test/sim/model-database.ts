@@ -7,7 +7,7 @@ import type { LoadedKey } from "../../src/keys/keyring.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { plainAccountFields } from "../support/plain-key.ts";
 import { type Call, historyOf, type SimDatabase } from "./database.ts";
-import { keepWhatIsLost, settledIn } from "./failover.ts";
+import { excuseLostData, settledRequestIds } from "./failover.ts";
 import { CheckViolated, RowHeld } from "./model-store.ts";
 import { keyFields } from "./process.ts";
 import type { SimServer } from "./server.ts";
@@ -47,11 +47,11 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			const tables = model.snapshot();
 			const revoked = new Set([...world.keys.values()].filter((key) => key.revoked).map(({ id }) => id));
 			restore = () => {
-				const known = settledIn(world);
+				const known = settledRequestIds(world);
 				tables();
 				for (const key of world.keys.values()) key.revoked = revoked.has(key.id);
 				quietServers.delete(model.server);
-				keepWhatIsLost(world, known, revoked);
+				excuseLostData(world, known, revoked);
 			};
 		},
 		goBack(gone) {

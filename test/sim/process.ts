@@ -11,7 +11,7 @@ import { KEEP_NONE } from "../../src/ledger/lost-journal.ts";
 import { plainKeyFields } from "../support/plain-key.ts";
 import { createSimAdmission, type SimAdmission } from "./admission.ts";
 import type { Appended } from "./disk.ts";
-import { type Lowered, noteLowered } from "./lowered.ts";
+import { type Lowered, recordLowering } from "./lowered.ts";
 import type { Statement } from "./server.ts";
 import { EPOCH_MS, LEASE_TTL_MS } from "./terms.ts";
 import type { Host, SimKey, World } from "./world.ts";
@@ -250,7 +250,7 @@ export function createSimProcess(
 					},
 					apply(entry) {
 						keyring.apply(entry);
-						noteLowered(world, process, entry);
+						recordLowering(world, process, entry);
 					},
 					reset: (seq) => keyring.clear(seq),
 					onDiskFailed: () => {},

@@ -3,7 +3,7 @@ import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import { type FenceResult, waitUntilApplied } from "../../src/cluster/fence.ts";
 import type { Call } from "./database.ts";
 import { createFaults, type Faults } from "./faults.ts";
-import { holdRows } from "./holds.ts";
+import { lockRowsAtRandom } from "./holds.ts";
 import { checkAtRest, checkEnd, checkStep, hadHeldRows, isCalm } from "./invariants.ts";
 import { lowerLimits } from "./lowered.ts";
 import type { Mutant } from "./mutants.ts";
@@ -124,7 +124,7 @@ function createRun(world: World) {
 		startTraffic(world, failLater);
 		if (world.hasCuts) lowerLimits(world, timeline.nowMs() + world.trafficMs);
 		if (!calmOnly) startStorm(world, faults);
-		if (world.random.chance(0.6)) holdRows(world, timeline.nowMs() + world.trafficMs);
+		if (world.random.chance(0.6)) lockRowsAtRandom(world, timeline.nowMs() + world.trafficMs);
 		yield* runUntil(timeline.nowMs() + world.trafficMs);
 		faults.heal();
 		yield* finish(world, faults, runUntil);

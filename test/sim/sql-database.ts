@@ -7,7 +7,7 @@ import { keyLoader } from "../../src/keys/keyring.ts";
 import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { type Call, historyOf, type SimDatabase } from "./database.ts";
-import { keepWhatIsLost, settledIn } from "./failover.ts";
+import { excuseLostData, settledRequestIds } from "./failover.ts";
 import { instanceKey } from "./model-store.ts";
 import type { SqlMirror } from "./sql-mirror.ts";
 import { FOLLOWED_TABLES } from "./sql-schema.ts";
@@ -196,9 +196,9 @@ function createSqlStandby(
 		else await sql.unsafe("select setval('sim.timeline', last_value + 1) from sim.timeline");
 		await sql.unsafe("commit");
 		const revoked = await sql<{ id: string }[]>`select id from api_key where state = 'revoked'`;
-		const known = settledIn(world);
+		const known = settledRequestIds(world);
 		await mirror.readAll();
-		keepWhatIsLost(world, known, new Set(revoked.map(({ id }) => id)));
+		excuseLostData(world, known, new Set(revoked.map(({ id }) => id)));
 	}
 
 	return {

@@ -87,7 +87,7 @@ const LOAD_DEADLINE_MS = 3_600_000;
 const GROWTH_BYTES_MAX = 48 * 1024 * 1024;
 
 /** Sends a million requests and 100,000 aborted ones (a tenth if `quick`), then checks memory, files and books. */
-export async function soak(world: World, figures: Figures): Promise<void> {
+export async function soakService(world: World, figures: Figures): Promise<void> {
 	const { gateway, database, secrets } = await world.isolated("soak");
 	const requests = world.mode.quick ? 100_000 : 1_000_000;
 	const { before, after, checks } = await runSoak(

@@ -19,7 +19,7 @@ import { createDatabase } from "../../src/db/database.ts";
 import { type InstanceLease, startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Hold } from "../../src/ledger/ledger.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { admitted, outcome } from "../ledger/fixture.ts";
+import { admittedEvent, outcome } from "../ledger/fixture.ts";
 
 const [url, dataDir, instanceId, ttlMs] = process.argv.slice(2);
 if (url === undefined || dataDir === undefined || instanceId === undefined) throw new Error("too few arguments");
@@ -54,7 +54,7 @@ const holds = new Map<string, Hold>();
 async function open(id: string, amount: number): Promise<void> {
 	for (;;) {
 		const ledger = instanceOf(id).ledger();
-		const hold = ledger?.reserve({ ...admitted("acc", "key", newUuid()), reserved: nanoUsd(amount) });
+		const hold = ledger?.reserve({ ...admittedEvent("acc", "key", newUuid()), reserved: nanoUsd(amount) });
 		if (hold) {
 			holds.set(id, hold);
 			say(`opened ${id}`);

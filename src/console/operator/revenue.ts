@@ -1,7 +1,7 @@
 import { csvLine } from "../../base/csv.ts";
 import { type Statements, toView } from "../../db/statements.ts";
 import type { DeploymentsView } from "../../deployments/deployments.ts";
-import { displayRest, formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
+import { displayDifference, formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { bucketMiddle } from "../usage/model-speed.ts";
 import {
@@ -173,7 +173,7 @@ export function marginCsv(earned: readonly Earned[]): string {
 	const rows = earned.map(({ atMs, model, chargedNanoUsd, costNanoUsd, replicaHours }) => [
 		new Date(atMs).toISOString(),
 		model,
-		...[chargedNanoUsd, costNanoUsd, displayRest(chargedNanoUsd, costNanoUsd)].map(formatUsd),
+		...[chargedNanoUsd, costNanoUsd, displayDifference(chargedNanoUsd, costNanoUsd)].map(formatUsd),
 		replicaHours.toFixed(3),
 	]);
 	return [["time", "model", "revenue_usd", "cost_usd", "margin_usd", "replica_hours"], ...rows].map(csvLine).join("");

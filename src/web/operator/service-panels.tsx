@@ -1,6 +1,6 @@
 import { Select } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { displayRest, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { displayDifference, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { CsvButton } from "../parts/form.tsx";
 import { Empty, Panel, Reading } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
@@ -63,7 +63,7 @@ function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly
 			</Panel>
 		);
 	const points = data.earned.map(({ atMs, model, chargedNanoUsd, costNanoUsd }) => {
-		return { atMs, group: model, value: displayRest(chargedNanoUsd, costNanoUsd) };
+		return { atMs, group: model, value: displayDifference(chargedNanoUsd, costNanoUsd) };
 	});
 	return (
 		<>
@@ -98,7 +98,7 @@ function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly
 						amount: (row) =>
 							row.replicaHours > 0 ? (Math.round(row.chargedNanoUsd / row.replicaHours) as NanoUsd) : null,
 					},
-					{ label: t("Margin"), amount: (row) => displayRest(row.chargedNanoUsd, row.costNanoUsd), corner: true },
+					{ label: t("Margin"), amount: (row) => displayDifference(row.chargedNanoUsd, row.costNanoUsd), corner: true },
 				]}
 			/>
 		</>

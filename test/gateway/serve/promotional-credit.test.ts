@@ -3,7 +3,7 @@
  * part is taken back exactly.
  */
 import { expect, test } from "bun:test";
-import { bookAdjustment, endPromotions } from "../../../src/billing/adjustments.ts";
+import { bookAdjustment, takeBackEndedPromotions } from "../../../src/billing/adjustments.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
@@ -69,7 +69,7 @@ test("an expiry during a burst refuses no paid credit and takes the exact remain
 	const end = (async () => {
 		await waitFor(async () => (await service.usage(accountId)).length >= 10, "the first settlements");
 		await waitFor(async () => {
-			await endPromotions(statements);
+			await takeBackEndedPromotions(statements);
 			return (await booksOf(accountId)).left === 0;
 		}, "the promotional credit to end");
 	})();

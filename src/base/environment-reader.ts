@@ -78,8 +78,8 @@ const HOST_LIST = new RegExp(
 );
 
 /**
- * Turns a PostgreSQL address into a URL that can be parsed: moves a list of hosts to the query, and adds a placeholder
- * host if the address has a user but no host.
+ * Turns a PostgreSQL address into a URL that can be parsed. Moves a list of hosts to the query, and adds a placeholder
+ * if the address has a user but no host.
  */
 function withHost(address: string): string {
 	const [, start, list, path = "", query = "", hash = ""] = HOST_LIST.exec(address) ?? [];

@@ -1,6 +1,6 @@
 /**
- * The fields of an error that may be logged. Leaves out values of a failed statement, which the query builder puts into
- * its message, and PostgreSQL into detail, context and the quoted parts of its message.
+ * The fields of an error that may be logged, without values of a failed statement. The query builder puts values into
+ * its message, PostgreSQL into detail, context and the quoted parts of its message.
  */
 export interface ErrorRecord {
 	readonly name: string;

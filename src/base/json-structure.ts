@@ -4,8 +4,8 @@ import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
  * Limits of a JSON text's structure. A parser needs much longer for structure than for text: a megabyte of empty
- * objects takes as long as a hundred of prose, and deep nesting overflows a serializer's stack. Within these limits,
- * any allowed body is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
+ * objects takes as long as a hundred of prose. Deep nesting overflows a serializer's stack. Within these limits, any
+ * allowed body is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
  */
 const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;

@@ -15,10 +15,10 @@ const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 const PIECE_BYTES_MAX = 4_095;
 
 /**
- * Writes log lines to a file, terminal or pipe. The output must neither end the process nor fill its memory: lines that
- * cannot be written (full disk, closed pipe) or stay unread are dropped, and `onLost` gets their number after the next
+ * Writes log lines to a file, terminal or pipe. The output must neither end the process nor fill its memory. Lines that
+ * cannot be written (full disk, closed pipe) or stay unread are dropped; `onLost` gets their number after the next
  * successful write. If several processes write to one pipe, only pieces that the pipe takes atomically keep lines
- * apart; a longer line may be interrupted while the pipe is full.
+ * apart. A longer line may be interrupted while the pipe is full.
  */
 export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void) {
 	const waiting: Piece[] = [];

@@ -1,6 +1,6 @@
 /**
- * True for a single mail address. Refuses a text that a mail program could read as two addresses, or as a name with
- * another address, and alternative spellings such as a dot after the domain.
+ * True for a single mail address. Refuses texts that a mail program could read as two addresses, or as a name with
+ * another address. Also refuses other spellings, such as a dot after the domain.
  */
 export function isMailAddress(text: string): boolean {
 	if (text.length > ADDRESS_CHARS_MAX) return false;

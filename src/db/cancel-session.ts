@@ -8,7 +8,7 @@ const CANCEL_MS_MAX = 1_000;
 
 /**
  * Requests that the server cancel what the session of `query` runs. Without it, a statement would run on after its
- * client gave up: a commit that waits for a standby has no deadline, and the server does not notice that the client
+ * client gave up. A commit that waits for a standby has no deadline, and the server does not notice that the client
  * left. Resolves when the server received the request, or when it could not be sent.
  */
 export function cancelSession({ host, port }: Host, query: object): Promise<void> {

@@ -43,7 +43,7 @@ const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * Runs one statement at a time per connection: a statement that waits for a lock or an answer delays no other, and a
+ * Runs one statement at a time per connection. So a statement that waits for a lock or an answer delays no other, and a
  * stuck connection is replaced alone.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {

@@ -58,7 +58,7 @@ export const recallTicket = pgSequence("recall_ticket");
 
 /**
  * Requests to the other instances to return idle credit of a budget; kept for a minute. An instance that answers number
- * n has returned all credit that was idle after n was issued, so its answer also covers lower numbers that become
+ * n has returned all credit that was idle after n was issued. So its answer also covers lower numbers that become
  * visible later.
  */
 export const recall = pgTable(

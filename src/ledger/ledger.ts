@@ -88,7 +88,7 @@ export function createLedger(
 
 	/**
 	 * Charges a hold and frees its rest. If the journal lacks the settlement (`journalled` is false), the rest stays held
-	 * until Postgres has it: after a crash, the replay would charge the request by its last progress.
+	 * until Postgres has it. After a crash, the replay would charge the request by its last progress.
 	 */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
 		slice.held = subUsd(slice.held, charged);

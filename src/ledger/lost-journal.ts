@@ -131,8 +131,8 @@ interface StandingDeps {
 
 /**
  * Waits until the instance has ended or is known to run. After "runs elsewhere" an operator removes the journal, so the
- * result needs proof: the running epoch must have no journal on this machine and renew its lease twice, because an
- * epoch that has just joined may have no journal yet.
+ * result needs proof. The running epoch must have no journal on this machine and renew its lease twice: an epoch that
+ * has just joined may have no journal yet.
  */
 export async function waitForOwnerState({ waitUntilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
 	const seen = new Set<number>();

@@ -5,7 +5,7 @@ import type { LimitKind, ShareGrant, ShareRequest, ShareStore } from "./share-st
 
 /**
  * This instance's share of a key's limit. Its count is at most `amount`, and all instances' amounts together are at
- * most the limit: a returned part leaves memory before the store gets it, and a granted part enters memory after.
+ * most the limit. A returned part leaves memory before the store gets it; a granted part enters memory after.
  */
 export interface Share {
 	readonly key: string;
@@ -48,7 +48,7 @@ export interface Shares {
 	draw(share: Share, size: number): Promise<void>;
 	/**
 	 * Applies the key's current limit. A grant made under a higher limit, or before the gate closed, may now belong to
-	 * other instances: unused parts are returned at once, used ones when free, and grants in transit are rejected.
+	 * other instances. So unused parts are returned at once, used ones when free, and grants in transit are rejected.
 	 */
 	limitTo(share: Share, limit: number): void;
 	giveBack(share: Share): void;

@@ -1,6 +1,6 @@
 /**
- * Tests a restore after the database's machine and disk were lost: an older state from a base backup, taken under load,
- * and the log up to some time. `src/ops/restore.md` describes the procedure.
+ * Tests a restore after the database's machine and disk were lost. The older state comes from a base backup, taken
+ * under load, and the log up to some time. `src/ops/restore.md` describes the procedure.
  */
 import { describe, expect, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";

@@ -1,7 +1,7 @@
 -- Finds events for which an account wants notices. Each event creates its notices once, however many consoles check.
 
--- Inserts the notices of an event: one for the webhook if the account subscribed to the type, and mails to the members
--- with a role of p_roles if it subscribed or p_mailed is true.
+-- Inserts the notices of an event. The webhook gets one if the account subscribed to the type. Members with a role of
+-- p_roles get mails if it subscribed or p_mailed is true.
 create or replace function alert_notice(p_account text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean) returns void
 language plpgsql as $$
 declare

@@ -8,8 +8,8 @@ language sql stable set enable_seqscan = off as $$
   select date_trunc(p_period, p_at at time zone a.time_zone)::date from account a where a.id = p_account
 $$;
 
--- True if credit of the period may be granted: from a minute before its start, because an instance's clock may be
--- ahead, until an hour after its end, for requests that were admitted in it.
+-- True if credit of the period may be granted: from a minute before its start until an hour after its end. Before: an
+-- instance's clock may be ahead. After: for requests that were admitted in the period.
 create or replace function cap_is_timely(p_account text, p_period text, p_start date) returns boolean
 language sql stable as $$
   select p_start <= cap_day(p_account, p_period, clock_timestamp() + interval '1 minute')

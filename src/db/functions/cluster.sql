@@ -93,8 +93,8 @@ begin
 end $$;
 
 -- Renews an epoch's lease. Returns the newest control entry's number and this server's position (server_place). Returns
--- no row if the epoch was fenced off, or if it applied more entries than this log contains: then another server had
--- them, and the epoch is fenced off.
+-- no row if the epoch was fenced off. If it applied more entries than this log contains, another server had them: the
+-- epoch is fenced off now.
 create or replace function instance_renew(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns table (seq bigint, server text)
 language plpgsql as $$
 begin

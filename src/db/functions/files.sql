@@ -41,7 +41,7 @@ end $$;
 -- - 'taken': another writer recorded this part, or the number is not the next.
 -- - 'gone': the file is no longer being written.
 -- - 'account_full': the account has reached its limit.
--- - 'full': no space is left for all accounts, or for this one: an account with more than 1/1024 of all space may hold
+-- - 'full': no space is left for all accounts, or for this one. An account with more than 1/1024 of all space may hold
 --   at most half of the free space, so that few accounts cannot fill it.
 create or replace function file_seal(p_id text, p_number integer, p_bytes integer, p_blob text, p_account_bytes_max bigint, p_all_bytes_max bigint)
 returns text

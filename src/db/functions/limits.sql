@@ -6,12 +6,12 @@
 -- p_former: earlier epochs of this process, whose shares now belong to this one. Returns the new share and what is
 -- free; if it is less than needed, other instances are notified to return unused parts.
 -- - An ended epoch gets nothing, because its process may have repeated the request under its next epoch.
--- - Skipped: requests of an ended epoch for more than was recorded, requests older than a recorded one, and those whose
---   row is locked, because waiting would delay the whole statement.
--- - A lost instance keeps its share of requests or tokens a minute for two minutes, as long as its requests count; its
+-- - Skipped: requests of an ended epoch for more than was recorded, and requests older than a recorded one. Also those
+--   whose row is locked, because waiting would delay the whole statement.
+-- - A lost instance keeps its share of requests or tokens a minute for two minutes, as long as its requests count. Its
 --   share of concurrent requests is free at once.
--- - An instance is lost if another instance has waited for its lease by its own clock, or if its lease ends further in
---   the future than any lease can.
+-- - An instance is lost if another one has waited for its lease by its own clock. It is also lost if its lease ends
+--   further in the future than any lease can.
 create or replace function limit_hold(p_instance text, p_epoch integer, p_former integer[], p_asks json)
 returns table (key text, kind text, share integer, free integer)
 language plpgsql set enable_seqscan = off as $$

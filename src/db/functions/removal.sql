@@ -4,8 +4,8 @@
 -- reads only a part.
 
 -- Time before which settled requests may be deleted: the end of the last day that is sealed and older than p_days.
--- Stops before the first day that was sealed less than a week ago (time to notice a wrong clock), differs from its
--- seal, or is not in the archive.
+-- Stops before the first day that differs from its seal, is not in the archive, or was sealed less than a week ago
+-- (time to notice a wrong clock).
 create or replace function removal_until(p_from timestamptz, p_days integer, p_archived boolean) returns timestamptz
 language sql stable set enable_seqscan = off as $$
   select coalesce((

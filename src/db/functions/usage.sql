@@ -223,9 +223,9 @@ begin
   delete from model_speed m where m.hour < now() - interval '400 days';
 end $$;
 
--- Adds the time since the last sample, at most two minutes, to the load and cost of each replica, and stores the cost
--- of tokens for later calls of usage_fold. Several consoles may sample: one at a time, and each adds only the time that
--- no other console has added.
+-- Adds the time since the last sample, at most two minutes, to the load and cost of each replica. Stores the cost of
+-- tokens for later calls of usage_fold. Several consoles may sample: one at a time, and each adds only the time that no
+-- other console has added.
 create or replace function service_sample(p_replicas text, p_costs text) returns void
 language plpgsql as $$
 begin

@@ -14,11 +14,11 @@ export interface PromptMeasure {
 	readonly prompts?: number;
 }
 
-/** Most tokens that a chat template adds per message: role, separators, end of turn. */
+/** Maximum tokens that a chat template adds per message: role, separators, end of turn. */
 const MESSAGE_TOKENS = 16;
-/** Most tokens that a chat template adds before the list of tools. */
+/** Maximum tokens that a chat template adds before the list of tools. */
 const TOOLS_TOKENS = 512;
-/** Most tokens of one image in common vision encoders (16,384 patches, Qwen-VL's default). */
+/** Maximum tokens of one image in common vision encoders (16,384 patches, Qwen-VL's default). */
 const IMAGE_TOKENS = 16_384;
 /** Usual number of tokens of an image, for estimates only. */
 const IMAGE_TOKENS_TYPICAL = 1_024;
@@ -95,7 +95,7 @@ export function addTextMeasure(measure: Growing<TextMeasure>, text: string, mode
 		: normalizedBytes(text, model.contextLength) - bytes;
 }
 
-/** Most bytes that normalization adds for each byte of UTF-8 above the UTF-16 length: U+FDFA grows from 3 to 33. */
+/** Maximum bytes that normalization adds for each byte of UTF-8 above the UTF-16 length: U+FDFA grows from 3 to 33. */
 const NORMALIZED_MORE = 15;
 /** If normalization adds at most this share of the bytes, the estimate is used without normalizing the text. */
 const MORE_SHARE = 1 / 16;
@@ -105,7 +105,7 @@ export function isMostlyAscii(length: AsciiLength): boolean {
 	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
 }
 
-/** Most bytes that normalization can add. NFKD is the longest form, because composition only shortens it. */
+/** Maximum bytes that normalization can add. NFKD is the longest form, because composition only shortens it. */
 function normalizedMoreMax({ bytes, chars }: AsciiLength): number {
 	return NORMALIZED_MORE * (bytes - chars);
 }

@@ -8,7 +8,7 @@ export type Cleanup = ReturnType<typeof createCleanup>;
  * step. Supervisors kill a process ten seconds after its drain, of which settlements may take two.
  */
 const TOGETHER_MS = 5_000;
-/** Least milliseconds for a step after the shared deadline, enough for a step that does not wait. */
+/** Minimum milliseconds for a step after the shared deadline, enough for a step that does not wait. */
 const LEAST_MS = 200;
 
 /** Runs a process's shutdown steps in reverse order of their registration. */

@@ -168,7 +168,7 @@ function displaced(): Fault {
 
 export interface FairQueueOptions {
 	readonly places: number;
-	/** Most slots of one owner; default: all. */
+	/** Maximum number of slots of one owner; default: all. */
 	readonly ownMax?: number;
 	readonly waitingMax: number;
 	readonly waitMsMax: number;

@@ -16,13 +16,13 @@ import {
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 const DEPTH_MAX = 128;
-/** Most arrays and objects. With millions, the garbage collector would block the event loop for long. */
+/** Maximum number of arrays and objects. With millions, the garbage collector would block the event loop for long. */
 const CONTAINERS_MAX = 1_000_000;
-/** Most strings that are values, not names. */
+/** Maximum number of strings that are values, not names. */
 const TEXTS_MAX = 500_000;
-/** Most values in one array. */
+/** Maximum number of values in one array. */
 const LIST_MAX = 1_000_000;
-/** Most members of one object. */
+/** Maximum number of members of one object. */
 const MEMBERS_MAX = 100_000;
 /** Longest string in bytes, because a string is assembled in one step. */
 const TEXT_BYTES_MAX = 48 * 1024 * 1024;

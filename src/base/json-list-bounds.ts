@@ -1,11 +1,11 @@
 import { Fault } from "./fault.ts";
 
-/** Most elements that arrays and objects on the outermost level of a JSON text may have, by member name. */
+/** Maximum elements that arrays and objects on the outermost level of a JSON text may have, by member name. */
 export type ListBounds = ReadonlyMap<string, number>;
 
 /** Lowest bound that `ListBounds` may contain. */
 export const ELEMENTS_MIN = 16;
-/** Most elements of an array or object without an individual bound. */
+/** Maximum number of elements of an array or object without an individual bound. */
 const LIST_MAX = 10_000;
 const PARAM_CHARS_MAX = 64;
 

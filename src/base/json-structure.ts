@@ -11,17 +11,17 @@ const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;
 const OUTERMOST_NAMES_MAX = 1_000;
 const STRINGS_MAX = 100_000;
-/** Most commas, which separate elements and members. */
+/** Maximum number of commas, which separate elements and members. */
 const VALUES_MAX = 500_000;
-/** Most commas in members with numbers that no double represents, because those are parsed slowly. */
+/** Maximum number of commas in members with numbers that no double represents, because those are parsed slowly. */
 const EXACT_VALUES_MAX = 5_000;
-/** Most characters of a number, because a number is read in one step. */
+/** Maximum characters of a number, because a number is read in one step. */
 const NUMBER_CHARS_MAX = 1_000;
 /** An integer with at most this many digits is below 2^53. */
 const SAFE_DIGITS = 15;
-/** Most backslashes, because a text of escapes is parsed ten times more slowly. */
+/** Maximum number of backslashes, because a text of escapes is parsed ten times more slowly. */
 const ESCAPES_MAX = 1_000_000;
-/** Most characters outside strings, such as digits, brackets and white space. */
+/** Maximum characters outside strings, such as digits, brackets and white space. */
 const SIGNS_MAX = 8_000_000;
 
 /** Steps before other work may run. A step is one character outside strings, one string, or one escape. */

@@ -8,7 +8,7 @@ export const LANGUAGE_COOKIE = "tollgate.language";
 
 export const ENGLISH: Language = "en";
 
-/** Most language ranges of `accept-language` that are read. */
+/** Maximum number of language ranges of `accept-language` that are read. */
 const RANGES_MAX = 20;
 
 export function isLanguage(text: unknown): text is Language {

@@ -9,7 +9,7 @@ interface Piece {
 	lines: number;
 }
 
-/** Most bytes that may wait to be read, about ten thousand lines. Lines beyond that are dropped. */
+/** Maximum bytes that may wait to be read, about ten thousand lines. Lines beyond that are dropped. */
 const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes that a pipe writes atomically (PIPE_BUF), minus one for a newline before them. */
 const PIECE_BYTES_MAX = 4_095;

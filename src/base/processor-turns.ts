@@ -5,7 +5,7 @@ import { createFairLines } from "./fair-lines.ts";
 const TURN_MS = 2;
 /** Length in milliseconds of a window, in which used processor time counts against an owner. */
 const WINDOW_MS = 250;
-/** Most milliseconds of refused work per window, of one owner and of all; beyond it owners wait for the next window. */
+/** Maximum milliseconds of refused work per window, of one owner and of all; beyond it, owners wait for the next. */
 const REFUSED_MS_MAX = 25;
 const ALL_REFUSED_MS_MAX = 50;
 /** Added to the rank of owners beyond REFUSED_MS_MAX, so that they are served after all others. */

@@ -26,7 +26,7 @@ export function createTickBarrier(): TickBarrier {
 
 /** Milliseconds after which a long task must let other work run. */
 const TURN_MS = 5;
-/** Most milliseconds that one step is charged, because the task may have waited since its last step. */
+/** Maximum milliseconds that one step is charged, because the task may have waited since its last step. */
 const STEP_MS_MAX = 25;
 
 export type TimeSlice = ReturnType<typeof createTimeSlice>;

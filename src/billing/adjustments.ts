@@ -35,12 +35,12 @@ interface Decision {
 
 /** Largest adjustment in USD, which stops typing errors. */
 const AMOUNT_USD_MAX = 100_000;
-/** Most pending adjustments that one operator may have. */
+/** Maximum number of pending adjustments that one operator may have. */
 const PENDING_MAX = 50;
 /** Hours over which an operator's unconfirmed adjustments are summed, to see whether a second operator must confirm. */
 const WINDOW_HOURS = 24;
 const DAY_MS = 24 * 3_600_000;
-/** Most expired grants that one run takes back. The next run takes others, in random order. */
+/** Maximum number of expired grants that one run takes back. The next run takes others, in random order. */
 const ENDED_AT_ONCE_MAX = 100;
 const SENT_BEFORE = "This adjustment was already sent.";
 

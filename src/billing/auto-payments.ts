@@ -14,9 +14,9 @@ import { isStripeRefusal } from "./stripe-client.ts";
 import { applyStripeEvent } from "./stripe-events.ts";
 import { newPaymentReference } from "./top-ups.ts";
 
-/** Most accounts per round. The other accounts come first in the next round. */
+/** Maximum number of accounts per round. The other accounts come first in the next round. */
 const HELD_MAX = 100;
-/** Most concurrent calls to Stripe per console. */
+/** Maximum number of concurrent calls to Stripe per console. */
 const DRIVEN_MAX = 20;
 /** Seconds for which a console claims an attempt: longer than four calls to Stripe, the most in one step. */
 const DRIVE_S = 180;
@@ -144,7 +144,7 @@ export interface OpenAttempt {
 	given_up: boolean;
 }
 
-/** Most tries with one Idempotency-Key, which returns a lost response. Stripe may also repeat an error, for a day. */
+/** Maximum tries with one Idempotency-Key, which returns a lost response. Stripe may repeat an error, for a day. */
 const SAME_KEY_LOOKS = 3;
 
 /** Message of an error after which the payment is unchanged and is queried again as scheduled. */

@@ -19,7 +19,7 @@ export interface CardPaymentsOptions extends StripeAddress {
 	readonly serviceName: string;
 }
 
-/** Most bytes of an event from Stripe. */
+/** Maximum bytes of an event from Stripe. */
 export const EVENT_BYTES_MAX = 1024 * 1024;
 /** Longest wait in milliseconds of a round for its calls to Stripe; the next round then starts with other accounts. */
 const TURN_MS = 5_000;

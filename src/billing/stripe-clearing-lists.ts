@@ -38,9 +38,9 @@ const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
 /** Resolution text of a finding whose difference no longer exists. */
 export const AGREES_AGAIN = "the same again";
-/** Most objects per list. If there are more, a finding says that the others were not compared. */
+/** Maximum number of objects per list. If there are more, a finding says that the others were not compared. */
 const OBJECTS_MAX = 20_000;
-/** Most refunds read per payment. */
+/** Maximum number of refunds read per payment. */
 const REFUNDS_MAX = 1_000;
 const PAGE = 100;
 

@@ -14,7 +14,7 @@ import {
 import { stripeId } from "./stripe-events.ts";
 import { resolveFinding } from "./stripe-findings.ts";
 
-/** Most rows of the books that are looked up one by one, because Stripe's lists lack them or contain too little. */
+/** Maximum rows of the books that are looked up one by one, because Stripe's lists lack them or contain too little. */
 const ASKED_MAX = 3_000;
 /** Hours for which Stripe's payment pages live, with a margin. */
 const PAGE_HOURS = 25;

@@ -24,7 +24,7 @@ export type TopUpState = TopUpRecord["state"];
 export const TOP_UP_STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
-	/** Most pending top-ups that the account may have; absent: no limit. */
+	/** Maximum number of pending top-ups that the account may have; absent: no limit. */
 	readonly pendingMost?: number;
 }
 

@@ -7,7 +7,7 @@ import type { Statements } from "../db/statements.ts";
 import { type ControlEntry, readRecentControl } from "./control-log.ts";
 
 const KEPT_MS = 3_600_000;
-/** Most entries on disk, about 500 bytes each. Beyond it the oldest are dropped. */
+/** Maximum number of entries on disk, about 500 bytes each. Beyond it the oldest are dropped. */
 const KEPT_MAX = 10_000;
 
 /**

@@ -163,9 +163,9 @@ function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	return isConnectionLost(error) || isInTransaction || (rows > 0 && isServerError(error));
 }
 
-/** Most callers that wait for a connection. Each gives up before its own deadline. */
+/** Maximum number of callers that wait for a connection. Each gives up before its own deadline. */
 const WAITING_MAX = 20_000;
-/** Least share of its time that a statement must have left when it gets a connection; with less it would time out. */
+/** Minimum share of its time that a statement must have left when it gets a connection; with less it would time out. */
 const BEGUN_SHARE_MIN = 1 / 16;
 
 /**

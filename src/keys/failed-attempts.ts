@@ -10,7 +10,7 @@ export interface FailedAttemptsOptions {
 
 const WINDOW_MS = 60_000;
 const TRICKLE_MS = 1_000;
-/** Most addresses in memory. Beyond it, the oldest is dropped. */
+/** Maximum number of addresses in memory. Beyond it, the oldest is dropped. */
 const ADDRESSES_MAX = 20_000;
 
 interface Window {

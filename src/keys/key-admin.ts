@@ -15,7 +15,7 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** Form of the client's token by which a repeated rotation is recognized. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
-/** Most keys of an account that are neither revoked nor expired. Stops scripts that create keys in a loop. */
+/** Maximum keys of an account that are neither revoked nor expired. Stops scripts that create keys in a loop. */
 export const ACTIVE_KEYS_MAX = 1_000;
 
 /** Dependencies for creating a secret. */
@@ -29,7 +29,7 @@ export interface NewKeySettings extends KeySettings {
 	readonly name: string;
 	readonly madeBy?: string;
 	readonly readsOnly?: boolean;
-	/** Most usable keys of the account; absent: no limit. */
+	/** Maximum number of usable keys of the account; absent: no limit. */
 	readonly activeMost?: number;
 }
 

@@ -24,7 +24,7 @@ export interface KeySettings {
 const NAME_CHARS_MAX = 100;
 const MODELS_MAX = 200;
 const MODEL_CHARS_MAX = 200;
-/** Most characters of all model ids together, because each change writes them into the control log. */
+/** Maximum characters of all model ids together, because each change writes them into the control log. */
 const MODELS_CHARS_MAX = 8_000;
 const RATE_MAX = 10_000_000;
 /** End of the year 9999, because later years have five digits. */

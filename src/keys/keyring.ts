@@ -28,11 +28,11 @@ export interface LoadedKey {
 export type Keyring = ReturnType<typeof createKeyring>;
 
 export interface KeyringOptions {
-	/** Most keys in memory, about 740 bytes each. Beyond it, the least recently used key is evicted. */
+	/** Maximum number of keys in memory, about 740 bytes each. Beyond it, the least recently used key is evicted. */
 	keysMax?: number;
-	/** Most digests that are remembered as unknown; beyond it the oldest is dropped. Default 50,000. */
+	/** Maximum number of digests that are remembered as unknown; beyond it the oldest is dropped. Default 50,000. */
 	unknownMax?: number;
-	/** Most loads from Postgres at once; beyond it Fault `service_unavailable`. Default 1,000. */
+	/** Maximum number of loads from Postgres at once; beyond it Fault `service_unavailable`. Default 1,000. */
 	loadsMax?: number;
 }
 

@@ -5,7 +5,7 @@ import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 /** Channel that announces keys of which an instance needs a larger share of a limit. */
 export const LIMITS_CHANNEL = "tollgate_limits";
 
-/** Most earlier epochs that are remembered: shares count for two minutes after an epoch, and epochs last seconds. */
+/** Maximum earlier epochs that are remembered: shares count for two minutes after an epoch, and epochs last seconds. */
 const FORMER_MAX = 64;
 
 interface GrantRow {

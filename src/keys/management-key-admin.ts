@@ -46,7 +46,7 @@ export interface KeyCreator {
 }
 
 const NAME_CHARS_MAX = 100;
-/** Most usable keys of the service. Stops scripts that create keys in a loop. */
+/** Maximum number of usable keys of the service. Stops scripts that create keys in a loop. */
 const ACTIVE_MAX = 200;
 
 const actorOf = ({ id, ip }: KeyCreator) => ({ actor: id, ip });

@@ -33,7 +33,7 @@ export interface ProjectRecord extends LimitedRecord {
 	readonly etag: string;
 }
 
-/** Most projects of an account, including archived ones. Stops scripts that create projects in a loop. */
+/** Maximum number of projects of an account, including archived ones. Stops scripts that create projects in a loop. */
 const PROJECTS_MAX = 1_000;
 
 /** Creates a project, once per `id`. Faults: `not_found`, `invalid_request`, `conflict`. */

@@ -3,9 +3,9 @@ import type { SlotPool } from "../base/slot-pool.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
-/** Most running requests whose records one admission copies. */
+/** Maximum number of running requests whose records one admission copies. */
 const CARRIED_A_REQUEST = 4;
-/** Most running requests that one admission examines to find those with old records. */
+/** Maximum number of running requests that one admission examines to find those with old records. */
 const LOOKED_AT_A_REQUEST = 64;
 
 /**

@@ -59,7 +59,7 @@ export function isSystemError(error: unknown): boolean {
 
 /** Size at which a new segment is started. */
 export const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** Most bytes read of a segment: its last record or mapped piece may extend beyond SEGMENT_BYTES_MAX. */
+/** Maximum bytes read of a segment: its last record or mapped piece may extend beyond SEGMENT_BYTES_MAX. */
 const READ_BYTES_MAX = SEGMENT_BYTES_MAX + 2 * PIECE_BYTES;
 /** Bytes of reserved disk space, enough for the settlements of about ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;

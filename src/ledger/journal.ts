@@ -43,7 +43,7 @@ interface Segment {
 
 /** Number of newest segments with running requests. Records in older segments are copied to the current one. */
 const SEGMENTS_KEPT = 4;
-/** Most segments kept for a failover that loses commits; a segment has the records of about ten thousand requests. */
+/** Maximum segments kept for a failover that loses commits; each has the records of about ten thousand requests. */
 const KEPT_SEGMENTS_MAX = 8;
 /** Milliseconds before a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;

@@ -172,7 +172,7 @@ export interface KeptJournals {
 	makeRoom(): boolean;
 }
 
-/** Most bytes of all kept journals together; beyond it the oldest are deleted. */
+/** Maximum bytes of all kept journals together; beyond it the oldest are deleted. */
 const KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const NOTE_NAME = "ended";
 

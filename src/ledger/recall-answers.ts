@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Least milliseconds between queries for recalls, because one query finds all recalls so far. */
+/** Minimum milliseconds between queries for recalls, because one query finds all recalls so far. */
 const LOOK_INTERVAL_MS = 10;
 /** Milliseconds between queries if no notification arrives, because notifications can be lost. */
 const POLL_MS = 1_000;

@@ -3,7 +3,7 @@ import type { LedgerStore } from "./store.ts";
 
 export type Recaller = ReturnType<typeof createRecaller>;
 
-/** Least milliseconds between two recall statements, for any number of budgets. */
+/** Minimum milliseconds between two recall statements, for any number of budgets. */
 const INTERVAL_MS = 20;
 
 interface Asked {

@@ -14,9 +14,9 @@ export interface Retention {
 }
 
 const DAYS_MAX = 36_500;
-/** Least days for settled requests: journals that arrive late must be charged, and past months verified. */
+/** Minimum number of days for settled requests: journals that arrive late must be charged, and past months verified. */
 const USAGE_DAYS_MIN = 35;
-/** Least days for audit entries: they must be available until the yearly accounts are closed. */
+/** Minimum number of days for audit entries: they must be available until the yearly accounts are closed. */
 const AUDIT_DAYS_MIN = 365;
 const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
 

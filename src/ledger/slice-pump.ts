@@ -24,7 +24,7 @@ const GRANT_NEEDS = 32;
 /** Credit in a slice after a grant, in multiples of the slice's target. */
 const ASK_AHEAD = 1.5;
 const DRY_MS = 1_000;
-/** Least milliseconds between two recalls of a budget. All requests refused in between share the next recall. */
+/** Minimum milliseconds between two recalls of a budget. All requests refused in between share the next recall. */
 const RECALL_INTERVAL_MS = 100;
 /** First pause in milliseconds between checks whether other instances have answered a recall. */
 const ANSWER_PAUSE_MS_MIN = 5;

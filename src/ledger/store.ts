@@ -6,7 +6,7 @@ export interface GrantRequest {
 	readonly op: string;
 	readonly budget: string;
 	readonly want: NanoUsd;
-	/** Least useful amount: if less is available, the request gets nothing. */
+	/** Minimum useful amount: if less is available, the request gets nothing. */
 	readonly min: NanoUsd;
 	/**
 	 * True if an earlier attempt got no answer. Postgres then makes a refusal final for this `op`, so that the earlier

@@ -75,7 +75,7 @@ interface Usage extends RequestWindow {
 const SHARE_OF = { rate: "rateShare", running: "runningShare", tokens: "tokensShare" } as const;
 const sharesOf = (usage: Usage) => [usage.rateShare, usage.runningShare, usage.tokensShare];
 
-/** Most keys in memory. Beyond it, each new key checks some others and drops those without running requests. */
+/** Maximum keys in memory. Beyond it, each new key checks some others and drops those without running requests. */
 const KEYS_MAX = 250_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;

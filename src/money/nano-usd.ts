@@ -89,7 +89,7 @@ function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 	return nano > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : (Number(nano) as NanoUsd);
 }
 
-/** Most units at `rate` that `budget` pays in addition to `fixed`. At rate 0 the largest number. */
+/** Maximum units at `rate` that `budget` pays in addition to `fixed`. At rate 0 the largest number. */
 export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rate: PicoUsdPerUnit): number {
 	let leftPico = BigInt(budget) * 1000n;
 	for (const line of fixed) leftPico -= BigInt(line.units) * BigInt(line.rate);

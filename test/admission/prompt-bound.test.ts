@@ -34,7 +34,7 @@ const tools = fc.array(
 
 type Message = { role: string; content: string | { text: string }[] };
 
-/** Most tokens that a byte-level vocabulary can use: one per byte, plus the marks of a ChatML template. */
+/** Maximum tokens that a byte-level vocabulary can use: one per byte, plus the marks of a ChatML template. */
 function byteTokens(messages: readonly Message[], rendered: readonly unknown[]): number {
 	let tokens = 0;
 	for (const { role, content } of messages) {

@@ -13,7 +13,7 @@ const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31
 const FOR_MS = LONG ? 6_000 : 3_000;
 /** Number of instances. Each costs the time of its start and its faults. */
 const INSTANCES = LONG ? 3 : 2;
-/** Least activity of a run. With less, the run proves nothing. */
+/** Minimum activity of a run. With less, the run proves nothing. */
 const AT_LEAST = { answers: 40, faults: 3 };
 /** Longest pause in milliseconds between a user's requests, which leaves processor time to parallel tests. */
 const REST_MS_MAX = 60;

@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const CONNECTIONS = 4;
 const DEADLINE_MS = 2_000;
 const STATEMENT_MS = 50;
-/** Most statements that the simulated database can execute in a second. */
+/** Maximum number of statements that the simulated database can execute in a second. */
 const PER_S_MAX = (CONNECTIONS * 1_000) / STATEMENT_MS;
 const STEP_MS = 5;
 

@@ -35,7 +35,7 @@ async function ledgerOver(
 const ACCOUNT = "account";
 const KEY = "key";
 const REQUESTS = 60;
-/** Most segments on disk: those with running requests, the current one, and one that is being removed. */
+/** Maximum number of segments on disk: those with running requests, the current one, and one that is being removed. */
 const SEGMENTS_MAX = 6;
 
 test("a long request keeps few segments, and its progress survives a crash", async () => {

@@ -11,7 +11,7 @@ import { settledEvent, usd } from "./fixture.ts";
 
 const SEEDS = 12;
 const SETTLEMENTS = 400;
-/** Most settlements that are added while others are being acknowledged. */
+/** Maximum number of settlements that are added while others are being acknowledged. */
 const MORE_MAX = 100;
 const DRAIN_ROUNDS_MAX = 400;
 

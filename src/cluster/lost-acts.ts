@@ -2,7 +2,7 @@
 export interface LostAct {
 	readonly kind: "key" | "account" | "project" | "budget";
 	readonly subject: string;
-	/** `redone`: it revoked a right and was repeated. `lost`: it granted something, which an operator must repeat. */
+	/** `redone`: the act revoked a right and was repeated. `lost`: it granted something that an operator must repeat. */
 	readonly outcome: "redone" | "lost";
 	readonly atMs: number;
 }

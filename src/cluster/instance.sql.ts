@@ -72,7 +72,7 @@ export const lostAct = pgTable(
 		at: timestamp({ withTimezone: true }).notNull(),
 		kind: text().notNull(),
 		subject: text().notNull(),
-		/** redone: the act revoked a right and was repeated. lost: the act granted something; an operator must repeat it. */
+		/** redone: the act revoked a right and was repeated. lost: it granted something that an operator must repeat. */
 		outcome: text({ enum: ["redone", "lost"] }).notNull(),
 		foundAt: timestamp("found_at", { withTimezone: true }).notNull().defaultNow(),
 	},

@@ -252,7 +252,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		expect(files[0]?.path).toBe(`${place.name.replace(/\/$/, "")}/entries-2026-01-01.parquet`);
 	});
 
-	test(`the archive does not mark a day whose files in ${where} are damaged or swapped`, async () => {
+	test(`the archive does not mark a day whose files in ${where} are torn or of another day`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		const other = join(folder, "other");

@@ -197,7 +197,7 @@ test("the job stops at a day that is unsealed, changed or not archived", async (
 	expect(leapt).toEqual({ kept: true });
 });
 
-test("the job keeps requests attested as lost, however old", async () => {
+test("a close records no attested request that is old enough to be removed", async () => {
 	const { sql } = uncutBooks;
 	const [{ epoch } = {}] = await sql`select instance_join('lost', 60000) as epoch`;
 	await sql`

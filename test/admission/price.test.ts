@@ -59,7 +59,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("is the same for tokens alone, by each price function", () => {
+	test("is equal by priceOfTokens and by cappedPriceOf", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
 				const quantities = { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 };

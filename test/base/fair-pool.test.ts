@@ -57,7 +57,7 @@ describe("the pool", () => {
 		expect(others.at(-1) ?? 0).toBeLessThan(1.5 * least);
 	});
 
-	test("counts units of `add` even beyond its size", () => {
+	test("counts units of `add`, which it never refuses", () => {
 		const places = pool(4, 0.5);
 		places.add("lines", 4);
 		expect(codeOf(() => places.take("a"))).toBe("overloaded");

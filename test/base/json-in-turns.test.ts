@@ -106,7 +106,7 @@ describe("serializing JSON in pieces", () => {
 		expect(pieces).toBeGreaterThan(10 * SHARE);
 	});
 
-	test("does not split a string in an invalid place", async () => {
+	test("returns a long string unchanged, without splitting a character", async () => {
 		for (const text of ["😀".repeat(MB), `a${"😀".repeat(MB)}`, `"\\\n${"é".repeat(MB)}`]) {
 			expect((await new Response(chunkedJsonBody({ text })).text()) === JSON.stringify({ text })).toBeTrue();
 			expect((await new Response(chunkedJsonBody(text)).text()) === text).toBeTrue();

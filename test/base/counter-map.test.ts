@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { CounterMap } from "../../src/base/counter-map.ts";
 
-test("the map counts by name and removes zeros once they outnumber other counters", () => {
+test("the counter map counts by name and drops zeros once they are the majority", () => {
 	const tally = new CounterMap();
 	expect(tally.of("nobody")).toBe(0);
 	for (let nth = 0; nth < 50_000; nth++) {

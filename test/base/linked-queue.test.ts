@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LinkedQueue, type QueueNode } from "../../src/base/linked-queue.ts";
 
-test("the queue keeps the insertion order when any element leaves", () => {
+test("the linked queue keeps the insertion order when any element leaves", () => {
 	const step = fc.record({ comes: fc.constantFrom("no", "first", "last"), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -27,7 +27,7 @@ test("the queue keeps the insertion order when any element leaves", () => {
 	);
 });
 
-test("the queue visits each present element once while others join or leave", () => {
+test("the linked queue visits each present element once while others join or leave", () => {
 	const line = new LinkedQueue<number>();
 	const standings = Array.from({ length: 6 }, (_, nth) => line.add(nth));
 	const met: number[] = [];
@@ -40,7 +40,7 @@ test("the queue visits each present element once while others join or leave", ()
 	expect(met).toEqual([0, 1, 3, 4, 5, 6]);
 });
 
-test("the queue lets a young collection free removed elements", () => {
+test("the linked queue lets a young collection free removed elements", () => {
 	const line = new LinkedQueue<object>();
 	const standings: QueueNode<object>[] = [];
 	fullGC();

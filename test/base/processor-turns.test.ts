@@ -15,12 +15,12 @@ function setUp() {
 	return turns;
 }
 
-test("the queue runs work at once while the slice has time left", () => {
+test("the turn queue runs work at once while the slice has time left", () => {
 	const turns = createProcessorTurns();
 	expect([turns.run("a", () => 1), turns.run("b", () => 2), turns.begin("c", 1)]).toEqual([1, 2, undefined]);
 });
 
-test("the queue passes on errors of work that runs at once or later", async () => {
+test("the turn queue passes on errors of work that runs at once or later", async () => {
 	const fail = () => {
 		throw new Error("of the work");
 	};
@@ -28,7 +28,7 @@ test("the queue passes on errors of work that runs at once or later", async () =
 	await expect(setUp().run("a", fail)).rejects.toThrow("of the work");
 });
 
-test("the queue lets other events run between steps", async () => {
+test("the turn queue lets other events run between steps", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const all = [1, 2, 3].map((nth) =>
@@ -45,7 +45,7 @@ test("the queue lets other events run between steps", async () => {
 	expect(done).toEqual(["step 1", "other", "step 2", "other", "step 3", "other"]);
 });
 
-test("the queue serves the owner first that used the least processor time", async () => {
+test("the turn queue serves the owner first that used the least processor time", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const all: unknown[] = [];
@@ -62,7 +62,7 @@ test("the queue serves the owner first that used the least processor time", asyn
 	expect(done.lastIndexOf("light")).toBeLessThanOrEqual(6);
 });
 
-test("the queue finishes an owner's task before it begins the next", async () => {
+test("the turn queue finishes an owner's task before it begins the next", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const task = async (name: string) => {
@@ -76,7 +76,7 @@ test("the queue finishes an owner's task before it begins the next", async () =>
 	expect(done.join(" ")).toBe("x1 x2 x3 y1 y2 y3 z1 z2 z3");
 });
 
-test("the queue delays only the owner whose work was refused", async () => {
+test("the turn queue delays only the owner whose work was refused", async () => {
 	const turns = createProcessorTurns();
 	for (let nth = 0; nth < 7; nth += 1) turns.refused("a", 4);
 	const done: string[] = [];
@@ -88,7 +88,7 @@ test("the queue delays only the owner whose work was refused", async () => {
 	expect(performance.now() - begunMs).toBeLessThan(5_000);
 });
 
-test("the queue remembers an owner's refusals for this window and the next", async () => {
+test("the turn queue remembers an owner's refusals for this window and the next", async () => {
 	const turns = createProcessorTurns();
 	const begunMs = performance.now();
 	turns.refused("a", 1);
@@ -100,7 +100,7 @@ test("the queue remembers an owner's refusals for this window and the next", asy
 	expect(performance.now() - begunMs).toBeGreaterThan(450);
 });
 
-test("the queue does not delay an owner longer if the clock is set back", async () => {
+test("the turn queue does not delay an owner longer if the clock is set back", async () => {
 	const ahead = performance.now() + 3_600_000;
 	const clock = spyOn(performance, "now").mockReturnValue(ahead);
 	const turns = createProcessorTurns();

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SlotMap } from "../../src/base/slot-map.ts";
 
-test("the map finds the last value of a name until the name is deleted", () => {
+test("the slot map finds the last value of a name until the name is deleted", () => {
 	const step = fc.record({ sets: fc.boolean(), name: fc.integer({ min: 0, max: 20 }) });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -26,7 +26,7 @@ test("the map finds the last value of a name until the name is deleted", () => {
 	);
 });
 
-test("the map lets a young collection free deleted values, even of unused names", () => {
+test("the slot map lets a young collection free deleted values, even of unused names", () => {
 	const slots = new SlotMap<object>();
 	fullGC();
 	const before = heapStats().objectTypeCounts.Object ?? 0;

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SlotPool } from "../../src/base/slot-pool.ts";
 
-test("the pool finds exactly the present objects by slot and by iteration", () => {
+test("the slot pool finds exactly the present objects by slot and by iteration", () => {
 	const step = fc.record({ takes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -33,7 +33,7 @@ test("the pool finds exactly the present objects by slot and by iteration", () =
 	);
 });
 
-test("the pool skips released objects in an iteration and frees their slots", () => {
+test("the slot pool skips released objects in an iteration and frees their slots", () => {
 	const slots = new SlotPool<{ slot: number }>();
 	const crowd = Array.from({ length: 5_000 }, () => ({ slot: 0 }));
 	for (const one of crowd) one.slot = slots.take(one);
@@ -61,7 +61,7 @@ function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: num
 	return (heapStats().objectTypeCounts.Object ?? 0) - before;
 }
 
-test("the pool lets a young collection free released objects, which a Set would keep", () => {
+test("the slot pool lets a young collection free released objects, unlike a Set", () => {
 	const slots = new SlotPool<{ slot: number }>();
 	const enter = (one: { slot: number }) => {
 		one.slot = slots.take(one);

@@ -53,7 +53,7 @@ test.each([
 	expect([kept.list(), journals()]).toEqual([[], []]);
 });
 
-test("the job deletes kept journals after their time, and all on a full disk", () => {
+test("kept journals are deleted after their time, and all of them on a full disk", () => {
 	const { clock, kept, written } = withHome(60_000);
 	const offMs = Date.now() - clock.wallMs();
 	clock.advance(offMs);

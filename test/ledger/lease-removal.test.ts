@@ -32,7 +32,7 @@ async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
 
-test("the job deletes old operations, leases and epochs and changes no balance", async () => {
+test("the removal job deletes old operations, leases and epochs and changes no balance", async () => {
 	const books = await agedBooks();
 	const before = await money(books);
 	expect(before[0]).toMatchObject({ spent: 5 * 46 });
@@ -53,7 +53,7 @@ test("the job deletes old operations, leases and epochs and changes no balance",
 	expect(await books.broken()).toEqual(["every closed day matches its seal"]);
 });
 
-test("the job keeps unsealed rows and rows of epochs that have not ended", async () => {
+test("the removal job keeps unsealed rows and rows of epochs that have not ended", async () => {
 	const books = await agedBooks();
 	const { sql, db } = books;
 	const epoch = await goLive(db, "long");
@@ -76,7 +76,7 @@ test("the job keeps unsealed rows and rows of epochs that have not ended", async
 	expect(await money(books)).toEqual(before);
 });
 
-test("the job records and seals a late settlement of a deleted epoch once", async () => {
+test("the removal job records and seals a late settlement of a deleted epoch once", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	await removeLeases(books.deps, KEPT_DAYS);
@@ -100,7 +100,7 @@ test("the job records and seals a late settlement of a deleted epoch once", asyn
 	expect(await money(books)).toEqual(after);
 });
 
-test("the job loses and doubles no late settlement that arrives during it", async () => {
+test("the removal job loses and doubles no late settlement that arrives during it", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const at = settled.at(-1)?.event.at ?? 0;
@@ -140,7 +140,7 @@ test("an epoch's number is never assigned again after its deletion", async () =>
 	expect(row).toEqual({ epoch: 6 });
 });
 
-test("the job keeps the number of rows behind a balance constant over restarts", async () => {
+test("the removal job keeps the number of rows behind a balance constant over restarts", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const restarts = (from: number, to: number) => sql`

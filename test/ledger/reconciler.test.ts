@@ -59,7 +59,7 @@ function world() {
 	return { books, rows, instance, pass, holdChecks, history, clock, said };
 }
 
-test("the check runs at the start and every 15 min, for readiness and history", async () => {
+test("the books check runs at the start and every 15 min, for readiness and history", async () => {
 	const { books, rows, instance, pass } = world();
 	const one = instance();
 	expect(one.last()).toBeUndefined();
@@ -81,7 +81,7 @@ test("the check runs at the start and every 15 min, for readiness and history", 
 	expect(books.checks).toBe(5);
 });
 
-test("the check runs on one of many instances, and all use its result", async () => {
+test("the books check runs on one of many instances, and all use its result", async () => {
 	const { books, rows, instance, pass } = world();
 	const first = instance();
 	const others = [instance(0.4), instance(0.6), instance(0.9)];
@@ -104,7 +104,7 @@ test("the check runs on one of many instances, and all use its result", async ()
 	for (const one of [first, late, ...others]) one.stop();
 });
 
-test("the check is shared by all callers that arrived before it began", async () => {
+test("the books check is shared by all callers that arrived before it began", async () => {
 	const { books, rows, instance, pass, holdChecks } = world();
 	const one = instance();
 	await pass(1);
@@ -121,7 +121,7 @@ test("the check is shared by all callers that arrived before it began", async ()
 	one.stop();
 });
 
-test("the check reports a result that cannot be stored, and runs again", async () => {
+test("the books check reports a result that cannot be stored, and runs again", async () => {
 	const { books, instance, pass, history } = world();
 	const add = history.add;
 	history.add = () => Promise.reject(new Error("the database is away"));
@@ -136,7 +136,7 @@ test("the check reports a result that cannot be stored, and runs again", async (
 	one.stop();
 });
 
-test("the check reports no run that a stop interrupted", async () => {
+test("the books check reports no run that a stop interrupted", async () => {
 	for (const isStopped of [false, true]) {
 		const { instance, pass, holdChecks, history, said } = world();
 		const goOn = holdChecks();
@@ -153,7 +153,7 @@ test("the check reports no run that a stop interrupted", async () => {
 	}
 });
 
-test("the check uses the newest result that is young enough", async () => {
+test("the books check uses the newest result that is young enough", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -169,7 +169,7 @@ test("the check uses the newest result that is young enough", async () => {
 	}
 });
 
-test("the check ignores a result dated in the future", async () => {
+test("the books check ignores a result dated in the future", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -183,7 +183,7 @@ test("the check ignores a result dated in the future", async () => {
 	}
 });
 
-test("the check starts no second run at the moment a shared one begins", async () => {
+test("the books check starts no second run at the moment a shared one begins", async () => {
 	const { books, rows, instance, holdChecks, clock } = world();
 	const one = instance();
 	clock.advance(MINUTE_MS);

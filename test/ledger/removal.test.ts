@@ -9,7 +9,7 @@ import { goLive, settledEvent, wish } from "./fixture.ts";
 
 const OLD = 3 * REQUESTS_A_DAY;
 
-test("the job deletes old requests and keeps their sums through checks and rebuilds", async () => {
+test("the removal job deletes old requests and keeps their sums correct", async () => {
 	const books = await agedBooks();
 	const { sql, settled, statements } = books;
 	const before = { hours: await books.hours(), spent: await books.spent() };
@@ -40,7 +40,7 @@ test("the job deletes old requests and keeps their sums through checks and rebui
 	expect(await books.broken()).toEqual(["every closed day matches its seal"]);
 });
 
-test("the job refuses and counts a deleted request that a journal sends again", async () => {
+test("the removal job refuses and counts a deleted request that a journal sends again", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	// Starts an epoch that stays live and whose journal still has old settlements.
@@ -71,7 +71,7 @@ test("the job refuses and counts a deleted request that a journal sends again", 
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
-test("the job charges requests of an epoch with a slow clock that began after it", async () => {
+test("the removal job lets a later epoch with a slow clock charge its requests", async () => {
 	const { sql, db } = cutBooks;
 	const epoch = await goLive(db, "i");
 	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
@@ -94,7 +94,7 @@ test("the job charges requests of an epoch with a slow clock that began after it
 	expect(await cutBooks.broken()).toEqual([]);
 });
 
-test("the job does not take a late settlement for the start of its epoch", async () => {
+test("the removal job does not take a late settlement for the start of its epoch", async () => {
 	const { sql, settled } = cutBooks;
 	const [old] = settled;
 	if (old === undefined) throw new Error("there is one");
@@ -112,7 +112,7 @@ test("the job does not take a late settlement for the start of its epoch", async
 	expect(await cutBooks.ids()).not.toContain(old.event.id);
 });
 
-test("the job waits for the hourly sums and for instances that lack the new limit", async () => {
+test("the removal job waits for instances that may lack the new limit, and for sums", async () => {
 	const books = await agedBooks();
 	const { sql, deps, settled } = books;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -129,7 +129,7 @@ test("the job waits for the hourly sums and for instances that lack the new limi
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
 });
 
-test("the job keeps a request of a fast clock until the request's own time", async () => {
+test("the removal job keeps a request of a fast clock until the request's own time", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const ahead = settled[1]?.event;
@@ -141,7 +141,7 @@ test("the job keeps a request of a fast clock until the request's own time", asy
 	expect(await books.spent()).toEqual(before);
 });
 
-test("the job leaves the same rows wherever it is interrupted", async () => {
+test("the removal job leaves the same rows wherever it is interrupted", async () => {
 	const books = await agedBooks();
 	const { sql, statements } = books;
 	const before = await books.hours();
@@ -172,7 +172,7 @@ test("the job leaves the same rows wherever it is interrupted", async () => {
 /** Books in which each of the next tests leaves rows for the following test. */
 const uncutBooks = await agedBooks();
 
-test("the job stops at a day that is unsealed, changed or not archived", async () => {
+test("the removal job stops at a day that is unsealed, changed or not archived", async () => {
 	const { sql } = uncutBooks;
 	const second = "(select min(day) + 1 from sealed_day)";
 	const holdsBack = async (change: string, restore: string) => {

@@ -84,7 +84,7 @@ const OLDEST = "select request_id from usage_event order by settled_at limit 1";
 const DAYS = `select date '${TODAY}' - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
 	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
 
-test("the job seals past days in order, with their sums", () =>
+test("the sealing job seals past days in order, with their sums", () =>
 	onBooks(async ({ seal, run, broken }) => {
 		expect(await seal()).toBeGreaterThanOrEqual(3);
 		const day = { usage_rows: "4", charged_nano_usd: "46", granted_nano_usd: "2000", returned_nano_usd: "100" };
@@ -97,7 +97,7 @@ test("the job seals past days in order, with their sums", () =>
 		expect(await seal()).toBe(0);
 	}));
 
-test("the job makes the same seal in steps of any size", async () => {
+test("the sealing job makes the same seal in steps of any size", async () => {
 	const seals: unknown[] = [];
 	await onBooks(async ({ seal, run }) => {
 		await seal();
@@ -195,7 +195,7 @@ for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
 		}));
 }
 
-test("the job seals leases of ended epochs, and again after a late settlement", () =>
+test("the sealing job seals leases of ended epochs, and again after a late settlement", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		const sealed = async () =>
 			(await run("select budget_id || instance_id as id from lease where sealed order by 1")).map(({ id }) => id);
@@ -217,7 +217,7 @@ test("the job seals leases of ended epochs, and again after a late settlement", 
 		expect(await broken()).toEqual([]);
 	}));
 
-test("the job lets a late settlement replace a sealed request attested as lost", () =>
+test("the sealing job lets a late settlement replace a sealed request attested as lost", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		const id = newUuid();
 		await run(`
@@ -234,7 +234,7 @@ test("the job lets a late settlement replace a sealed request attested as lost",
 		]);
 	}));
 
-test("the job records nothing in a closed day when the clock goes back", () =>
+test("the sealing job records nothing in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
 		// Simulates a day that was closed while the clock was ahead.
@@ -252,7 +252,7 @@ test("the job records nothing in a closed day when the clock goes back", () =>
 		).toEqual([{ usage: 2, operations: 3, entries: 1 }]);
 	}));
 
-test("the job closes a day after an hour, once its transactions have ended", async () => {
+test("the sealing job closes a day after an hour, once its transactions have ended", async () => {
 	const closed = async (end: string, margin: string) => {
 		const [row] = await db.statements<{ closed: boolean }>`
 			select books_closed(${end}::timestamptz, ${margin}::interval) as closed`;
@@ -272,7 +272,7 @@ test("the job closes a day after an hour, once its transactions have ended", asy
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 
-test("the job runs on one of two consoles", async () => {
+test("the sealing job runs on one of two consoles", async () => {
 	await db.sql`select books_begin()`;
 	await db.sql.begin(async (transaction) => {
 		await transaction`select 1 from seal_cursor for update`;

@@ -36,7 +36,7 @@ begin
   end if;
   select * into c from idempotency_claim k where k.id = p_id for update;
   if not found then
-    outcome := 'running'; -- it was released at this moment: the caller sends it again
+    outcome := 'running'; -- a concurrent call released the claim, so the caller sends the request again
     return next;
     return;
   end if;

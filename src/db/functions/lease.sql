@@ -170,7 +170,7 @@ declare
 begin
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state not in ('closing', 'left')) then
-    return; -- its leases are closed, and a return is counted there
+    return; -- the epoch's leases are closed; closing has returned this credit
   end if;
   for r in select x.op, x.budget, x.amount, x.recall from json_to_recordset(p_requests) as x(op uuid, budget text, amount bigint, recall bigint) loop
     if r.amount > 0 then

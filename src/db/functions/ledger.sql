@@ -42,7 +42,7 @@ declare
   v_budgets text[];
   v_nano bigint[];
   v_missing text;
-  v_out bigint[]; -- places in the batch that are left out
+  v_out bigint[]; -- positions in the batch of settlements that are left out
   v_left integer;
   v_at timestamptz := books_now();
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
@@ -300,7 +300,7 @@ begin
   insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)
     values (p_id, p_account, p_kind, p_amount, p_source_ref, p_actor, p_note) on conflict (source_ref) do nothing;
   if not found then
-    return null; -- booked for another account at the same moment
+    return null; -- a concurrent call has used the reference for another account
   end if;
   update budget g set limit_nano_usd = g.limit_nano_usd + p_amount where g.id = p_account;
   return control_append('budget', p_account, jsonb_build_object('lowered', p_amount < 0));

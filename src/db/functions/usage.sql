@@ -164,7 +164,7 @@ declare
 begin
   select * into c from usage_cursor where id = 1 for update nowait;
   if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
-    return; -- The sums are made again, without it.
+    return; -- usage_fold will rebuild the sums, without this request
   end if;
   select * into e from usage_event u where u.request_id = p_id
       and c.horizon + ((u.xmin::text::bigint - c.horizon % 4294967296 + 6442450944) % 4294967296) - 2147483648

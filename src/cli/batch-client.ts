@@ -2,7 +2,6 @@ import { appendFileSync, closeSync, createReadStream, openSync, renameSync, stat
 import { createInterface } from "node:readline";
 import { Fault, type FaultCode } from "../base/fault.ts";
 
-/** Fields of the API's batch object that the command reads. */
 export interface RemoteBatch {
 	readonly id: string;
 	readonly status: string;

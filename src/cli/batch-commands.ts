@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import { type BatchClient, createBatchClient, inputLines, type RemoteBatch } from "./batch-client.ts";
-import { type CommandContext, type CommandInput, type CommandRuns, type Output, UsageError } from "./command.ts";
+import { type CommandContext, type CommandInput, type CommandOutput, type CommandRuns, UsageError } from "./command.ts";
 
 /** Variable with the customer's API key. Not a command-line argument, which other users of the machine can see. */
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
@@ -137,7 +137,7 @@ function pauseText({ paused, expires_at }: RemoteBatch): string {
 	return `paused: ${paused?.message} The batch continues when this is fixed, until ${until} UTC.`;
 }
 
-function interrupted(batchId: string): Output {
+function interrupted(batchId: string): CommandOutput {
 	return {
 		json: { batch: { id: batchId }, interrupted: true },
 		text: `${batchId} keeps running. Run the same command again to follow it and download the results.`,
@@ -165,7 +165,7 @@ export function progressText(batch: RemoteBatch, nowMs: number): string {
 	return parts.join(", ");
 }
 
-async function finish(client: BatchClient, batch: RemoteBatch, input: CommandInput): Promise<Output> {
+async function finish(client: BatchClient, batch: RemoteBatch, input: CommandInput): Promise<CommandOutput> {
 	const path = input.argument(0);
 	const output = input.option("out") ?? `${path}.output.jsonl`;
 	const errors = `${path}.errors.jsonl`;

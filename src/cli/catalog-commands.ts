@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { Fault } from "../base/fault.ts";
 import { type CatalogCheck, checkCatalog, formatCatalogCheck } from "../catalog/file.ts";
 import { RATE_NAMES, rateCardHistory, WRITTEN_UNITS, writtenRates } from "../catalog/rate-cards.ts";
-import type { CommandContext, CommandRuns, Output } from "./command.ts";
+import type { CommandContext, CommandOutput, CommandRuns } from "./command.ts";
 import { formatTable } from "./table.ts";
 
 export const catalogCommands: CommandRuns = {
@@ -15,14 +15,14 @@ export const catalogCommands: CommandRuns = {
 	},
 };
 
-async function showFile({ config, env }: CommandContext): Promise<Output> {
+async function showFile({ config, env }: CommandContext): Promise<CommandOutput> {
 	const { configPath } = config();
 	if (configPath === null)
 		throw new Fault("not_found", "There is no catalogue. Set CONFIG, or create a tollgate.yaml in this folder.");
 	return checkOutput(checkCatalog(await readText(configPath), env));
 }
 
-async function showHistory({ withDatabase }: CommandContext, model: string): Promise<Output> {
+async function showHistory({ withDatabase }: CommandContext, model: string): Promise<CommandOutput> {
 	const versions = await withDatabase(({ statements }) => rateCardHistory(statements, model));
 	if (versions.length === 0) throw new Fault("not_found", `The model ${model} has no stored prices.`);
 	const rows = versions.map((card) => ({
@@ -39,7 +39,7 @@ async function showHistory({ withDatabase }: CommandContext, model: string): Pro
 	return { json: { model, rate_cards: rows }, text: `${table}\n\n${WRITTEN_UNITS}` };
 }
 
-function checkOutput(result: CatalogCheck): Output {
+function checkOutput(result: CatalogCheck): CommandOutput {
 	const json = result.ok
 		? { ok: true, models: result.models, warnings: result.warnings }
 		: { ok: false, problems: result.problems };

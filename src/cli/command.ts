@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { DatabaseSession } from "./database-session.ts";
 
-export interface Output {
+export interface CommandOutput {
 	/** Output of the command with `--json`, printed on one line. */
 	readonly json: unknown;
 	/** Output without `--json`, without a final line break. */
@@ -39,14 +39,12 @@ export interface OptionSpec {
 
 /** Options and arguments of a command line, unparsed. */
 export interface CommandInput {
-	/** Returns an option's value; undefined if the option is missing. */
 	option(name: string): string | undefined;
 	/** Returns the value of an option that the parser has required. */
 	required(name: string): string;
 	flag(name: string): boolean;
 	/** Returns an argument by its position, which must be one that the command declares. */
 	argument(place: number): string;
-	/** Returns an argument by its position; undefined if it is missing. */
 	optionalArgument(place: number): string | undefined;
 }
 
@@ -60,7 +58,7 @@ export interface Command {
 	/** True: creates an embedded database if none exists. Other commands fail, because they would find no data. */
 	readonly makesDatabase?: boolean;
 	readonly details?: string;
-	run(context: CommandContext, input: CommandInput): Promise<Output>;
+	run(context: CommandContext, input: CommandInput): Promise<CommandOutput>;
 }
 
 /** Functions of commands by the command's name. `commands.yaml` describes options and help. */

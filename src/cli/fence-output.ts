@@ -3,7 +3,7 @@ import type { AppendedEntry } from "../cluster/control-log.ts";
 import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
 import { DatabaseTimeout } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
-import type { CommandContext, CommandInput, Output } from "./command.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./command.ts";
 import { parseDurationMs } from "./setting-options.ts";
 
 /** Longer than the longest lease (ten minutes), after which every instance has applied the change or is fenced. */
@@ -17,7 +17,7 @@ export function actAndFence(
 	input: CommandInput,
 	act: (statements: Statements, id: string) => Promise<AppendedEntry & { readonly id: string }>,
 	more: Readonly<Record<string, unknown>> = {},
-): Promise<Output> {
+): Promise<CommandOutput> {
 	return withDatabase(async ({ statements, liveness }) => {
 		const acting = act(statements, input.argument(0));
 		const { id, ...entry } = await withDeadline(systemClock, acting, ACT_MS_MAX, late);
@@ -33,7 +33,7 @@ export async function fenceOutput(
 	subject: { readonly id: string } & Readonly<Record<string, unknown>>,
 	entry: AppendedEntry,
 	input: CommandInput,
-): Promise<Output & { readonly json: object }> {
+): Promise<CommandOutput & { readonly json: object }> {
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : parseDurationMs("timeout", timeout);

@@ -8,7 +8,7 @@ import { checkCatalog, describeProblems } from "../catalog/file.ts";
 import type { DialectName, ModelSpec, UpstreamSpec } from "../catalog/model.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../catalog/service-limits.ts";
 import type { FoundServer } from "../demo/discover.ts";
-import { discover, USUAL_PORTS } from "../demo/discover.ts";
+import { discoverModelServers, USUAL_PORTS } from "../demo/discover.ts";
 import { formatRatePerMillion } from "../money/nano-usd.ts";
 import template from "./catalog-template.yaml" with { type: "text" };
 import { type CommandRuns, UsageError } from "./command.ts";
@@ -24,7 +24,7 @@ export const initCommand: CommandRuns = {
 		const force = input.flag("force");
 		if (!force && fs.existsSync(path)) throw alreadyThere(path);
 		const ports = portsOf(input.option("ports"));
-		const found = await discover({ clock: systemClock, log }, { ports, timeoutMs: ASK_MS });
+		const found = await discoverModelServers({ clock: systemClock, log }, { ports, timeoutMs: ASK_MS });
 		const text = formatCatalogFile({ ...found, ports });
 		const check = checkCatalog(text, env);
 		// The generated file may be invalid, for example if a model's name contains `${…}`.
@@ -195,5 +195,4 @@ function withComment(line: string, comment: string): string {
 /** Formats a value as YAML, with quotes only if needed. */
 const text = (value: string) => stringify(value, { lineWidth: 0 }).trimEnd();
 
-/** Wraps a long list into lines with equal indentation. */
 const wrapped = (words: Iterable<string>) => [...words].join(", ").replace(WORDS_OF_A_LINE, "$1\n      ");

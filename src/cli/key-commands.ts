@@ -88,7 +88,6 @@ export function formatNewKey({ id, secret }: { id: string; secret: string }, kin
 	};
 }
 
-/** Returns what functions need to create keys on the command line. */
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const { keyPepper, isNew, path } = loadOrCreatePepper(config);

@@ -16,7 +16,6 @@ import { listOutput } from "./table.ts";
 
 const BY_COMMAND: KeyCreator = { id: COMMAND_LINE_CREATOR, ip: null };
 
-/** Commands for operators, and for the management keys of their scripts. */
 export const operatorCommands: CommandRuns = {
 	async "operator create"({ withDatabase, config }, input) {
 		const email = input.required("email");

@@ -1,7 +1,7 @@
 import type { Environment } from "../base/environment-reader.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import type { Command, CommandContext, Output } from "./command.ts";
+import type { Command, CommandContext, CommandOutput } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 import { type SessionDeps, withDatabase, withDatabaseUrl } from "./database-session.ts";
 import { EXIT_FAILED, EXIT_USAGE, explainError } from "./explain.ts";
@@ -49,7 +49,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 	}
 }
 
-async function dispatch(deps: RunDeps, argv: readonly string[]): Promise<Output> {
+async function dispatch(deps: RunDeps, argv: readonly string[]): Promise<CommandOutput> {
 	const asked = readCommandLine(deps.commands, deps.version.version, argv);
 	switch (asked.kind) {
 		case "help":

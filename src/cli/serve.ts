@@ -32,12 +32,12 @@ interface Served {
 	stop(): Promise<void>;
 }
 
-export const RETIRE = "retire";
+export const RETIRE_MESSAGE = "retire";
 /** Message of the supervisor to its children when the log level changes. */
 export const logLevelMessage = (level: LogLevel): string => `log ${level}`;
 /** Messages of the supervisor to the console: the gateways are draining; all gateways have ended. */
-export const GATEWAYS_LEAVING = "gateways leaving";
-export const GATEWAYS_GONE = "gateways gone";
+export const GATEWAYS_DRAINING = "gateways leaving";
+export const GATEWAYS_ENDED = "gateways gone";
 /** Time for closing idle connections. Common clients close theirs after 4 s (Node) or 5 s (Python's httpx). */
 const SEND_AWAY_MS = 6_000;
 /** Time for closing connections at a terminal, where a person waits: enough only for connections in use. */
@@ -98,7 +98,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		});
 	}
 
-	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
+	process.on("SIGUSR1", () => logLevelChange(deps, deps.logSwitch.toggleDebug()));
 	// Listens from the start, because SIGHUP without a listener ends the process. A start reads the newest catalogue.
 	process.on("SIGHUP", () => {
 		served?.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
@@ -123,11 +123,11 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 			const level = LOG_LEVELS.find((one) => message === logLevelMessage(one));
 			if (level !== undefined) {
 				deps.logSwitch.set(level);
-				noteLevel(deps, level);
+				logLevelChange(deps, level);
 			}
-			if (message === GATEWAYS_LEAVING) plane.hearOfGateways?.("leaving");
-			if (message === GATEWAYS_GONE) plane.hearOfGateways?.("gone");
-			if (message !== RETIRE) return;
+			if (message === GATEWAYS_DRAINING) plane.hearOfGateways?.("leaving");
+			if (message === GATEWAYS_ENDED) plane.hearOfGateways?.("gone");
+			if (message !== RETIRE_MESSAGE) return;
 			log.info("handing over to the successor");
 			leave(plane, { successor: true, ms: SEND_AWAY_MS });
 		});
@@ -140,7 +140,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	return end.promise;
 }
 
-export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
+export function logLevelChange({ log }: ServeDeps, leastLevel: LogLevel): void {
 	log.warn("log level changed", { leastLevel });
 }
 

@@ -51,7 +51,6 @@ export function parseNames(option: string, text: string): string[] {
 	return names;
 }
 
-/** Returns the page that the options of a list command request. */
 export function parsePage(input: CommandInput): Page {
 	const limit = input.option("limit");
 	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };
@@ -98,7 +97,6 @@ export function parseKeySettings(input: CommandInput): KeySettings {
 	return { ...parseLimits(input), ...given(own) };
 }
 
-/** Parses the changes of an account other than its name. */
 export function parseAccountTerms(input: CommandInput): AccountChanges {
 	const read = reader(input);
 	const tags = read("tags", "none", parseNames);
@@ -129,7 +127,6 @@ type Capped = Pick<
 	| "tokensPerMinute"
 >;
 
-/** Fields of a key's or project's limits and spending, for `--json`. */
 export const limitsJson = (of: Capped) => ({
 	...jsonFields("cap_usd cap_period cap_spent_usd cap_renews_at spent_usd models requests_per_minute", of),
 	concurrency: of.concurrencyMax,

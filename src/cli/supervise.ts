@@ -10,7 +10,14 @@ import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { type ChildSettings, consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
 import { type EndSignal, onEndSignal } from "./end-signals.ts";
 import { explainError } from "./explain.ts";
-import { GATEWAYS_GONE, GATEWAYS_LEAVING, logLevelMessage, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
+import {
+	GATEWAYS_DRAINING,
+	GATEWAYS_ENDED,
+	logLevelChange,
+	logLevelMessage,
+	RETIRE_MESSAGE,
+	type ServeDeps,
+} from "./serve.ts";
 import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
 /** Command and environment for starting this program as a child process. */
@@ -62,7 +69,13 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 
 	function slot(name: string, env: Record<string, string>, more: { givesUp: () => boolean; ask?: Ask }): WorkerSlot {
 		const { givesUp, ...rest } = more;
-		const options = { name, argv: command.argv, env, retire: RETIRE, stopMsMax: config.drainMs + STOP_MARGIN_MS };
+		const options = {
+			name,
+			argv: command.argv,
+			env,
+			retire: RETIRE_MESSAGE,
+			stopMsMax: config.drainMs + STOP_MARGIN_MS,
+		};
 		return startWorkerSlot({ log, givesUp }, { ...options, ...rest });
 	}
 
@@ -85,9 +98,9 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	function stop(exitCode: number, signal: EndSignal): void {
 		if (stopping) return;
 		stopping = true;
-		people.tell(GATEWAYS_LEAVING);
+		people.tell(GATEWAYS_DRAINING);
 		const left = gateways.map((one) => one.stop(signal));
-		void Promise.all(left).then(() => people.tell(GATEWAYS_GONE));
+		void Promise.all(left).then(() => people.tell(GATEWAYS_ENDED));
 		Promise.all([...left, people.stop(signal)]).then(
 			(inOrder) => end.resolve(inOrder.every(Boolean) ? exitCode : 1),
 			end.reject,
@@ -102,7 +115,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	process.on("SIGUSR2", () => void roll());
 	process.on("SIGUSR1", () => {
 		const level = deps.logSwitch.toggleDebug();
-		noteLevel(deps, level);
+		logLevelChange(deps, level);
 		for (const one of slots) one.tell(logLevelMessage(level));
 	});
 	for (const gateway of gateways) {
@@ -177,8 +190,8 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
 	try {
 		// Imported here, because only the first run needs this code.
-		const { shellCommand, greetDemo } = await import("../demo/demo.ts");
-		await greetDemo(
+		const { shellCommand, printDemoBanner } = await import("../demo/demo.ts");
+		await printDemoBanner(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
 			{
 				url: reachableUrl(config.host, facts.port),

@@ -1,6 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { Listed } from "../db/page.ts";
-import type { Output } from "./command.ts";
+import type { CommandOutput } from "./command.ts";
 import { printable } from "./printable.ts";
 
 /** Formats rows as aligned columns below a header; src/README.md says why no library does this. */
@@ -21,7 +21,7 @@ export function listOutput<Row>(
 	json: (row: Row) => Record<string, unknown>,
 	columns: readonly string[],
 	cells: Readonly<Record<string, (row: Row) => string>> = {},
-): Output {
+): CommandOutput {
 	const data = page.items.map(json);
 	const rows = page.items.map((row, at) =>
 		columns.map((column) => cells[column]?.(row) ?? textOf(fieldOf(data[at] ?? {}, column))),

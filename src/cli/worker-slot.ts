@@ -185,7 +185,6 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			stopping ??= leave(signal);
 			return stopping;
 		},
-		/** Kills all processes of the slot without waiting. */
 		kill,
 	};
 }

@@ -9,9 +9,9 @@ import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
-import type { ConsoleDoor } from "./console-door.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
+import type { ConsoleLimiter } from "./console-limiter.ts";
 import type { ConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import type { WaitForFence } from "./keys/fence-view.ts";
@@ -41,7 +41,7 @@ export interface ConsoleParts {
 	readonly tx: Transactional;
 	readonly books: Pick<Reconciler, "run">;
 	readonly clock: Clock;
-	readonly door: ConsoleDoor;
+	readonly limiter: ConsoleLimiter;
 	readonly log: Log;
 	readonly config: ConsoleConfig;
 	readonly brand: OwnBrand;
@@ -74,8 +74,8 @@ export const PAGE_QUERY = {
 	limit: t.Optional(t.Numeric({ minimum: 1, maximum: 200, multipleOf: 1 })),
 };
 
-export const USD = t.String({ minLength: 1, maxLength: 32 });
-export const REASON = t.String({ minLength: 3, maxLength: 500 });
+export const USD_FIELD = t.String({ minLength: 1, maxLength: 32 });
+export const REASON_FIELD = t.String({ minLength: 3, maxLength: 500 });
 
 /** Parses decimal dollars; a minus sign only with `signed`. Fault `invalid_request`, naming `param`. */
 export function parseAmount(text: string, param: string, signed = false): NanoUsd {
@@ -86,7 +86,6 @@ export function parseAmount(text: string, param: string, signed = false): NanoUs
 	return negative ? nanoUsd(-amount) : amount;
 }
 
-/** Adds routes of the selected account. Each handler gets `member`, whose right for the route `ROUTE_RULES` names. */
 export function accountRoutes<const Prefix extends string = "">(
 	{ sessions }: Parts<"sessions">,
 	name: string,

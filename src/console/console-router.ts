@@ -11,7 +11,7 @@ import type { ConsoleApi } from "./console-api.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
 import { sessionRequired } from "./console-session.ts";
-import { gzipped } from "./pages/gzip.ts";
+import { compressResponse } from "./pages/gzip.ts";
 import { CHAT_BYTES_MAX, playgroundChat } from "./playground.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { ADDRESS_HEADER, rethrowAnswerError, rethrowExpected } from "./sign-in/auth.ts";
@@ -27,7 +27,7 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Steps of a sign-in that wait for an identity provider. */
 const ELSEWHERE = /^\/api\/auth\/(?:company|callback)\//;
 
-type RouterParts = Parts<"statements" | "gateways" | "config" | "door" | "log" | "auth" | "sessions" | "origin">;
+type RouterParts = Parts<"statements" | "gateways" | "config" | "limiter" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
 
 /** Serves all paths below `/api/`. Authenticates requests to `/api/console/` before it reads their body. */
@@ -41,7 +41,7 @@ export function createConsoleRouter(
 	},
 ) {
 	const { api, connectionOf, webhook } = options;
-	const { config, door, sessions, origin, log } = parts;
+	const { config, limiter, sessions, origin, log } = parts;
 	const bare = { parse: "none" } as const;
 
 	const answered =
@@ -51,7 +51,10 @@ export function createConsoleRouter(
 			const language = requestLanguage(request.headers);
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {
-				return securityHeaders(await gzipped(request, await handler(connectionOf(request), requestId)), options);
+				return securityHeaders(
+					await compressResponse(request, await handler(connectionOf(request), requestId)),
+					options,
+				);
 			} catch (error) {
 				return securityHeaders(consoleErrorResponse(error, requestId, { log, language }), options);
 			}
@@ -62,7 +65,7 @@ export function createConsoleRouter(
 
 	const unsigned = (handler: Handler, bytesMax = BODY_BYTES_MAX) =>
 		answered((connection, requestId) =>
-			door.withBody(connection, { owner: null, bytesMax }, (whole) => handler(whole, requestId)),
+			limiter.withBody(connection, { owner: null, bytesMax }, (whole) => handler(whole, requestId)),
 		);
 
 	/** Wraps a handler that needs a session and reads larger bodies itself. Faults `session_required`, `not_found`. */
@@ -70,7 +73,7 @@ export function createConsoleRouter(
 		answered(async (connection, requestId) => {
 			const { request, address } = connection;
 			checked(request, bytesMax);
-			const { viewer, cookies } = await door.read(addressNetwork(address), () => viewerOf(parts, connection));
+			const { viewer, cookies } = await limiter.read(addressNetwork(address), () => viewerOf(parts, connection));
 			const membership = await membershipFor(parts, viewer, new URL(request.url).searchParams.get("account"));
 			const isRead = request.method === "GET" || request.method === "HEAD";
 			if (membership?.viewing && !isRead)
@@ -83,9 +86,9 @@ export function createConsoleRouter(
 				return handler(whole);
 			};
 			const response = isRead
-				? await door.read(owner, () => handle(connection))
+				? await limiter.read(owner, () => handle(connection))
 				: bytesMax === BODY_BYTES_MAX
-					? await door.withBody(connection, { owner, bytesMax }, handle)
+					? await limiter.withBody(connection, { owner, bytesMax }, handle)
 					: await handle(connection);
 			for (const cookie of cookies) response.headers.append("set-cookie", cookie);
 			return response;
@@ -113,7 +116,7 @@ export function createConsoleRouter(
 				const isElsewhere = ELSEWHERE.test(new URL(request.url).pathname);
 				const kind = isElsewhere ? "elsewhere" : device === null ? "unknown" : "known";
 				const owner = isElsewhere || device === null ? addressNetwork(address) : device.id;
-				const answer = await door.signIn(kind, owner, () => auth.handler(withAddress(connection)));
+				const answer = await limiter.signIn(kind, owner, () => auth.handler(withAddress(connection)));
 				return translateSignIn(requestLanguage(headers), await rethrowAnswerError(answer));
 			}),
 			bare,
@@ -122,7 +125,8 @@ export function createConsoleRouter(
 			"/api/console/public/*",
 			unsigned((connection, requestId) => {
 				checked(connection.request);
-				const findViewer = () => door.read(addressNetwork(connection.address), () => viewerOrNull(parts, connection));
+				const findViewer = () =>
+					limiter.read(addressNetwork(connection.address), () => viewerOrNull(parts, connection));
 				sessions.open(connection.request, { requestId, connection, viewer: null, membership: null, findViewer });
 				return api.handle(connection.request);
 			}),

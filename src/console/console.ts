@@ -16,8 +16,8 @@ import type { Secrets } from "../secrets.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts, Parts } from "./console-deps.ts";
-import { createConsoleDoor } from "./console-door.ts";
 import { createConsoleFigures } from "./console-figures.ts";
+import { createConsoleLimiter } from "./console-limiter.ts";
 import { consoleOrigins, createConsoleRouter } from "./console-router.ts";
 import { createConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
@@ -74,7 +74,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	const parts: ConsoleParts = {
 		...{ statements, tx, figures, clock, log, config, brand, mailer, consoleSecret, auth, live, origin },
 		books: reconciler,
-		door: createConsoleDoor({ clock }),
+		limiter: createConsoleLimiter({ clock }),
 		fence: createFence({ statements, liveness, clock, figures }),
 		deployments: createDeployments({ statements, clock }),
 		gateways: deps.gateways,

@@ -8,7 +8,7 @@ import type { KeyDigest } from "../keys/secret.ts";
 import { ConsoleError } from "./console-error.ts";
 
 /** A request that the console sends to a gateway's inference API, authorized by a key's digest. */
-export interface RequestAs {
+export interface GatewayRequest {
 	readonly keyDigest: KeyDigest;
 	readonly method: "GET" | "POST";
 	readonly path: string;
@@ -23,7 +23,7 @@ export interface RequestAs {
 }
 
 export interface GatewayClient {
-	send(request: RequestAs): Promise<Response>;
+	send(request: GatewayRequest): Promise<Response>;
 }
 
 export interface GatewayAddress {
@@ -77,7 +77,7 @@ export function createGatewayClient(
 
 /** Client for a process that runs both planes: calls the gateway's handler directly, without a socket. */
 export function createInProcessGatewayClient(
-	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
+	deps: { clock: Clock; handler: (connection: Connection) => Promise<Response> },
 	options: { secret: string },
 ): GatewayClient {
 	return {
@@ -88,12 +88,12 @@ export function createInProcessGatewayClient(
 				body: request.body,
 				signal: request.signal,
 			});
-			return deps.door({ request: asked, address: request.address, setIdleTimeout() {} });
+			return deps.handler({ request: asked, address: request.address, setIdleTimeout() {} });
 		},
 	};
 }
 
-function headersOf(request: RequestAs, secret: string, nowMs: number): Record<string, string> {
+function headersOf(request: GatewayRequest, secret: string, nowMs: number): Record<string, string> {
 	const { keyDigest, path, idempotencyKey } = request;
 	return {
 		...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),

@@ -4,7 +4,7 @@ import type { Parts } from "./console-deps.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** A page's token for one change: if the response is lost, a retry with the same token gets the same result. */
-export const TOKEN = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
+export const TOKEN_FIELD = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
 
 /**
  * Returns the id for an object that a page creates: `fresh`, or the id of a request with the same token and body within

@@ -2,7 +2,7 @@ import { requestLanguage } from "../base/language.ts";
 import { forwardBody } from "../base/passed-body.ts";
 import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { Parts } from "./console-deps.ts";
-import { usableDigest } from "./keys/key-routes.ts";
+import { usableKeyDigest } from "./keys/key-routes.ts";
 
 export const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT = "/v1/chat/completions";
@@ -14,19 +14,19 @@ const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-param
  * digest, valid for this path and one minute. The gateway's response is passed on.
  */
 export async function playgroundChat(
-	parts: Parts<"statements" | "door" | "gateways" | "sessions">,
+	parts: Parts<"statements" | "limiter" | "gateways" | "sessions">,
 	connection: Connection,
 ) {
 	const { request } = connection;
 	const allowed = parts.sessions.allow(request, "requests.send");
-	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
+	const keyDigest = await usableKeyDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
 	// A client that disconnected during authentication causes no later `abort` event, so this checks once.
 	if (request.signal.aborted) leave.abort();
 	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	const from = { owner: allowed.accountId, bytesMax: CHAT_BYTES_MAX };
-	const asked = parts.door.withBytes(connection, from, (body) => {
+	const asked = parts.limiter.withBytes(connection, from, (body) => {
 		// No idle timeout: a model may take long, and the gateway enforces the deadlines.
 		connection.setIdleTimeout(0);
 		return parts.gateways.send({

@@ -1,5 +1,5 @@
 import type { Language } from "../base/language.ts";
-import { printPolicy } from "./security-headers.ts";
+import { printPagePolicy } from "./security-headers.ts";
 
 const STYLE = `
 body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-width: 48rem; margin: 3rem auto; padding: 0 1rem; }
@@ -24,7 +24,7 @@ p { color: #444; }
 }
 @media print { body { margin: 0; max-width: none; } tr { break-inside: avoid; } }
 `;
-const POLICY = printPolicy(`sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}`);
+const POLICY = printPagePolicy(`sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}`);
 
 /** Printable page without scripts, images or external resources. `body` is HTML. */
 export function printPage(language: Language, title: string, body: string): Response {

@@ -11,7 +11,7 @@ export const PAGE_POLICY = [
 ].join("; ");
 
 /** Content security policy of a page with one inline style and no script. `hash` is the style's hash, `sha256-…`. */
-export function printPolicy(hash: string): string {
+export function printPagePolicy(hash: string): string {
 	return `default-src 'none'; style-src '${hash}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 }
 

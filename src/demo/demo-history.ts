@@ -13,8 +13,8 @@ import { NANO_PER_USD, nanoUsd, type PicoUsdPerUnit } from "../money/nano-usd.ts
 import { demoQuarter, demoWeek, type WeekModel } from "./demo-week.ts";
 
 /** Suffix of the names of keys that exist only for sample usage. Their secrets were not stored. */
-export const DEMO_DATA = "(demo data)";
-const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
+export const DEMO_DATA_SUFFIX = "(demo data)";
+const KEY_NAMES = { web: `web app ${DEMO_DATA_SUFFIX}`, night: `nightly summaries ${DEMO_DATA_SUFFIX}` } as const;
 /** Name of the instance that the sample usage belongs to. */
 const INSTANCE = "demo-history";
 const INSTANCE_TTL_MS = 60_000;
@@ -129,7 +129,7 @@ async function quarterOfCustomers(
 	const sold = await ensureModels(deps.statements, models[0] as WeekModel);
 	const events: SettledEvent[] = [];
 	for (const [place, { name, usd, ...usage }] of CUSTOMERS.entries()) {
-		const made = await ensureCustomer(deps, `demo-${place + 1}@localhost`, `${name} ${DEMO_DATA}`, usd);
+		const made = await ensureCustomer(deps, `demo-${place + 1}@localhost`, `${name} ${DEMO_DATA_SUFFIX}`, usd);
 		const openedAtMs = nowMs - (OPENED_BEFORE_DAYS - OPENED_APART_DAYS * place) * DAY_MS;
 		await backdate(deps.statements, made.accountId, openedAtMs);
 		// Each customer uses the models in a different order of preference.
@@ -151,7 +151,7 @@ async function ensureCustomer(deps: HistoryDeps, email: string, name: string, us
 	const topUp = items[0] ?? (await createTopUp(statements, { accountId, amountNanoUsd, method: "demo", reference }));
 	if (topUp.state === "pending") await confirmTopUp(statements, topUp.id, "demo");
 	const keys = await listKeys(statements, accountId, { limit: 1 });
-	const key = keys.items[0] ?? (await createKey(deps, accountId, { name: `production ${DEMO_DATA}` }));
+	const key = keys.items[0] ?? (await createKey(deps, accountId, { name: `production ${DEMO_DATA_SUFFIX}` }));
 	return { accountId, webKeyId: key.id, nightKeyId: key.id };
 }
 

@@ -5,7 +5,7 @@ import type { FixedCatalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelSpec } from "../catalog/model.ts";
 import { type DemoUpstream, startDemoUpstream } from "./demo-upstream.ts";
 import type { WeekModel } from "./demo-week.ts";
-import { discover, type FoundServer, USUAL_PORTS } from "./discover.ts";
+import { discoverModelServers, type FoundServer, USUAL_PORTS } from "./discover.ts";
 
 /** Models of the first run, for the banner. JSON-compatible, because a gateway sends it to the parent process. */
 export interface DemoDescription {
@@ -29,7 +29,10 @@ export async function connectDemoModels(
 	const { fixedCatalog } = deps;
 	assert(fixedCatalog !== undefined, "the demo runs only where neither a database nor a file was given");
 	const ports = (options.ports ?? USUAL_PORTS).filter((port) => port !== options.ownPort);
-	const found = await discover({ clock: systemClock, log: deps.log }, { ports, timeoutMs: DISCOVERY_TIMEOUT_MS });
+	const found = await discoverModelServers(
+		{ clock: systemClock, log: deps.log },
+		{ ports, timeoutMs: DISCOVERY_TIMEOUT_MS },
+	);
 	const standIn = found.models.some(({ kind }) => kind === "chat") ? undefined : startDemoUpstream();
 	try {
 		const models = [...found.models, ...(standIn === undefined ? [] : [standIn.model])];

@@ -13,7 +13,7 @@ import { createDigest, shownParts } from "../keys/secret.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BannerData, formatBanner, shellQuoted } from "./banner.ts";
-import { DEMO_DATA, ensureDemoHistory } from "./demo-history.ts";
+import { DEMO_DATA_SUFFIX, ensureDemoHistory } from "./demo-history.ts";
 import type { DemoDescription } from "./demo-models.ts";
 import { DEMO_RATES } from "./found-model.ts";
 
@@ -44,7 +44,11 @@ const STATEMENT_DEADLINE_MS = 10_000;
 const LINK_HOURS = 12;
 
 /** Creates the demo's account and prints the banner. */
-export async function greetDemo(deps: DemoDeps, service: DemoService, description: DemoDescription): Promise<void> {
+export async function printDemoBanner(
+	deps: DemoDeps,
+	service: DemoService,
+	description: DemoDescription,
+): Promise<void> {
 	const statements = createStatements(
 		{ clock: systemClock, log: deps.log },
 		{
@@ -156,7 +160,7 @@ const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as co
 
 /** True if the key works. A key's prefix contains SERVICE_NAME, and keys with an earlier SERVICE_NAME are refused. */
 function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
-	if (key.name.endsWith(DEMO_DATA)) return false;
+	if (key.name.endsWith(DEMO_DATA_SUFFIX)) return false;
 	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;
 	return lives && key.prefix.startsWith(`sk_${serviceName}_`);
 }

@@ -23,7 +23,7 @@ const MODELS_PER_SERVER_MAX = 50;
 const MODEL_ID_CHARS_MAX = 128;
 
 /** Returns all servers that answer in time, in the order of `ports`. If several serve one model, the first is used. */
-export async function discover(
+export async function discoverModelServers(
 	deps: { clock: Clock; log: Log },
 	options: { ports: readonly number[]; timeoutMs: number },
 ): Promise<{ servers: FoundServer[]; models: ModelSpec[] }> {

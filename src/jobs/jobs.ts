@@ -5,19 +5,19 @@ import { takeBackEndedPromotions } from "../billing/adjustments.ts";
 import { scheduleAutoTopUpChecks } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import {
-	deleteOldMarks,
+	deleteOldAlertMarks,
 	findAlerts,
 	notifyAutoTopUps,
-	notifyExpiring,
-	notifyRetiring,
+	notifyExpiringKeys,
+	notifyRetiringModels,
 } from "../console/alerts/alerts.ts";
 import { recheckDomains } from "../console/company/company-store.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { deleteRefusals } from "../console/log/refused-log.ts";
-import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
+import { deleteOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
 import { sampleService } from "../console/operator/revenue.ts";
 import { deleteOldCounts } from "../console/rate-counter.ts";
-import { deleteOldSessions, deleteUnproved } from "../console/sign-in/auth-sign-up.ts";
+import { deleteOldSessions, deleteUnverifiedPeople } from "../console/sign-in/auth-sign-up.ts";
 import { closeJournals } from "../console/statement/journal.ts";
 import { foldUsage, rollUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
@@ -125,15 +125,15 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => deleteRefusals(statements, refusalDays));
 	every(FORGET_MS, "proofs of companies' domains", () => recheckDomains(statements));
 	every(FORGET_MS, "old rate counters", () => deleteOldCounts(statements));
-	every(FORGET_MS, "unverified sign-ups", () => deleteUnproved(statements, clock.wallMs()));
+	every(FORGET_MS, "unverified sign-ups", () => deleteUnverifiedPeople(statements, clock.wallMs()));
 	every(FORGET_MS, "old sessions", () => deleteOldSessions(statements, clock.wallMs()));
 	every(FORGET_MS, "old checks of the books", () => deleteOldBooksRuns(statements));
 	every(LOOK_MS, "alerts of accounts", () => findAlerts(statements));
-	every(EXPIRING_MS, "alerts of expiring keys", () => notifyExpiring(statements));
+	every(EXPIRING_MS, "alerts of expiring keys", () => notifyExpiringKeys(statements));
 	every(RETIRING_MS, "alerts of retiring models", async () =>
-		notifyRetiring(statements, (await deps.deployments.current()).models, clock.wallMs()),
+		notifyRetiringModels(statements, (await deps.deployments.current()).models, clock.wallMs()),
 	);
-	every(FORGET_MS, "old marks of alerts", () => deleteOldMarks(statements));
+	every(FORGET_MS, "old marks of alerts", () => deleteOldAlertMarks(statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(statements, clock.wallMs()));
 	every(FORGET_MS, "old claims of the management interface", () =>
 		deleteOldManagementClaims(statements, clock.wallMs()),
@@ -147,7 +147,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(FORGET_MS, "old reports", () => deleteOldReports(statements));
 	for (const channel of ["webhook", "mail"] as const)
 		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps.notices, channel, stopping.signal));
-	every(FORGET_MS, "old notices", () => forgetOldNotices(statements));
+	every(FORGET_MS, "old notices", () => deleteOldNotices(statements));
 	every(COLLECT_MS, "notices of automatic top-ups", () => notifyAutoTopUps(statements));
 	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => scheduleAutoTopUpChecks(statements));
 	else {

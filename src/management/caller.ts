@@ -20,7 +20,7 @@ const KNOWN_MAX = 10_000;
  * Authenticates management keys. Limits failed attempts as a gateway does; a key that was found once is not subject to
  * these limits. Reads the key from the database for each request, so that a revoked key stops working at once.
  */
-export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
+export function createKeyAuthenticator({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
 	const load = (digest: ManagementKeyDigest) => findManagementKey(statements, { digest });
 	const keyLoadLimiter = createKeyLoadLimiter(

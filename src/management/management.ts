@@ -17,7 +17,7 @@ import { assertBody } from "../gateway/request-fields.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 import { auditNote } from "../ops/audit.ts";
 import { accountAnswers } from "./account-answers.ts";
-import { checkScope, createCallers } from "./caller.ts";
+import { checkScope, createKeyAuthenticator } from "./caller.ts";
 import { creditAnswers } from "./credit-answers.ts";
 import { keyAnswers } from "./key-answers.ts";
 import { clientToken, ifMatch, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
@@ -43,7 +43,7 @@ export function createManagement(
 	options: { mailOwners: Parameters<typeof keyAnswers>[1] },
 ): (connection: Connection) => Promise<Response> {
 	const { clock, log } = parts;
-	const callers = createCallers(parts);
+	const callers = createKeyAuthenticator(parts);
 	const bodyReads = createBodyReads(clock);
 	const answers: Answers = {
 		...accountAnswers(parts),

@@ -11,7 +11,7 @@ import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { AuthLayout } from "./parts/auth-layout.tsx";
 import { PasswordDialog } from "./parts/dialog.tsx";
 import { PageWaiting, Problem } from "./parts/page.tsx";
-import { matchPath, navigate, Routing, useRoute } from "./router.tsx";
+import { matchPath, navigate, RouterProvider, useRoute } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { PublicShell, Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
@@ -91,9 +91,9 @@ export function App() {
 			)}
 		>
 			<FaultBoundary>
-				<Routing>
+				<RouterProvider>
 					<CurrentPage />
-				</Routing>
+				</RouterProvider>
 			</FaultBoundary>
 		</SessionProvider>
 	);

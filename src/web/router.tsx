@@ -11,7 +11,7 @@ export interface PageLocation {
 }
 
 /** Context that re-renders the pages after `navigate`. */
-export function Routing({ children }: { children: ReactNode }) {
+export function RouterProvider({ children }: { children: ReactNode }) {
 	return <Router aroundNav={(_, to, options) => navigate(to, options)}>{children}</Router>;
 }
 
@@ -44,7 +44,7 @@ function changeQuery(changes: Record<string, string | null>): void {
 }
 
 /** Tells whether a creation dialog is open. `?create=1` opens it once; the back button does not open it again. */
-export function useCreating(): [boolean, (open: boolean) => void] {
+export function useCreateDialog(): [boolean, (open: boolean) => void] {
 	const isAsked = useRoute().query.get("create") === "1";
 	const [isOpen, setOpen] = useState(false);
 	useEffect(() => {

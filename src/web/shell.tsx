@@ -67,7 +67,6 @@ export function Shell({ children }: { children: ReactNode }) {
 	);
 }
 
-/** Banner shown while an operator views a customer's account. */
 function ViewBanner() {
 	const { me, chooseAccount } = useSession();
 	const close = useAction(async (id: string) => {

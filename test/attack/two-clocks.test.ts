@@ -1,5 +1,5 @@
 import { afterEach, expect, setSystemTime, test } from "bun:test";
-import { deleteOldSessions, deleteUnproved } from "../../src/console/sign-in/auth-sign-up.ts";
+import { deleteOldSessions, deleteUnverifiedPeople } from "../../src/console/sign-in/auth-sign-up.ts";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
@@ -97,7 +97,7 @@ test("sessions and links keep their lifetime although Postgres's clock is ahead"
 	const browser = newPerson(service, person.email);
 	await post(browser, "sign-in/email", { email: person.email, password: PASSWORD });
 	await post(person, "request-password-reset", { email: person.email });
-	await deleteUnproved(service.db.statements, Date.now());
+	await deleteUnverifiedPeople(service.db.statements, Date.now());
 	expect((await post(browser, "two-factor/verify-totp", { code: totpCode(secret) })).status).toBe(200);
 	const token = new URL(await mailedLink(person)).searchParams.get("token");
 	const newPassword = "another good one, long enough";
@@ -116,7 +116,7 @@ test("unanswered challenges expire by both clocks", async () => {
 	await post(newPerson(service, person.email), "sign-in/email", { email: person.email, password: PASSWORD });
 	await sql`update verification set expires_at = clock_timestamp() - interval '1 minute'`;
 	await sql`update session set expires_at = clock_timestamp() - interval '1 minute'`;
-	await deleteUnproved(service.db.statements, Date.now());
+	await deleteUnverifiedPeople(service.db.statements, Date.now());
 	await deleteOldSessions(service.db.statements, Date.now());
 	for (const table of ["verification", "session"]) expect(await sql.unsafe(`select 1 from ${table}`)).toHaveLength(0);
 });

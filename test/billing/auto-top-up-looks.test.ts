@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { scheduleAutoTopUpChecks } from "../../src/billing/auto-top-ups.ts";
 import { findAlerts } from "../../src/console/alerts/alerts.ts";
 import { rolledBack } from "../support/database.ts";
-import { PLANS_AS_USUAL } from "../support/postgres.ts";
+import { SET_AUTO_PLANS } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
 
 /** Tests that a check costs no more with more accounts, nor with a longer time since the last check. */
@@ -39,7 +39,7 @@ async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, n
 	const rows: Record<string, number> = {};
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
 		await rolledBack(db.sql, async (sql) => {
-			await sql.unsafe(PLANS_AS_USUAL);
+			await sql.unsafe(SET_AUTO_PLANS);
 			// The check starts with accounts that are already due.
 			await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
 			// PostgreSQL would scan a table of one or two pages, so its counts could not be compared with a large table's.

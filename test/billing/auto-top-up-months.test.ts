@@ -3,13 +3,13 @@ import { newId } from "../../src/base/id.ts";
 import { createAccount, updateAccount } from "../../src/keys/account-admin.ts";
 import { NANO_PER_USD } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
-import { statementsAt } from "../support/fixed-now.ts";
+import { statementsWithFixedNow } from "../support/fixed-now.ts";
 
 /** Tests the monthly limit in the account's time zone while the zone changes around the ends of months. */
 
 const db = await withDatabase();
 const { sql } = db;
-const statements = await statementsAt(db, Date.parse("2026-11-30T11:00:00Z"));
+const statements = await statementsWithFixedNow(db, Date.parse("2026-11-30T11:00:00Z"));
 const setNow = (iso: string) =>
 	sql.unsafe(
 		`create or replace function fixed.now() returns timestamptz language sql stable as $$ select timestamptz '${iso}' $$`,

@@ -4,7 +4,7 @@ import type { Transactional } from "../../src/db/statements.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { payIn } from "../support/paid-account.ts";
-import { PLANS_AS_USUAL } from "../support/postgres.ts";
+import { SET_AUTO_PLANS } from "../support/postgres.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 
 /** Tests that refunds of spent credit stay owed, even for years, without slowing the checks of other accounts. */
@@ -91,7 +91,7 @@ test("a locked account row delays no other account", async () => {
 test("a check reads as many rows with many old payments and disputes as with none", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {
-		await tx.execute(PLANS_AS_USUAL);
+		await tx.execute(SET_AUTO_PLANS);
 		const rowsOf = async (text: string) => (await tx.execute(text)) as unknown as { rows: number }[];
 		const fill = async (from: number, to: number) => {
 			const n = `from generate_series(${from}, ${to}) n`;

@@ -4,7 +4,7 @@ export type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 
 /**
  * A page: its name in findings and pictures, its viewer and its path. `like` names a page with the same parts and
- * longer texts, which the short run visits instead.
+ * longer texts, which the short form visits instead.
  */
 export type StagePage = readonly [name: string, who: Who, path: (stage: Stage) => string, like?: string];
 
@@ -81,7 +81,7 @@ export const PAGES: readonly StagePage[] = [
 	["operator-not-found", "operator", () => "/operator/nowhere", "request-missing"],
 ];
 
-/** Pages of the short run: those that have no page `like` them. */
+/** Pages of the short form: those that have no page `like` them. */
 export const PAGES_SHORT: readonly StagePage[] = PAGES.filter(([, , , like]) => like === undefined);
 
 /** True if the page also exists with the longest names and amounts. */

@@ -42,7 +42,7 @@ function countSteps(page: Page, home: string) {
 }
 
 /** Acts from the landing page to the first streamed answer; returns the manual steps. `paid` confirms the payment. */
-export async function firstMinutes(
+export async function signUpToFirstAnswer(
 	newcomer: Page,
 	visit: { home: string; email: string; payUrl: string; paid: () => Promise<void> },
 ): Promise<Steps> {

@@ -16,7 +16,7 @@ interface Axe {
 	run(root: Document, options: object): Promise<{ readonly violations: Violation[] }>;
 }
 
-export async function layoutOf(page: Page): Promise<string[]> {
+export async function layoutProblems(page: Page): Promise<string[]> {
 	const { wide, parts, names } = await page.evaluate(misfits);
 	return [
 		...(wide > 0 ? [`scrolls sideways by ${wide} px`] : []),
@@ -25,8 +25,8 @@ export async function layoutOf(page: Page): Promise<string[]> {
 	];
 }
 
-export async function problemsOf(page: Page): Promise<string[]> {
-	const problems = await layoutOf(page);
+export async function pageProblems(page: Page): Promise<string[]> {
+	const problems = await layoutProblems(page);
 	let violations = await page.evaluate(violationsOf, WITH_PICTURES);
 	if (violations === undefined) {
 		await page.evaluate(AXE);
@@ -45,7 +45,7 @@ export async function problemsOf(page: Page): Promise<string[]> {
 
 /**
  * Runs in the page; undefined before axe is loaded. Removes closed details while axe runs, because hidden elements cost
- * a millisecond each. The short run also hides siblings with equal elements, classes and roles, such as table rows.
+ * a millisecond each. The short form also hides siblings with equal elements, classes and roles, such as table rows.
  */
 async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const { axe } = globalThis as { axe?: Axe };

@@ -34,7 +34,10 @@ async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 }
 
 /** Waits for the newest entry, then returns all entries. Throws if they do not add up to the balance above them. */
-export async function ledgerThatAddsUp(page: Page, newest: { what: string; lines: number }): Promise<ScreenEntry[]> {
+export async function readConsistentLedger(
+	page: Page,
+	newest: { what: string; lines: number },
+): Promise<ScreenEntry[]> {
 	let entries: ScreenEntry[] = [];
 	await waitFor(
 		async () => {

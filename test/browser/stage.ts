@@ -6,7 +6,7 @@ import { startStripe } from "../billing/stripe-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
 import { chatModel, type ServiceOptions, startService, type TestService, withService } from "../support/service.ts";
-import { rebuildAll } from "../support/sums.ts";
+import { rebuildAllSums } from "../support/sums.ts";
 import { reply, startUpstream, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chromium.ts";
@@ -127,7 +127,7 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	await answer.text();
 	await service.settled();
 	// Rebuilds the hourly sums, because the regular summing skips rows of the past.
-	await rebuildAll(service.db.statements);
+	await rebuildAllSums(service.db.statements);
 	await writeSpeeds(service);
 	const { body } = await rich.get("/api/console/requests?limit=1");
 	// Refused requests: one above the second key's cap, and one for an unknown model.

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { cookiesOf, openTab, type Tab, type TabOptions } from "./chromium.ts";
 import type { StagePage, Who } from "./every-page.ts";
-import { layoutOf } from "./page-problems.ts";
+import { layoutProblems } from "./page-problems.ts";
 import { type Stage, WITH_PICTURES } from "./stage.ts";
 
 /** An empty page of the service: leaving the site would start another process, which compiles every script again. */
@@ -9,13 +9,13 @@ const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 type AnyView = readonly [width: number, scheme: "light" | "dark"];
 /** Widths between the narrow and the wide view: tablets and common laptops, with cards or tables. */
-export const BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
+export const WIDTHS_BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
 export const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
 ];
 /**
- * Views of a page: the long run (`bun run pages`) loads each page in all four and takes screenshots, the short run in
+ * Views of a page: the long form (`bun run pages`) loads each page in all four and takes screenshots, the short form in
  * one of the first two.
  */
 const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
@@ -41,12 +41,12 @@ export function createWindows(stage: Stage, browser: Browser | undefined) {
 		}
 		await tab.context.clearCookies();
 		if (who !== "visitor") await tab.context.addCookies(cookiesOf(stage[who], stage.service.url));
-		await seenAs(tab.page, view);
+		await setView(tab.page, view);
 		tab.complaints.length = 0;
 		return tab;
 	}
 
-	/** Visits pages in alternating views; in the long run each page in every view. */
+	/** Visits pages in alternating views; in the long form each page in every view. */
 	async function inItsViews(
 		who: Who,
 		pages: readonly StagePage[],
@@ -63,7 +63,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined) {
 		const tab = await of(who, ...(views[0] as View));
 		for (const [nth, page] of pages.entries()) {
 			const view = views[nth % views.length] as View;
-			if (tab.page.viewportSize()?.width !== view[0]) await seenAs(tab.page, view);
+			if (tab.page.viewportSize()?.width !== view[0]) await setView(tab.page, view);
 			await look(tab, page, view);
 		}
 	}
@@ -80,7 +80,7 @@ export async function layoutElsewhere(
 	const found: string[] = [];
 	const look = async (name: string) => {
 		await settled(page);
-		for (const problem of await layoutOf(page)) found.push(`${name}: ${problem}`);
+		for (const problem of await layoutProblems(page)) found.push(`${name}: ${problem}`);
 	};
 	const inLargeText = async () => {
 		if (!largeText) return;
@@ -92,15 +92,15 @@ export async function layoutElsewhere(
 	};
 	if (view[0] === 360) await inLargeText();
 	for (const width of between) {
-		await seenAs(page, [width, view[1]]);
+		await setView(page, [width, view[1]]);
 		await look(`${width} px`);
 	}
 	if (WITH_PICTURES) {
-		await seenAs(page, view);
+		await setView(page, view);
 		return found;
 	}
 	const other = VIEWS.find((one) => one[0] !== view[0]) as View;
-	await seenAs(page, other);
+	await setView(page, other);
 	await look(`not ${view}`);
 	if (view[0] !== 360) await inLargeText();
 	return found;
@@ -133,7 +133,7 @@ export async function settled(page: Page): Promise<void> {
 	});
 }
 
-export async function seenAs(page: Page, [width, scheme]: AnyView): Promise<void> {
+export async function setView(page: Page, [width, scheme]: AnyView): Promise<void> {
 	// Makes both changes at the same time, so that the browser computes the layout once.
 	await Promise.all([
 		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),

@@ -2,7 +2,7 @@ import type { ModelSpec, Rates } from "../../src/catalog/model.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { sameRates } from "../support/every-rate.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 
 const pico = (value: number) => value as PicoUsdPerUnit;
 
@@ -16,6 +16,6 @@ export function chatSpec(id: string, input = 230_000): ModelSpec {
 		createdS: __,
 		batch: ___,
 		...spec
-	} = modelOver([{ ...SPEC, model: id }], { id, parameters: new Set() });
+	} = modelOver([{ ...UPSTREAM_SPEC, model: id }], { id, parameters: new Set() });
 	return { ...spec, rates: ratesOf(input) };
 }

@@ -30,7 +30,7 @@ function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	return path;
 }
 
-// Both roles share the code, so the short run tests only the console.
+// Both roles share the code, so the short form tests only the console.
 for (const role of LONG ? ["gateway", "console"] : ["console"])
 	test(`a bug at the start of a ${role} exits 1`, async () => {
 		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {

@@ -21,7 +21,7 @@ const ready = async (url: string) => {
 
 for (const [role, started, asked] of [
 	["all", "all processes are ready", [LIVE, PAGE]],
-	// Services with one plane and with two share the code, so only the long run tests single planes.
+	// Services with one plane and with two share the code, so only the long form tests single planes.
 	...(LONG
 		? ([
 				["gateway", "listening", [LIVE]],

@@ -78,7 +78,7 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 	await waitFor(isReady, "it to be ready", 60_000);
 }
 
-// The short run has a test of a command and SIGHUP in `embedded.test.ts`.
+// The short form has a test of a command and SIGHUP in `embedded.test.ts`.
 test.if(LONG)("a closed terminal ends the service with all that it started", async () => {
 	await startWithDatabase();
 	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];

@@ -81,7 +81,7 @@ async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> 
 	expect(await service.child.exited).toBe(0);
 }
 
-// In the short run the next test, a log without a reader, covers the same code.
+// In the short form the next test, a log without a reader, covers the same code.
 test.if(LONG && existsSync(FULL))(
 	"a service whose log is on a full disk starts, serves and stops",
 	async () => {

@@ -4,7 +4,7 @@ import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { STOP_REASONS } from "../../src/billing/stop-reasons.ts";
 import { alertMail } from "../../src/console/alerts/alert-text.ts";
 import { mailText } from "../../src/console/mail/mailer.ts";
-import { endMail } from "../../src/console/notices/batch-end-text.ts";
+import { batchEndMail } from "../../src/console/notices/batch-end-text.ts";
 
 const MONEY = { balance: "12500000000", threshold: "20000000000", spent: "8010000000", cap: "10000000000" };
 const FACTS: Readonly<Record<string, object>> = {
@@ -45,7 +45,7 @@ test("a German mail formats amounts and times in German and has no English text"
 test("the mail at a batch's end formats its cost in German", () => {
 	const batch = { id: "batch_1", state: "expired", total: 3, completed: 2, failed: 1, chargedNanoUsd: 1_250_000_000 };
 	const record = batch as unknown as BatchRecord;
-	const mail = endMail(record, "Acme", "https://x.example");
+	const mail = batchEndMail(record, "Acme", "https://x.example");
 	expect(mailText(mail, "de").text).toContain("Kosten: USD 1,25.");
 	expect(mailText(mail, "en").text).toContain("Cost: USD 1.25.");
 });

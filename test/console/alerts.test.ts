@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
-import { ALERT_TYPES, findAlerts, notifyExpiring, notifyRetiring } from "../../src/console/alerts/alerts.ts";
+import { ALERT_TYPES, findAlerts, notifyExpiringKeys, notifyRetiringModels } from "../../src/console/alerts/alerts.ts";
 import { can, ROLES } from "../../src/console/members/roles.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
@@ -11,21 +11,21 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { mailedBelow } from "../../src/web/labels.ts";
 import { rolledBack, withDatabase } from "../support/database.ts";
 import { payIn } from "../support/paid-account.ts";
-import { PLANS_AS_USUAL } from "../support/postgres.ts";
+import { SET_AUTO_PLANS } from "../support/postgres.ts";
 import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
-import { written } from "./mailbox.ts";
+import { mailTexts } from "./mailbox.ts";
 
 /** Each crossed threshold is reported once to the recipients who enabled the notice, however many consoles run. */
 
 const db = await withDatabase();
 const never = new AbortController().signal;
-const mails: ReturnType<typeof written>[] = [];
+const mails: ReturnType<typeof mailTexts>[] = [];
 const calls: WebhookMessage[] = [];
 const deps: NoticeDeps = {
 	statements: db.statements,
 	clock: systemClock,
-	mailer: { deliver: async (mail) => mails.push(written(mail)) > 0 },
+	mailer: { deliver: async (mail) => mails.push(mailTexts(mail)) > 0 },
 	sendWebhook: async (message) => {
 		calls.push(message);
 		return { status: 200 };
@@ -78,7 +78,7 @@ async function spend(accountId: string, keyId: string, charged: number, hoursAgo
 async function lookAndTell(): Promise<void> {
 	await Promise.all(Array.from({ length: 4 }, () => findAlerts(db.statements)));
 	await findAlerts(db.statements);
-	await Promise.all(Array.from({ length: 2 }, () => notifyExpiring(db.statements)));
+	await Promise.all(Array.from({ length: 2 }, () => notifyExpiringKeys(db.statements)));
 	for (let turn = 0; turn < 3; turn++)
 		for (const channel of ["webhook", "mail"] as const) await sendNotices(deps, channel, never);
 }
@@ -310,7 +310,7 @@ test("recent users of a model get notices 30 and 7 days before its retirement", 
 		calls.length = 0;
 		const models = [{ id: "leaves", retiresOn }, { id: "stays" }, { id: "gone", retiresOn: "2020-01-01" }];
 		const looks = Array.from({ length: 3 }, () =>
-			notifyRetiring(db.statements, models, startMs - daysBefore * 86_400_000),
+			notifyRetiringModels(db.statements, models, startMs - daysBefore * 86_400_000),
 		);
 		await Promise.all(looks);
 		await lookAndTell();
@@ -469,7 +469,7 @@ test("a run reads as many rows for a hundred times the pending notices", async (
 	const readBy = async () => {
 		let rows = 0;
 		await rolledBack(db.sql, async (sql, statements) => {
-			await sql.unsafe(PLANS_AS_USUAL);
+			await sql.unsafe(SET_AUTO_PLANS);
 			await sql`set local enable_seqscan = off`;
 			const count = async () => {
 				const [row] = await sql`

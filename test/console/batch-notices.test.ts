@@ -10,7 +10,7 @@ import { type WebhookAnswer, type WebhookMessage, webhookSecret } from "../../sr
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { written } from "./mailbox.ts";
+import { mailTexts } from "./mailbox.ts";
 
 /** The end of a batch is reported at least once; twice only if a failure prevents recording the first delivery. */
 
@@ -19,7 +19,7 @@ const books = createBatchBooks({ statements: db.statements });
 const SECRET = "the console's own secret";
 const never = new AbortController().signal;
 
-const mails: ReturnType<typeof written>[] = [];
+const mails: ReturnType<typeof mailTexts>[] = [];
 const calls: WebhookMessage[] = [];
 const noted: string[] = [];
 let onMail: (mail: Mail) => Promise<boolean>;
@@ -29,7 +29,7 @@ const deps: NoticeDeps = {
 	clock: systemClock,
 	mailer: {
 		deliver: (mail) => {
-			mails.push(written(mail));
+			mails.push(mailTexts(mail));
 			return onMail(mail);
 		},
 	},

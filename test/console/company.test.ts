@@ -6,7 +6,7 @@ import type { JWTPayload } from "jose";
 import { Provider } from "oidc-provider";
 import { createPublicFetch } from "../../src/console/company/company-oidc.ts";
 import { recheckDomains, verifyDomain } from "../../src/console/company/company-store.ts";
-import { startLyingProvider, type Told } from "../support/lying-provider.ts";
+import { type ProviderClaims, startLyingProvider } from "../support/lying-provider.ts";
 import { withService } from "../support/service.ts";
 import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "./person.ts";
 
@@ -50,7 +50,7 @@ async function back(person: Person, query: Record<string, string>): Promise<stri
 	expect(answer.status).toBe(302);
 	return (answer.headers.get("location") ?? "").replace(service.url, "");
 }
-async function signIn(person: Person, more: JWTPayload = {}, told: Partial<Told> = {}): Promise<string> {
+async function signIn(person: Person, more: JWTPayload = {}, told: Partial<ProviderClaims> = {}): Promise<string> {
 	const sent = await begin(person);
 	const code = liar.tell({ claims: claimsFor(sent, more), ...told });
 	return back(person, { code, state: sent.get("state") ?? "" });
@@ -126,7 +126,7 @@ test("a sign-in by a real provider creates a member with the claim's role", asyn
 });
 
 test("a token is valid once, for its provider, client, sign-in and browser", async () => {
-	const refused: Record<string, Partial<Told> & { claims?: JWTPayload }> = {
+	const refused: Record<string, Partial<ProviderClaims> & { claims?: JWTPayload }> = {
 		"another issuer": { claims: { iss: "https://other.example" } },
 		"another audience": { claims: { aud: "somebody-else" } },
 		"several audiences without us": { claims: { aud: ["a", "b"] } },

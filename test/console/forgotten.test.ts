@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { deleteOldMarks } from "../../src/console/alerts/alerts.ts";
+import { deleteOldAlertMarks } from "../../src/console/alerts/alerts.ts";
 import { deleteRefusals } from "../../src/console/log/refused-log.ts";
-import { forgetOldNotices } from "../../src/console/notices/notices.ts";
+import { deleteOldNotices } from "../../src/console/notices/notices.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { forgetOldClaims } from "../../src/gateway/idempotency/running.ts";
 import { deleteOldShares } from "../../src/keys/limit-shares.ts";
@@ -21,9 +21,12 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 		],
 		batch_notice: [
 			`(batch_id, account_id, channel, created_at) select 'b' || n, 'acc', 'webhook', now() - interval '31 days' ${n}`,
-			forgetOldNotices,
+			deleteOldNotices,
 		],
-		alert_mark: [`(account_id, mark, at) select 'acc', 'mark' || n, now() - interval '401 days' ${n}`, deleteOldMarks],
+		alert_mark: [
+			`(account_id, mark, at) select 'acc', 'mark' || n, now() - interval '401 days' ${n}`,
+			deleteOldAlertMarks,
+		],
 		key_share: [
 			`(key_id, kind, instance_id, epoch, amount, seq, at) select 'k' || n, 'rate', 'i', 1, 0, 1, now() - interval '11 minutes' ${n}`,
 			deleteOldShares,

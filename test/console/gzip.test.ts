@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { acceptsGzip, gzipped } from "../../src/console/pages/gzip.ts";
+import { acceptsGzip, compressResponse } from "../../src/console/pages/gzip.ts";
 
 const LONG = JSON.stringify({ items: Array(200).fill({ name: "search-api production" }) });
 const asked = (headers: Record<string, string> = { "accept-encoding": "gzip, br" }, method = "GET") =>
@@ -17,34 +17,34 @@ describe("an answer of the console", () => {
 	test("is compressed for clients that accept it, with status, headers and cookies", async () => {
 		const plain = answer();
 		for (const cookie of ["a=1", "b=2"]) plain.headers.append("set-cookie", cookie);
-		const response = await gzipped(asked(), plain);
+		const response = await compressResponse(asked(), plain);
 		expect([response.status, response.headers.getSetCookie()]).toEqual([201, ["a=1", "b=2"]]);
 		expect(await unpacked(response)).toBe(LONG);
 	});
 
 	test("is not compressed for other clients, or if it is small", async () => {
 		for (const encoding of ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzipped"]) {
-			const response = await gzipped(asked({ "accept-encoding": encoding }), answer());
+			const response = await compressResponse(asked({ "accept-encoding": encoding }), answer());
 			expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 			// A shared cache must not send a compressed response to a client that cannot read it.
 			expect(response.headers.get("vary")).toBe("accept-encoding");
 		}
-		const small = await gzipped(asked(), answer("{}"));
+		const small = await compressResponse(asked(), answer("{}"));
 		expect([small.headers.get("content-encoding"), await small.text()]).toEqual([null, "{}"]);
 	});
 
 	test("is never compressed if it answers a change, because it may contain a secret", async () => {
-		const response = await gzipped(asked(undefined, "POST"), answer());
+		const response = await compressResponse(asked(undefined, "POST"), answer());
 		expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 	});
 
 	test("is compressed if it is a printable page such as a receipt", async () => {
-		expect(await unpacked(await gzipped(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
+		expect(await unpacked(await compressResponse(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
 	});
 
 	test("is not compressed if it is a stream", async () => {
 		const stream = answer(LONG, "text/event-stream");
-		expect(await gzipped(asked(), stream)).toBe(stream);
+		expect(await compressResponse(asked(), stream)).toBe(stream);
 	});
 });
 

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { readBalance, runningRequests } from "../../src/console/credit/credit.ts";
-import { readHeld, readKeyView } from "../../src/console/keys/key-view.ts";
+import { readHeldCredit, readKeyView } from "../../src/console/keys/key-view.ts";
 import { listInstances } from "../../src/console/operator/operator-cluster.ts";
 import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { projectView } from "../../src/console/projects/project-routes.ts";
@@ -70,7 +70,7 @@ test("key and project pages show a dead instance's holds, as /v1/key does", asyn
 	expect(formatUsd(shown.heldNanoUsd)).toBe(data.held_usd);
 	const project = projectView(
 		await getProject(statements, { id: projectId }),
-		(await readHeld("project", statements, accountId)).get(projectId)?.nanoUsd,
+		(await readHeldCredit("project", statements, accountId)).get(projectId)?.nanoUsd,
 	);
 	expect(formatUsd(project.heldNanoUsd)).toBe("0.50");
 });
@@ -89,7 +89,7 @@ test("requests of a dead instance are not shown as running", async () => {
 	expect(formatUsd(heldNanoUsd)).toBe("1.20");
 	const running = await runningRequests(statements, accountId);
 	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
-	expect((await readHeld("key", statements, accountId)).get(id)?.requests).toBe(1);
+	expect((await readHeldCredit("key", statements, accountId)).get(id)?.requests).toBe(1);
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 
@@ -115,7 +115,7 @@ test("a hold stays in its project when the key moves", async () => {
 	const leftOf = async (secret: string) =>
 		(await (await service.get("/v1/key", secret)).json()).data.project.remaining_usd;
 	const held = async () => {
-		const rows = [...(await readHeld("project", statements, accountId))].filter(([project]) => project !== "");
+		const rows = [...(await readHeldCredit("project", statements, accountId))].filter(([project]) => project !== "");
 		return Object.fromEntries(rows.map(([project, { nanoUsd }]) => [project, nanoUsd]));
 	};
 	const before = await leftOf(sister.secret);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
-import { sendInvite } from "../../src/console/members/invitations.ts";
+import { sendInvitation } from "../../src/console/members/invitations.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { createManagementKey } from "../../src/keys/management-key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
@@ -106,7 +106,7 @@ test("invitations of an account stay within the limit", async () => {
 		select 'inv_many_' || n, ${accountId}, n || '@example.com', 'viewer', 'hash' || n, ${invitedBy}, now() + interval '1 day'
 		from generate_series(1, 49) n`;
 	const made = secondIsMade((by, nth) =>
-		sendInvite(by, accountId, { email: `one-more-${nth}@example.com`, role: "viewer", invitedBy }),
+		sendInvitation(by, accountId, { email: `one-more-${nth}@example.com`, role: "viewer", invitedBy }),
 	);
 	expect(await made).toBe(false);
 	const open = async () =>

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { sendInvite } from "../../src/console/members/invitations.ts";
+import { sendInvitation } from "../../src/console/members/invitations.ts";
 import { changeMember } from "../../src/console/members/members.ts";
 import { deleteOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -20,7 +20,7 @@ async function newAccount(): Promise<string> {
 	return id;
 }
 const inviteTo = (accountId: string, email: string) =>
-	sendInvite(service.db.statements, accountId, { email, role: "viewer", invitedBy: founderId });
+	sendInvitation(service.db.statements, accountId, { email, role: "viewer", invitedBy: founderId });
 const daysPass = (days: number) =>
 	service.db.sql`update rate_count set started_at = started_at - ${days}::float8 * interval '1 day'`;
 
@@ -125,7 +125,7 @@ test("an invitation is void if its sender loses the right while sending it", asy
 		// The demotion waits for the uncommitted invitation, but its snapshot of members is older than the invitation.
 		const { taken, token } = await sql.begin(async (held) => {
 			const inTransaction = ((...query: Parameters<typeof sql>) => held(...query)) as unknown as typeof statements;
-			const made = await sendInvite(inTransaction, accountId, {
+			const made = await sendInvitation(inTransaction, accountId, {
 				email: friend.email,
 				role: "admin",
 				invitedBy: adminId,

@@ -259,7 +259,7 @@ test("every route allows exactly the roles in the table of rights", async () => 
 		[{ method: "POST", path: "/playground/chat" }, "requests.send"],
 	];
 	const roles = ROLES.filter((one) => one !== "owner");
-	/** The short run tests each route with one permitted and one refused role, alternating the roles. */
+	/** The short form tests each route with one permitted and one refused role, alternating the roles. */
 	const isAsked = (role: Role, right: Right, nth: number) => {
 		const alike = roles.filter((one) => can(one, right) === can(role, right));
 		return LONG || alike[nth % alike.length] === role;

@@ -6,7 +6,7 @@ import { createStatements } from "../../src/db/statements.ts";
 import { withOwnPostgres } from "../chaos/own-postgres.ts";
 import { atEnd } from "../support/at-end.ts";
 import { testDatabaseAt } from "../support/database.ts";
-import { FAST } from "../support/postgres.ts";
+import { NO_DURABILITY } from "../support/postgres.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";
 import { withUpstream } from "../support/upstream-server.ts";
@@ -29,7 +29,7 @@ const BLOCKS_OF_NONE = 250;
 const BLOCKS_OF_SUMS = 2_000;
 
 // This file uses its own database server, so that reads by other tests are not counted.
-const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
+const server = await withOwnPostgres({ ...NO_DURABILITY, shared_preload_libraries: "pg_stat_statements" });
 await migrate({ log: silentLog }, server.url);
 const database = await testDatabaseAt(server.url);
 const upstream = withUpstream("vllm");

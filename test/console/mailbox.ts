@@ -36,6 +36,6 @@ export async function newMail(email: string): Promise<ReceivedMail> {
 	return mail as ReceivedMail;
 }
 
-export function written(mail: Mail) {
+export function mailTexts(mail: Mail) {
 	return { ...mail, ...mailText(mail, "en"), german: mailText(mail, "de") };
 }

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createModelSpeeds } from "../../src/console/usage/model-speed.ts";
 import { withDatabase } from "../support/database.ts";
 
-import { foldAll, rebuildAll } from "../support/sums.ts";
+import { foldAll, rebuildAllSums } from "../support/sums.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const db = await withDatabase();
@@ -50,6 +50,6 @@ test("a model's speed is the median of the last day's streams, within 6 %", asyn
 	expect(Math.abs((tokensPerSecond ?? 0) / 50 - 1)).toBeLessThan(0.06);
 	expect(speeds.get("short")?.tokensPerSecond).toBeNull();
 
-	await rebuildAll(db.statements);
+	await rebuildAllSums(db.statements);
 	expect(await createModelSpeeds({ statements: db.statements, clock: createManualClock() }).current()).toEqual(speeds);
 }, 120_000);

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { overviewPulse } from "../../src/console/live/overview.ts";
+import { readLiveOverview } from "../../src/console/live/overview.ts";
 import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { goLive, makeAccount, settledEvent } from "../ledger/fixture.ts";
 import { withDatabase } from "../support/database.ts";
@@ -15,7 +15,7 @@ await sql`insert into account (id, email, name) values ('acc', 'acc@example.com'
 await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
 
 test("the first-request step stays done after the requests are deleted", async () => {
-	const firstRequest = async () => (await overviewPulse(statements, "acc")).checklist.firstRequest;
+	const firstRequest = async () => (await readLiveOverview(statements, "acc")).checklist.firstRequest;
 	expect(await firstRequest()).toBe(false);
 	const epoch = await goLive(db, "gone");
 	await sql`select lease_close('gone', ${epoch}, false, 100, '[]')`;

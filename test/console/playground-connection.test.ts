@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { createConsoleDoor } from "../../src/console/console-door.ts";
-import type { RequestAs } from "../../src/console/gateway-client.ts";
+import { createConsoleLimiter } from "../../src/console/console-limiter.ts";
+import type { GatewayRequest } from "../../src/console/gateway-client.ts";
 import { playgroundChat } from "../../src/console/playground.ts";
 import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
 
 /** Runs a playground chat. `send` stands for the gateway. */
-function asked(send: (request: RequestAs) => Promise<Response>, signal = new AbortController().signal) {
+function asked(send: (request: GatewayRequest) => Promise<Response>, signal = new AbortController().signal) {
 	const timeouts: number[] = [];
 	const url = "http://console.internal/api/console/playground/chat?key=key_1";
 	const request = new Request(url, { method: "POST", body: "{}", signal });
 	const parts = {
-		door: createConsoleDoor({ clock: systemClock }),
+		limiter: createConsoleLimiter({ clock: systemClock }),
 		sessions: { allow: () => ({ accountId: "acc_1", viewer: { userId: "user_1" }, scope: "all" }) },
 		statements: async () => [{ digest: "d".repeat(64) }],
 		gateways: { send },

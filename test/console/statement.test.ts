@@ -13,8 +13,8 @@ import { statementPage } from "../../src/console/statement/statement-routes.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";
-import { statementsAt } from "../support/fixed-now.ts";
-import { foldAll, rebuildAll } from "../support/sums.ts";
+import { statementsWithFixedNow } from "../support/fixed-now.ts";
+import { foldAll, rebuildAllSums } from "../support/sums.ts";
 
 const db = await withDatabase();
 const ID = "acc_books";
@@ -22,7 +22,7 @@ const ORIGIN = "https://models.example";
 const NOBODY = { company: "", address: "", vatId: "" };
 /** A fixed date, so that the month does not end during the test. */
 const now = new Date();
-const asked = await statementsAt(db, now.getTime());
+const asked = await statementsWithFixedNow(db, now.getTime());
 /** The three months before the present month, and the present month. */
 const months = [3, 2, 1, 0].map((back) =>
 	new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString().slice(0, 7),
@@ -121,7 +121,7 @@ test("a month whose requests were deleted is read from the usage sums", async ()
 	await db.sql`insert into removal (id, usage_before, usage_frozen) values (1, ${moment}, ${moment})
 		on conflict (id) do update set usage_before = excluded.usage_before, usage_frozen = excluded.usage_frozen`;
 	await db.sql`delete from usage_event where admitted_at < ${moment}`;
-	await rebuildAll(db.statements);
+	await rebuildAllSums(db.statements);
 	await foldUsage(db.statements);
 	expect(await read(second)).toEqual(before);
 	expect(before.usage.length).toBeGreaterThan(0);

@@ -75,7 +75,7 @@ test("every route with a body refuses unstorable text in any field", async () =>
 	expect(changes.length).toBeGreaterThan(20);
 	for (const [at, { method, path }] of changes.entries()) {
 		const asked = path.startsWith("/api/console/operator/") ? boss : ann;
-		// The short run sends one of the texts to each route.
+		// The short form sends one of the texts to each route.
 		for (const body of LONG ? BAD : [BAD[at % BAD.length]]) {
 			const { status, body: answer } = await asked.send(method, path.replace(/:\w+/, "none"), body);
 			expect([method, path, status, answer.error?.message]).toEqual([method, path, 400, SAID]);

@@ -80,7 +80,7 @@ const marks = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = 
 
 /** Files whose errors are read by programs and operators only, so they stay in English. */
 const FOR_PROGRAMS =
-	/^(console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|migrate|own-|pooler|session-|postgres-|reachable-|server-|way)|ledger|cluster)/;
+	/^(console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|migrate|own-|pooler|session-|postgres-|postmaster|reachable-|server-|way)|ledger|cluster)/;
 const thrown = ["console", "billing", "keys", "files", "batch", "db", "limits", "money"]
 	.flatMap((room) => files(`${room}/**/*.ts`))
 	.filter((path) => !FOR_PROGRAMS.test(path))

@@ -3,7 +3,7 @@ import postgres, { type TransactionSql } from "postgres";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openTransaction } from "../support/open-transaction.ts";
-import { foldAll, rebuildAll } from "../support/sums.ts";
+import { foldAll, rebuildAllSums } from "../support/sums.ts";
 
 /** A database whose clock the test sets: the schema `steps`, searched before pg_catalog, has a clock_timestamp(). */
 async function withClock() {
@@ -55,7 +55,7 @@ test("a row with a slow commit or a leaping clock is summed once", async () => {
 		await insert(sql, 6);
 		await foldAll();
 		expect(await count()).toBe(2);
-		await rebuildAll(database.statements);
+		await rebuildAllSums(database.statements);
 		expect(await count()).toBe(2);
 		// Simulates a restored database, whose transaction numbers start again.
 		await sql`update usage_cursor set horizon = 9000000000000`;

@@ -7,7 +7,7 @@ import type { TestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { withChat } from "../support/service.ts";
-import { foldAll, rebuildAll } from "../support/sums.ts";
+import { foldAll, rebuildAllSums } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
@@ -206,7 +206,7 @@ test("usage stays in its project when the key moves", async () => {
 	const mine = `&key=${mover.key.id}`;
 	const expected = { [search]: its(2), [support]: its(2), null: its(1) };
 	for (const again of [false, true]) {
-		if (again) await rebuildAll(statements);
+		if (again) await rebuildAllSums(statements);
 		expect(await byProject(mine)).toEqual(expected);
 		const all = await byProject();
 		expect(usdOf(all)).toBe(

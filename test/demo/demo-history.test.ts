@@ -4,7 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog, type FixedCatalog } from "../../src/catalog/catalog.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { ensureDemoAccount } from "../../src/demo/demo.ts";
-import { DEMO_DATA, ensureDemoHistory } from "../../src/demo/demo-history.ts";
+import { DEMO_DATA_SUFFIX, ensureDemoHistory } from "../../src/demo/demo-history.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
@@ -58,7 +58,7 @@ test("sample usage is booked like any usage and reduces the balance", async () =
 	const names = await db.sql<{ name: string }[]>`
 		select distinct k.name from usage_event e join api_key k on k.id = e.key_id order by 1`;
 	expect(names).toHaveLength(3);
-	for (const { name } of names) expect(name).toEndWith(DEMO_DATA);
+	for (const { name } of names) expect(name).toEndWith(DEMO_DATA_SUFFIX);
 });
 
 test("no account is overdrawn at any time of its history", async () => {
@@ -118,8 +118,8 @@ test("a start that was cut off at any statement is completed by the next one", a
 
 async function forget(): Promise<void> {
 	for (const table of ["usage_event", "lease_op", "lease"]) await db.sql.unsafe(`delete from ${table}`);
-	await db.sql`delete from budget b using api_key k where k.id = b.id and k.name like ${`%${DEMO_DATA}`}`;
-	await db.sql`delete from api_key where name like ${`%${DEMO_DATA}`}`;
+	await db.sql`delete from budget b using api_key k where k.id = b.id and k.name like ${`%${DEMO_DATA_SUFFIX}`}`;
+	await db.sql`delete from api_key where name like ${`%${DEMO_DATA_SUFFIX}`}`;
 	await db.sql`
 		update budget b set drawn_nano_usd = 0, limit_nano_usd = case when kind = 'account' then
 			(select sum(amount_nano_usd) from ledger_entry e where e.account_id = b.id) end`;

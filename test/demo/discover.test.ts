@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { discover } from "../../src/demo/discover.ts";
+import { discoverModelServers } from "../../src/demo/discover.ts";
 import { jsonServer } from "../support/at-end.ts";
 
 const list = (...data: unknown[]) => ({ object: "list", data });
 const look = (ports: number[], timeoutMs = 2000) =>
-	discover({ clock: systemClock, log: silentLog }, { ports, timeoutMs });
+	discoverModelServers({ clock: systemClock, log: silentLog }, { ports, timeoutMs });
 
 async function only(port: number) {
 	const { servers, models } = await look([port]);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
-import { greetDemo, shellCommand } from "../../src/demo/demo.ts";
+import { printDemoBanner, shellCommand } from "../../src/demo/demo.ts";
 import { connectDemoModels, type DemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type App, createApp } from "../support/app.ts";
@@ -32,7 +32,7 @@ async function start(): Promise<Run> {
 	};
 	const { secrets, fixedCatalog, db } = app;
 	const demo = await connectDemoModels({ log: silentLog, fixedCatalog }, { ownPort: 0, ports: [] });
-	await greetDemo(
+	await printDemoBanner(
 		{ log: silentLog, out, colour: false, databaseUrl: db.url },
 		{
 			url: app.url,

@@ -7,7 +7,7 @@ import type { ReplicaView } from "../../src/upstream/replicas/replica.ts";
 import { chatSpec } from "../catalog/model-specs.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 import { waitFor } from "../support/wait.ts";
 
 const database = await withDatabase();
@@ -60,7 +60,7 @@ async function gateway(instanceId: string, options: { live?: boolean; models?: s
 		},
 	};
 }
-const secretUpstream = { ...SPEC, apiKey: "sk-key-of-the-model-server" };
+const secretUpstream = { ...UPSTREAM_SPEC, apiKey: "sk-key-of-the-model-server" };
 
 /** Reads the deployments like a console that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();

@@ -5,7 +5,7 @@ import { createInternalApi } from "../../src/gateway/internal-api.ts";
 import { signInternalToken } from "../../src/keys/internal-token.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { plainKey } from "../support/plain-key.ts";
-import { createRoad, madeUp } from "../support/road.ts";
+import { createRoad, fakeRequest } from "../support/road.ts";
 
 const SECRET = "secret of this console";
 const PATH = "/v1/chat/completions";
@@ -21,7 +21,7 @@ async function chatWith(tokenAt: (nowMs: number) => string | undefined) {
 	};
 	const parts = { serve: road.deps, keyring: { load }, files: {} as Files, batches: {} as Batches };
 	const door = createInternalApi(parts, { secret: SECRET });
-	const { connection } = madeUp({});
+	const { connection } = fakeRequest({});
 	const request = new Request(`http://gateway${PATH}`, connection.request);
 	const token = tokenAt(road.clock.wallMs());
 	if (token === undefined) request.headers.delete("authorization");

@@ -7,7 +7,7 @@ import { type LedgerStore, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { openTransaction } from "../support/open-transaction.ts";
-import { PLANS_AS_USUAL } from "../support/postgres.ts";
+import { SET_AUTO_PLANS } from "../support/postgres.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, retrying, settledEvent, usd, wish } from "./fixture.ts";
 
@@ -269,7 +269,7 @@ test("a flush reads only the leases and requests that it names", async () => {
 	const columns = SettledColumns.of(events.slice(0, 2)).literals();
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
 	const read = await db.sql.begin(async (sql) => {
-		await sql.unsafe(PLANS_AS_USUAL);
+		await sql.unsafe(SET_AUTO_PLANS);
 		// Reads the rows read so far in this transaction. PostgreSQL includes reads of earlier transactions here.
 		const counted = () => sql<{ name: string; rows: number }[]>`
 			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables

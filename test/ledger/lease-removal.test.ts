@@ -4,7 +4,7 @@ import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { removeLeases, removeUsage } from "../../src/ledger/removal.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
-import { PLANS_AS_USUAL } from "../support/postgres.ts";
+import { SET_AUTO_PLANS } from "../support/postgres.ts";
 import { agedBooks, KEPT_DAYS } from "./aged-books.ts";
 import { giving, goLive, settledEvent, wish } from "./fixture.ts";
 
@@ -153,7 +153,7 @@ test("the removal job keeps the number of rows behind a balance constant over re
 		)
 		update sealed_budget set spent_nano_usd = spent_nano_usd + ${to - from + 1}`;
 	const one = await sql.reserve();
-	await one.unsafe(PLANS_AS_USUAL);
+	await one.unsafe(SET_AUTO_PLANS);
 	/** Pages read: the minimum of several runs, because other sessions' reads of catalogue tables add to it. */
 	const pages = async () => {
 		await one`vacuum analyze lease`;

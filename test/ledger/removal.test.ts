@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { removeUsage } from "../../src/ledger/removal.ts";
-import { rebuildAll } from "../support/sums.ts";
+import { rebuildAllSums } from "../support/sums.ts";
 import { agedBooks, KEPT_DAYS, REQUESTS_A_DAY } from "./aged-books.ts";
 import { goLive, settledEvent, wish } from "./fixture.ts";
 
@@ -20,7 +20,7 @@ test("the removal job deletes old requests and keeps their sums correct", async 
 	expect((await books.ids()).sort()).toEqual(young.sort());
 	await books.verify();
 	expect(await books.broken()).toEqual([]);
-	await rebuildAll(statements);
+	await rebuildAllSums(statements);
 	expect(await books.hours()).toEqual(before.hours);
 	// Simulates a restored database, in which transaction numbers start again.
 	await sql`update usage_cursor set horizon = pg_current_xact_id()::text::bigint + 1000000`;
@@ -159,7 +159,7 @@ test("the removal job leaves the same rows wherever it is interrupted", async ()
 		states = (await Promise.all([step(), step()])).map(([row]) => row?.state ?? "");
 		expect(await killed).toBe("killed");
 		expect(await books.broken()).toEqual([]);
-		await rebuildAll(statements);
+		await rebuildAllSums(statements);
 		expect(await books.hours()).toEqual(before);
 		if (states.every((state) => state === "busy")) states = ["more"];
 	}

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../src/management/management-routes.ts";
-import { violationOf } from "../support/json-schema.ts";
+import { findViolation } from "../support/json-schema.ts";
 import { withChat } from "../support/service.ts";
 import { FOLD_MS } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
@@ -15,7 +15,7 @@ function assertDescribed(name: ManagementRouteName, { status, body }: Management
 	const { path, method } = MANAGEMENT_ROUTES[name];
 	const described = document.paths[path][method.toLowerCase()].responses[String(status)];
 	if (described === undefined) throw new Error(`${name}: the status ${status} is not described`);
-	const violation = violationOf(document, described.content["application/json"].schema, body);
+	const violation = findViolation(document, described.content["application/json"].schema, body);
 	if (violation !== undefined) throw new Error(`${name}: ${violation}\nin ${JSON.stringify(body)}`);
 }
 

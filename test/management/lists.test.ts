@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { writeUsage } from "../console/usage-rows.ts";
 import { chatModel, withChat } from "../support/service.ts";
-import { rebuildAll } from "../support/sums.ts";
+import { rebuildAllSums } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { managementClient, memberOf } from "./management-client.ts";
 
@@ -156,7 +156,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		await writeUsage(service.db, { accountId, keyIds: [keyId, `${keyId}_b`], rows: 60, days: 3, models: 2 });
 	// Waits until the usage of earlier tests has been settled.
 	await service.settled();
-	await rebuildAll(service.db.statements);
+	await rebuildAllSums(service.db.statements);
 	const nowMs = Date.now();
 	const day = (ago: number) => new Date(nowMs - ago * 86_400_000).toISOString().slice(0, 10);
 	const range = `from=${day(6)}&to=${day(0)}`;

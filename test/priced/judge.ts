@@ -14,7 +14,7 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
 import { createReplica } from "../../src/upstream/replicas/replica.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 import { LIMIT_NAMES } from "./body-text.ts";
 
 const PARAMETERS = ["temperature", "stop", "seed", "tools", "tool_choice", "response_format", "max_tokens", "logprobs"];
@@ -24,7 +24,7 @@ const RENDERED = ["tools", "tool_choice", "response_format"];
 
 const targets = TEXT_DIALECTS.flatMap((dialect) =>
 	[true, false].map((many) => {
-		const spec = { ...SPEC, model: "served", dialect };
+		const spec = { ...UPSTREAM_SPEC, model: "served", dialect };
 		const model = modelOver([spec], {
 			parameters: new Set(many ? [...PARAMETERS, "n", "max_completion_tokens"] : PARAMETERS),
 			inputModalities: new Set(["text", "image"]),

@@ -4,7 +4,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { createStatusStore, daySinceEpoch, type ServiceLevel } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
 import { withDatabase } from "../support/database.ts";
-import { violationOf } from "../support/json-schema.ts";
+import { findViolation } from "../support/json-schema.ts";
 import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 import { waitFor } from "../support/wait.ts";
@@ -62,7 +62,7 @@ test("the JSON has 90 days of the deployed models, as OpenAPI describes", async 
 	expect(Object.keys(history.services)).toEqual(["chat", "completions", "embeddings"]);
 	const document = await (await fetch(`${service.url}/openapi.json`)).json();
 	const { schema } = document.paths["/status"].get.responses["200"].content["application/json"];
-	expect(violationOf(document, schema, answer)).toBeUndefined();
+	expect(findViolation(document, schema, answer)).toBeUndefined();
 });
 
 test("the page describes every day and escapes model names", async () => {

@@ -47,7 +47,7 @@ export async function createApp(
 			...shared,
 			jobs: deps.jobs,
 			gateways: createInProcessGatewayClient(
-				{ clock, door: (connection) => ready(gateway).internal(connection) },
+				{ clock, handler: (connection) => ready(gateway).internal(connection) },
 				{ secret: internalSecret },
 			),
 			listeningAt: () => ready(gateway).url,

@@ -24,10 +24,10 @@ const BREAK_OFF_MS = 1_000;
 
 const QUESTION = "one two three";
 /** Tokens of the question: as the upstream counts them, and as estimated (17 bytes, plus 4 per message). */
-export const PROMPT = 6;
-export const PROMPT_ESTIMATE = 9;
+export const PROMPT_TOKENS = 6;
+export const PROMPT_TOKENS_ESTIMATED = 9;
 
-export interface Place {
+export interface CellContext {
 	readonly dialect: DialectName;
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
@@ -61,7 +61,7 @@ export interface Matrix {
 	 */
 	cell<Acted>(
 		name: string,
-		act: (place: Place) => Promise<Acted>,
+		act: (place: CellContext) => Promise<Acted>,
 		check: (cell: Cell<Acted>) => void,
 		half?: 0 | 1,
 	): void;
@@ -79,7 +79,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	});
 	const service = await withService({ models: models.join("\n"), limits });
 
-	async function placeOf(dialect: DialectName): Promise<Place & { accountId: string }> {
+	async function placeOf(dialect: DialectName): Promise<CellContext & { accountId: string }> {
 		const upstream = upstreams.get(dialect) as UpstreamServer;
 		const { accountId, secret } = await service.customer();
 		return {
@@ -100,7 +100,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	}
 
 	/** A success follows each failure: otherwise the circuit breaker would exclude a replica that only fails. */
-	async function serveOn({ send }: Place): Promise<void> {
+	async function serveOn({ send }: CellContext): Promise<void> {
 		const { client } = await send({}, reply().text("fine"));
 		expect(parseRaw(await client.ended()).status).toBe(200);
 	}
@@ -152,12 +152,17 @@ export function deliveredCharge(
 	tokens: { counted: number; estimated: number },
 ): Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd"> {
 	return RUNNING_USAGE.includes(dialect)
-		? { basis: "exact", prompt: PROMPT, completion: tokens.counted, nanoUsd: priceOf(PROMPT, tokens.counted) }
+		? {
+				basis: "exact",
+				prompt: PROMPT_TOKENS,
+				completion: tokens.counted,
+				nanoUsd: priceOf(PROMPT_TOKENS, tokens.counted),
+			}
 		: {
 				basis: "estimated",
-				prompt: PROMPT_ESTIMATE,
+				prompt: PROMPT_TOKENS_ESTIMATED,
 				completion: tokens.estimated,
-				nanoUsd: priceOf(PROMPT_ESTIMATE, tokens.estimated),
+				nanoUsd: priceOf(PROMPT_TOKENS_ESTIMATED, tokens.estimated),
 			};
 }
 
@@ -230,8 +235,8 @@ export function wholeAnswer(cell: Cell<string>, status: number): Json {
 }
 
 /** Disconnects the client when `ready` resolves. Returns the upstream's request, which must end within a second. */
-export async function leaveWhen(
-	{ upstream, send }: Place,
+export async function disconnectWhen(
+	{ upstream, send }: CellContext,
 	more: Json,
 	answer: Reply,
 	ready: (client: RawClient, request: SeenRequest) => Promise<unknown>,

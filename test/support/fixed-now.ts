@@ -9,7 +9,7 @@ import type { TestDatabase } from "./database.ts";
  * Returns statements with a fixed `now()`, which a schema before pg_catalog defines: for tests of the present month or
  * day, which might end during the test.
  */
-export async function statementsAt({ sql, url }: TestDatabase, atMs: number): Promise<Statements> {
+export async function statementsWithFixedNow({ sql, url }: TestDatabase, atMs: number): Promise<Statements> {
 	await sql`create schema fixed`;
 	await sql.unsafe(
 		`create function fixed.now() returns timestamptz language sql stable as $$ select timestamptz '${new Date(atMs).toISOString()}' $$`,

@@ -1,7 +1,7 @@
 import type { ReadResult } from "../../src/upstream/call/stream-wire.ts";
 
 /** Both reading methods of an AnswerStream, based on a `next` that the test controls. */
-export function inSteps<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
+export function answerStreamOf<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
 	arrives(): Promise<ReadResult>;
 	take(): readonly Chunk[] | null;
 	brokeOff(error: unknown): ReadResult;

@@ -7,7 +7,7 @@ const ajv = new Ajv2020({ strictTypes: false, validateFormats: false }).addVocab
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
 /** Returns the first violation as text; undefined if the value is valid. `$ref`s point into `root`. */
-export function violationOf(root: Schema, schema: Schema, value: unknown): string | undefined {
+export function findViolation(root: Schema, schema: Schema, value: unknown): string | undefined {
 	const validate = compiled.get(schema) ?? ajv.compile({ ...schema, components: root.components });
 	compiled.set(schema, validate);
 	return validate(value) ? undefined : ajv.errorsText(validate.errors);

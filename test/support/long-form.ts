@@ -1,5 +1,5 @@
 /**
- * True in the long run (`bun run test:long`), which tests every combination with large numbers. The short run uses each
+ * True in the long form (`bun run test:long`), which tests every combination with large numbers. The short form uses each
  * value once.
  */
 export const LONG = Bun.env.LONG === "1";

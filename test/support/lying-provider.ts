@@ -2,7 +2,7 @@ import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { localServer } from "./at-end.ts";
 
 /** Claims of the provider about the person; tests change them to false ones. */
-export interface Told {
+export interface ProviderClaims {
 	claims: JWTPayload;
 	foreignKey?: boolean;
 	unsigned?: boolean;
@@ -14,9 +14,9 @@ export interface Told {
 export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPayload = () => ({})) {
 	const [own, foreign] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
 	const jwk = { ...(await exportJWK(own.publicKey)), kid: "1", alg: "RS256", use: "sig" };
-	const tellings = new Map<string, Told>();
+	const tellings = new Map<string, ProviderClaims>();
 	const asked: URLSearchParams[] = [];
-	function tell(told: Told): string {
+	function tell(told: ProviderClaims): string {
 		const code = crypto.randomUUID();
 		tellings.set(code, told);
 		return code;

@@ -24,10 +24,10 @@ export function testHome(): string {
 }
 
 /** Durability is off: these tests do not need it, and the disk is slow. */
-export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+export const NO_DURABILITY = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 const SETTINGS = {
-	...FAST,
+	...NO_DURABILITY,
 	max_connections: "800",
 	max_wal_size: "256MB",
 	// At this level, transactions that lock tables get no transaction id, and do not delay the summing of usage
@@ -42,7 +42,7 @@ const SETTINGS = {
 };
 
 /** First statement of a session whose reads are counted: it plans statements as production does. */
-export const PLANS_AS_USUAL = "set plan_cache_mode = auto";
+export const SET_AUTO_PLANS = "set plan_cache_mode = auto";
 
 /** Folder of the server's files, in memory: creating a database copies 640 files, ten times slower on a disk. */
 function serverFolder(): string {

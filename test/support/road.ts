@@ -25,14 +25,14 @@ import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.t
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 import type { TokenUsage } from "../../src/upstream/usage.ts";
 import { generousStore } from "./generous-store.ts";
-import { inSteps } from "./in-steps.ts";
+import { answerStreamOf } from "./in-steps.ts";
 import { plainKey } from "./plain-key.ts";
 import { unreadAnswersAlone } from "./unread-answers.ts";
 import { modelOver, snapshotOf } from "./upstream-catalog.ts";
 import { createManualClock } from "./upstream-clock.ts";
 
 const INPUT = 1_000;
-export const OUTPUT = 2_000;
+export const OUTPUT_RATE = 2_000;
 /** Prompt tokens that the scripted upstream reports. */
 const PROMPT = 10;
 
@@ -41,12 +41,12 @@ export const roadModel: Model = modelOver([], {
 		...modelOver([]).rateCard,
 		input: (INPUT * 1_000) as PicoUsdPerUnit,
 		cachedInput: (INPUT * 1_000) as PicoUsdPerUnit,
-		output: (OUTPUT * 1_000) as PicoUsdPerUnit,
+		output: (OUTPUT_RATE * 1_000) as PicoUsdPerUnit,
 	},
 });
 
 /** Cost of `tokens` output tokens plus the upstream's prompt tokens. */
-export const costOf = (tokens: number) => PROMPT * INPUT + tokens * OUTPUT;
+export const costOf = (tokens: number) => PROMPT * INPUT + tokens * OUTPUT_RATE;
 
 /** A call to the upstream whose answer the test controls. */
 export class ScriptedCall {
@@ -232,7 +232,7 @@ export function createRoad(options: RoadOptions = {}) {
 			const made = call(signal);
 			return {
 				next: () => made.next(),
-				...inSteps(() => made.next()),
+				...answerStreamOf(() => made.next()),
 				usage: () => made.usage,
 				usageIsFinal: () => true,
 				tokensLikely: () => undefined,
@@ -318,7 +318,7 @@ export type Road = ReturnType<typeof createRoad>;
 
 export const NOTHING_LEFT = { running: 0, held: [0, 0] as NanoUsd[], ofKey: 0, streams: 0 };
 
-export function madeUp(body: Record<string, unknown>, path = "/v1/chat/completions") {
+export function fakeRequest(body: Record<string, unknown>, path = "/v1/chat/completions") {
 	const leaving = new AbortController();
 	const timeouts: number[] = [];
 	const request = new Request(`http://internal.example${path}`, {
@@ -348,4 +348,4 @@ export function readerOf(response: Response): TextReader {
 	};
 }
 
-export const turn = () => Bun.sleep(0);
+export const nextTurn = () => Bun.sleep(0);

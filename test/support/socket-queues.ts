@@ -9,7 +9,7 @@ const READ_MS_MAX = 1_000;
  * Resolves once bytes written to sockets of this port were sent and read. For another process only the kernel's queue
  * is known, not what its program has read.
  */
-export async function untilRead(port: number): Promise<void> {
+export async function waitUntilRead(port: number): Promise<void> {
 	await Bun.sleep(FLUSH_MS);
 	// Lets the event loop read its sockets: after a block it runs expired timers first.
 	await turns();

@@ -24,7 +24,7 @@ export async function foldAll(statements: Statements): Promise<void> {
 }
 
 /** Rebuilds the sums from all committed usage. */
-export async function rebuildAll(statements: Statements): Promise<void> {
+export async function rebuildAllSums(statements: Statements): Promise<void> {
 	await rebuildUsage(statements);
 	await foldAll(statements);
 }

@@ -7,13 +7,13 @@ export interface ScriptUsage {
 	reasoning?: number;
 }
 
-export type Piece =
+export type ReplyPiece =
 	| { kind: "text" | "reasoning"; text: string }
 	/** A tool call's first piece has its id and name; later pieces have more of its arguments. */
 	| { kind: "tool"; index: number; id?: string; name?: string; arguments: string };
 
 /** How the answer breaks off, and after how many pieces of its first choice. */
-export interface Break {
+export interface ReplyBreak {
 	after: number;
 	how: "reset" | "end" | "stall" | "error";
 	body?: unknown;
@@ -21,7 +21,7 @@ export interface Break {
 
 export interface Script {
 	/** Undefined: the answer repeats the last message. */
-	pieces: Piece[] | undefined;
+	pieces: ReplyPiece[] | undefined;
 	finish: string;
 	/** Undefined: the usage counts the pieces. Null: the answer has no usage. */
 	usage: ScriptUsage | null | undefined;
@@ -30,7 +30,7 @@ export interface Script {
 	pause: { after: number; until: Promise<void> } | undefined;
 	delayMs: number;
 	gate: Promise<void> | undefined;
-	breaks: Break | undefined;
+	breaks: ReplyBreak | undefined;
 	instead:
 		| { status: number; body: string | Uint8Array; headers: Record<string, string> }
 		| "hang"
@@ -105,7 +105,7 @@ export function reply(): Reply {
 		Object.assign(script, change);
 		return self;
 	};
-	const add = (pieces: Piece[]): Reply => set({ pieces: [...(script.pieces ?? []), ...pieces] });
+	const add = (pieces: ReplyPiece[]): Reply => set({ pieces: [...(script.pieces ?? []), ...pieces] });
 	const self: Reply = {
 		script,
 		text: (text) => add(wordsOf(text).map((word) => ({ kind: "text", text: word }))),

@@ -16,7 +16,7 @@
  */
 import type { DialectName, UpstreamSpec } from "../../src/catalog/model.ts";
 import { untilEnd } from "./at-end.ts";
-import { untilRead } from "./socket-queues.ts";
+import { waitUntilRead } from "./socket-queues.ts";
 import { type Reply, reply, type Script, wordsOf } from "./upstream-reply.ts";
 import { type Answer, errorPayload, SINGLE_CHOICE, streamEvents, wholeBody } from "./upstream-wire.ts";
 
@@ -213,7 +213,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 					controller.close();
 				} else {
 					// Waits, because an error discards data that the runtime has not sent or the client has not read.
-					await untilRead(Number(server.port));
+					await waitUntilRead(Number(server.port));
 					end();
 					if (breaks?.how === "end") controller.close();
 					else controller.error(new Error("scripted break"));

@@ -9,7 +9,7 @@ import type { Reply } from "./upstream-reply.ts";
 import { reply, withUpstream } from "./upstream-server.ts";
 
 /** Upstream specification; tests with their own server replace its URL. */
-export const SPEC: UpstreamSpec = {
+export const UPSTREAM_SPEC: UpstreamSpec = {
 	url: "http://127.0.0.1:9/v1",
 	apiKey: null,
 	model: "m",

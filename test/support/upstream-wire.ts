@@ -2,7 +2,7 @@
  * Writes a scripted answer as bytes of one family of servers, with the quirks that dialects in `src/upstream` handle.
  */
 import type { DialectName } from "../../src/catalog/model.ts";
-import type { Piece, Script, ScriptUsage } from "./upstream-reply.ts";
+import type { ReplyPiece, Script, ScriptUsage } from "./upstream-reply.ts";
 
 /** An event of a stream. `pieces` counts its tokens of the first choice, `tokens` those of all choices. */
 export interface WireEvent {
@@ -13,7 +13,7 @@ export interface WireEvent {
 
 /** A scripted answer in which all defaults are filled in. */
 export interface Answer {
-	pieces: Piece[];
+	pieces: ReplyPiece[];
 	finish: string;
 	/** `completion` counts the tokens of one choice. */
 	usage: ScriptUsage | null;
@@ -22,7 +22,7 @@ export interface Answer {
 	model: string;
 }
 
-export interface StreamWish {
+export interface StreamOptions {
 	includeUsage: boolean;
 	continuousUsage: boolean;
 }
@@ -34,7 +34,7 @@ export const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang"
 /** Dialects whose servers return a single choice, whatever `n` is. */
 export const SINGLE_CHOICE: ReadonlySet<DialectName> = new Set(["ollama", "tgi"]);
 
-export function streamEvents(dialect: DialectName, answer: Answer, wish: StreamWish): WireEvent[] {
+export function streamEvents(dialect: DialectName, answer: Answer, wish: StreamOptions): WireEvent[] {
 	const events: WireEvent[] = [];
 	const sent = new Array<number>(answer.choices).fill(0);
 	let clock = 1_767_225_600;
@@ -145,15 +145,15 @@ function usageJson(dialect: DialectName, usage: ScriptUsage): Json {
 	};
 }
 
-function deltaOf(dialect: DialectName, piece: Piece): Json {
+function deltaOf(dialect: DialectName, piece: ReplyPiece): Json {
 	if (piece.kind !== "tool") return { [piece.kind === "text" ? "content" : reasoningField(dialect)]: piece.text };
 	const { index, id, name, arguments: args } = piece;
 	const header = id === undefined ? {} : { id, type: "function" };
 	return { tool_calls: [{ index, ...header, function: { ...(name === undefined ? {} : { name }), arguments: args } }] };
 }
 
-function messageOf(dialect: DialectName, pieces: Piece[]): Json {
-	const join = (kind: Piece["kind"]) =>
+function messageOf(dialect: DialectName, pieces: ReplyPiece[]): Json {
+	const join = (kind: ReplyPiece["kind"]) =>
 		pieces.map((piece) => (piece.kind === kind && piece.kind !== "tool" ? piece.text : "")).join("");
 	const calls: { id: string; type: string; function: { name: string; arguments: string } }[] = [];
 	for (const piece of pieces) {

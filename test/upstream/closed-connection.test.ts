@@ -14,7 +14,7 @@ import { transcriptionStream } from "../../src/upstream/transcriptions.ts";
 import { atEnd } from "../support/at-end.ts";
 import { chatCall, collect, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC, upstreamsOver } from "../support/upstream-set.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
 const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
@@ -25,7 +25,7 @@ const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens:
 const DONE = "data: [DONE]\n\n";
 
 /** A server of this dialect that sends the pieces and then closes the connection with an error. */
-function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = SPEC.url, send?: Fetch) {
+function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = UPSTREAM_SPEC.url, send?: Fetch) {
 	const fetch: Fetch = async () => {
 		let at = 0;
 		const body = new ReadableStream<Uint8Array>({
@@ -41,7 +41,10 @@ function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url =
 		});
 		return new Response(body, { headers: { "content-type": "text/event-stream" } });
 	};
-	return upstreamsOver([{ ...SPEC, url, dialect }], { fetch: send ?? fetch, limits: { breakerFailuresInRow: 1 } });
+	return upstreamsOver([{ ...UPSTREAM_SPEC, url, dialect }], {
+		fetch: send ?? fetch,
+		limits: { breakerFailuresInRow: 1 },
+	});
 }
 
 const one = [said(0, "a b"), finish(0)];
@@ -99,7 +102,7 @@ describe.each(CHAT_DIALECTS)("a finished stream of %s whose connection stays ope
 				};
 				return new Response(new ReadableStream({ start }), { headers: { "content-type": "text/event-stream" } });
 			};
-			const { upstreams, model } = upstreamsOver([{ ...SPEC, dialect }], {
+			const { upstreams, model } = upstreamsOver([{ ...UPSTREAM_SPEC, dialect }], {
 				fetch,
 				clock,
 				limits: { breakerFailuresInRow: 1 },

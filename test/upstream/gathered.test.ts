@@ -8,7 +8,7 @@ import { completionWhole } from "../../src/upstream/completions.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import { transcriptionCall } from "../../src/upstream/transcriptions.ts";
 import { chatCall } from "../support/upstream-catalog.ts";
-import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC, upstreamsOver } from "../support/upstream-set.ts";
 import { waitFor } from "../support/wait.ts";
 
 type Json = Record<string, unknown>;
@@ -35,7 +35,10 @@ async function ask<Reply extends CountedReply>(
 		};
 		return new Response(new ReadableStream({ start }), { status, headers: { "content-type": contentType } });
 	};
-	const { upstreams, model } = upstreamsOver([SPEC], { fetch, limits: { breakerFailuresInRow: 1, ...limits } });
+	const { upstreams, model } = upstreamsOver([UPSTREAM_SPEC], {
+		fetch,
+		limits: { breakerFailuresInRow: 1, ...limits },
+	});
 	const reply = upstreams.call(model, call(model)).then(({ reply }) => reply);
 	return { reply, replica: () => upstreams.replicas()[0], hungUp: () => hungUp };
 }

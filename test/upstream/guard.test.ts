@@ -4,7 +4,7 @@ import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { CallGuard, createOpenCalls } from "../../src/upstream/call/guard.ts";
 import { askChat, chatCall, limitsWith, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
 type Asked = { url: string; signal: AbortSignal; answer: PromiseWithResolvers<Response> };
 
@@ -19,7 +19,7 @@ function setUp(more: Parameters<typeof limitsWith>[0]) {
 		asked.push({ url, signal, answer });
 		return answer.promise;
 	};
-	const specs = [SPEC, { ...SPEC, url: "http://127.0.0.1:10/v1" }];
+	const specs = [UPSTREAM_SPEC, { ...UPSTREAM_SPEC, url: "http://127.0.0.1:10/v1" }];
 	return { clock, asked, ...upstreamsOver(specs, { clock, fetch, limits: more }) };
 }
 

@@ -17,7 +17,7 @@ import {
 	openChat,
 	snapshotOf,
 } from "../support/upstream-catalog.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 
 const MB = 1024 * 1024;
 /** Growth of memory that shows that an answer was buffered without a limit. */
@@ -56,7 +56,7 @@ const AT_LEISURE = endsAfter(20_000);
 let limits = USUAL;
 const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limits });
 atEnd(() => upstreams.stop());
-const model = modelOver([{ ...SPEC, url: `http://127.0.0.1:${port}/v1`, keepAlive: false }]);
+const model = modelOver([{ ...UPSTREAM_SPEC, url: `http://127.0.0.1:${port}/v1`, keepAlive: false }]);
 upstreams.sync(snapshotOf(model));
 
 const head = (...lines: string[]) => `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`;

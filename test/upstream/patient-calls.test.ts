@@ -14,14 +14,14 @@ import { createReplica, type Replica } from "../../src/upstream/replicas/replica
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { chatCall, limitsWith, modelOver } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 
 const NONE: ReadonlySet<Replica> = new Set();
 
 function setUp(maxConcurrency: number, dialect: DialectName = "vllm", more: { accountShare?: number } = {}) {
 	const clock = createManualClock();
 	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, ...more });
-	const spec = { ...SPEC, dialect, maxConcurrency };
+	const spec = { ...UPSTREAM_SPEC, dialect, maxConcurrency };
 	const replica = createReplica({ clock }, { modelId: "m", alias: "m#0", spec, limits: () => limits });
 	const pool = createPool({ clock }, { limits: () => limits });
 	pool.replace([replica]);
@@ -195,7 +195,7 @@ test("a batch line whose account is refused does not block other accounts", asyn
 	const clock = createManualClock();
 	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, breakerFailuresInRow: 2, breakerCoolMs: 10_000 });
 	const [first, second] = [0, 1].map((at) => {
-		const spec = { ...SPEC, url: `http://r${at}/v1`, maxConcurrency: 1 };
+		const spec = { ...UPSTREAM_SPEC, url: `http://r${at}/v1`, maxConcurrency: 1 };
 		return createReplica({ clock }, { modelId: "m", alias: `m#${at}`, spec, limits: () => limits });
 	}) as [Replica, Replica];
 	const pool = createPool({ clock }, { limits: () => limits });

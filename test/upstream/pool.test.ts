@@ -6,7 +6,7 @@ import { createReplica, type Replica } from "../../src/upstream/replicas/replica
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 
 const NONE: ReadonlySet<Replica> = new Set();
 
@@ -21,7 +21,7 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 		...more,
 	});
 	const replicas = places.map((maxConcurrency, index) => {
-		const spec = { ...SPEC, url: `http://r${index}/v1`, maxConcurrency };
+		const spec = { ...UPSTREAM_SPEC, url: `http://r${index}/v1`, maxConcurrency };
 		return createReplica({ clock }, { modelId: "m", alias: `m#${index}`, spec, limits: () => limits });
 	});
 	const pool = createPool({ clock }, { limits: () => limits });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { chatEvent } from "../support/raw-answer.ts";
 import { chatCall, openChat } from "../support/upstream-catalog.ts";
-import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC, upstreamsOver } from "../support/upstream-set.ts";
 
 const STEP_BYTES = 64 * 1024;
 
@@ -11,7 +11,7 @@ test("a megabyte that arrives in one read is parsed in steps of 64 KB", async ()
 	const bytes = new TextEncoder().encode(`${events}data: ${JSON.stringify(chatEvent({}, "stop"))}\n\ndata: [DONE]\n\n`);
 	const fetch = async (_: string, { method }: BunFetchRequestInit) =>
 		method === "POST" ? new Response(bytes, { headers: { "content-type": "text/event-stream" } }) : new Response("{}");
-	const { upstreams, model } = upstreamsOver([SPEC], { fetch });
+	const { upstreams, model } = upstreamsOver([UPSTREAM_SPEC], { fetch });
 	const stream = openChat(upstreams, model, chatCall());
 	const text: string[] = [];
 	let steps = 0;

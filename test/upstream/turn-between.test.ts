@@ -10,15 +10,15 @@ import type { CountedReply, UnaryCall } from "../../src/upstream/call/unary.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
 import { waitFor } from "../support/wait.ts";
 
 const tickBarrier = createTickBarrier();
 const TOTAL_MS = 50;
 /** Requests with at most this many characters are sent together at the end of the event-loop turn. */
 const TOGETHER = 256 * 1024;
-const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
-const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
+const model = modelOver([{ ...UPSTREAM_SPEC, dialect: "vllm", maxConcurrency: 1 }]);
+const roomy = modelOver([{ ...UPSTREAM_SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
 
 /** A server whose answers the test sets. A request is listed once it has been passed to Bun's `fetch`. */
 function setUp() {

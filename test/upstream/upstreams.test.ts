@@ -5,7 +5,7 @@ import { localServer } from "../support/at-end.ts";
 import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
-import { openUpstreams, SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
+import { openUpstreams, UPSTREAM_SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
 describe("calls to model servers", () => {
 	test("never exceed the places of a replica", async () => {
@@ -33,7 +33,7 @@ describe("calls to model servers", () => {
 			}
 			return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 		});
-		const { upstreams, model } = upstreamsOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
+		const { upstreams, model } = upstreamsOver([{ ...UPSTREAM_SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		ports.clear();
 		for (let call = 0; call < 20; call += 1) {
 			const stream = openChat(upstreams, model, chatCall());
@@ -59,7 +59,7 @@ describe("calls to model servers", () => {
 			}
 			return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 		});
-		const { upstreams, model } = upstreamsOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
+		const { upstreams, model } = upstreamsOver([{ ...UPSTREAM_SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
 		await hungUp.promise;
@@ -119,7 +119,7 @@ describe("calls to model servers", () => {
 		let status = 200;
 		const choice = { index: 0, text: "x", finish_reason: "stop" };
 		const fetch = async () => Response.json({ choices: [choice] }, { status });
-		const { upstreams, model } = upstreamsOver([{ ...SPEC, dialect: "llama.cpp" }], { fetch });
+		const { upstreams, model } = upstreamsOver([{ ...UPSTREAM_SPEC, dialect: "llama.cpp" }], { fetch });
 		const prompt = () => new Prompt(["a", "b"].map((letter) => letter.repeat(20_000)));
 		const [kept, freed] = [spyOn(FormData.prototype, "append"), spyOn(FormData.prototype, "delete")];
 		const ask = () => {

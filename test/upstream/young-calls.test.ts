@@ -7,7 +7,7 @@ import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { embeddingCall } from "../../src/upstream/embeddings.ts";
 import { chatCall, type limitsWith, modelOver, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
+import { UPSTREAM_SPEC, upstreamsOver } from "../support/upstream-set.ts";
 
 const MOMENT_MS = 100;
 
@@ -16,7 +16,7 @@ const CHAT_ANSWER = {
 	usage: { prompt_tokens: 3, completion_tokens: 1 },
 };
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
-const model = modelOver([SPEC]);
+const model = modelOver([UPSTREAM_SPEC]);
 /** Calls are sent at the end of the event-loop turn in which they begin. */
 const tickBarrier = createTickBarrier();
 
@@ -37,7 +37,7 @@ function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 		signal.addEventListener("abort", () => answer.reject(signal.reason));
 		return answer.promise;
 	};
-	const { upstreams } = upstreamsOver([SPEC], { clock, fetch, limits: more });
+	const { upstreams } = upstreamsOver([UPSTREAM_SPEC], { clock, fetch, limits: more });
 	const leaving = new AbortController();
 	const context: CallContext = { ...chatCall({ signal: leaving.signal }) };
 	const isHungUp = () => signals.map(({ aborted }) => aborted);

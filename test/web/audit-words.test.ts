@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { AUDIT_WORDS, actText } from "../../src/web/operator/audit-words.ts";
+import { AUDIT_LABELS, actText } from "../../src/web/operator/audit-words.ts";
 
 const SOURCE = join(import.meta.dir, "../../src");
 const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
@@ -11,7 +11,7 @@ test("every audited action has its own label, and every writer uses the typed ac
 		([, type]) => `stripe.${type}`,
 	);
 	expect(taken.length).toBeGreaterThan(10);
-	const worded = Object.keys(AUDIT_WORDS);
+	const worded = Object.keys(AUDIT_LABELS);
 	expect(worded.filter((action) => action.startsWith("stripe.")).sort()).toEqual(taken.sort());
 	const writers = [...new Bun.Glob("**/*.{ts,sql}").scanSync({ cwd: SOURCE })].filter(
 		(path) => !path.startsWith("db/migrations") && /into audit_event/.test(read(path)),
@@ -19,7 +19,7 @@ test("every audited action has its own label, and every writer uses the typed ac
 	// `audit.sql` gets its entries from `auditNotesJson` in ops/audit.ts, whose actions are typed.
 	expect(writers.toSorted()).toEqual(["db/functions/audit.sql", "ops/audit.ts"]);
 	expect(read("ops/audit.ts")).toContain("readonly action: AuditAction");
-	const words = Object.values(AUDIT_WORDS);
+	const words = Object.values(AUDIT_LABELS);
 	expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
 	// Labels of audit entries are not sentences, so they have no full stop.
 	expect(words.filter((word) => /[.?!]/.test(word))).toEqual([]);

@@ -1,7 +1,12 @@
 import { expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type AnswerTurn, FRESH_SETUP, type Turn } from "../../src/web/pages/playground/conversation.ts";
-import { LINK_CHARS_MAX, readShareLink, type Shared, toShareLink } from "../../src/web/pages/playground/share-link.ts";
+import {
+	LINK_CHARS_MAX,
+	readShareLink,
+	type SharedConversation,
+	toShareLink,
+} from "../../src/web/pages/playground/share-link.ts";
 
 const PAGE = "https://example.com/playground";
 const facts = {
@@ -26,7 +31,7 @@ const TURNS: readonly Turn[] = [
 	answer,
 	{ role: "tool", callId: "call_1", name: "weather", content: '{"ok":true}' },
 ];
-const SHARED: Shared = {
+const SHARED: SharedConversation = {
 	setup: { ...FRESH_SETUP, system: "Be brief.", tools: "[1" },
 	threads: [
 		{ model: "one", turns: TURNS },

@@ -71,7 +71,6 @@ export interface DatabaseSettings {
 	readonly pages: string;
 	/** Whether the connection is encrypted; null for a Unix socket. */
 	readonly ssl: boolean | null;
-	/** True if the database server runs on this machine. */
 	readonly local: boolean;
 	readonly freeConnections: number;
 }

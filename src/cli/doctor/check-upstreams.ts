@@ -124,7 +124,6 @@ function serverAt({ apiKey }: UpstreamSpec, origin: string): LocalServer {
 	return localServer(systemClock, { origin, timeoutMs: ASK_MS, headers });
 }
 
-/** Returns the URL without its password. */
 function shownUrl(text: string): string {
 	const { protocol, host, pathname } = new URL(text);
 	return `${protocol}//${host}${pathname}`;

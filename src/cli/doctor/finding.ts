@@ -1,6 +1,5 @@
 import { explainError } from "../explain.ts";
 
-/** The checks, in display order. */
 export const CHECKS = [
 	"configuration",
 	"database",

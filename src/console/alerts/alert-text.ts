@@ -4,7 +4,6 @@ import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 /** An alert as its database row stores it: ids, timestamps, and amounts in nano-dollars as decimal text. */
 export interface Alert {
-	/** For example `evt_1a2b`. */
 	readonly id: string;
 	readonly type: string;
 	readonly data: Readonly<Record<string, unknown>>;

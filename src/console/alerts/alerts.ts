@@ -40,7 +40,7 @@ export async function notifyAutoTopUps(statements: Statements): Promise<void> {
 }
 
 /** Creates notices for keys that expire within a week. */
-export async function notifyExpiring(statements: Statements): Promise<void> {
+export async function notifyExpiringKeys(statements: Statements): Promise<void> {
 	await statements`select alerts_expiring(${EXPIRING_MAX}, ${ROLES}::text::jsonb)`;
 }
 
@@ -48,7 +48,7 @@ export async function notifyExpiring(statements: Statements): Promise<void> {
  * Creates notices for models that leave the catalogue in 30 or 7 days. Accounts that used a model in the last 30 days
  * get the mail even without a subscription.
  */
-export async function notifyRetiring(
+export async function notifyRetiringModels(
 	statements: Statements,
 	models: readonly { readonly id: string; readonly retiresOn?: string }[],
 	nowMs: number,
@@ -66,7 +66,7 @@ export async function notifyRetiring(
 	}
 }
 
-export async function deleteOldMarks(statements: Statements): Promise<void> {
+export async function deleteOldAlertMarks(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from alert_mark where (account_id, mark) in (

@@ -11,7 +11,7 @@ import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway
 import type { KeyDigest } from "../../keys/secret.ts";
 import { accountRoutes, PAGE_QUERY, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { usableDigest } from "../keys/key-routes.ts";
+import { usableKeyDigest } from "../keys/key-routes.ts";
 
 export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
 	const { statements, sessions } = parts;
@@ -122,7 +122,7 @@ const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
  * and token returns the first attempt's batch, so its lines are charged once.
  */
 export async function startBatch(
-	parts: Parts<"statements" | "door" | "gateways" | "sessions">,
+	parts: Parts<"statements" | "limiter" | "gateways" | "sessions">,
 	connection: Connection,
 ) {
 	const { request } = connection;
@@ -132,7 +132,7 @@ export async function startBatch(
 	if (endpoint === undefined)
 		throw new ConsoleError("invalid_request", "There is no such endpoint.", { param: "endpoint" });
 	const keyId = query.get("key") ?? "";
-	const keyDigest = await usableDigest(parts, allowed, keyId);
+	const keyDigest = await usableKeyDigest(parts, allowed, keyId);
 	const token = query.get("token") ?? crypto.randomUUID();
 	if (!TOKEN.test(token))
 		throw new ConsoleError("invalid_request", "The token must be 16 to 64 letters, digits and dashes.", {
@@ -144,7 +144,7 @@ export async function startBatch(
 	connection.setIdleTimeout(0);
 	try {
 		const from = { owner: allowed.accountId, bytesMax: BATCH_INPUT_BYTES_MAX };
-		const { id } = await parts.door.withBytes(connection, from, async (bytes) => {
+		const { id } = await parts.limiter.withBytes(connection, from, async (bytes) => {
 			const form = new FormData();
 			form.set("purpose", "batch");
 			form.set("file", new File([bytes], query.get("filename") ?? "batch.jsonl"));

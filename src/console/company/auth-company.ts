@@ -6,7 +6,7 @@ import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { createOneTimeValues, isPagePath, type SignIn, textField } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
-import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
+import type { Claims, CompanyOidc, OidcClient, OidcSignIn } from "./company-oidc.ts";
 import { type Company, decryptClientSecret, findCompany, findOrCreatePerson } from "./company-store.ts";
 
 const VALID_MINUTES = 10;
@@ -16,19 +16,19 @@ const FOR_COMPANY_SESSIONS =
 	/^\/(get-session|sign-out|sign-in\/.+|passkey\/sign-in-.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
 
 /** State of a single sign-on in progress: stored encrypted and used once. */
-interface Kept extends Journey {
+interface Kept extends OidcSignIn {
 	readonly accountId: string;
 	readonly revision: string;
 	readonly next: string;
 }
 
-export function companySignIns(
+export function companySignInPlugin(
 	{ statements, log, origin, secret }: SignIn<"statements" | "log" | "origin" | "secret">,
 	oidc: CompanyOidc,
 ) {
 	const journeys = createOneTimeValues(statements, { cookie: "company", minutes: VALID_MINUTES });
 
-	const clientOf = async (company: Company): Promise<Client> => ({
+	const clientOf = async (company: Company): Promise<OidcClient> => ({
 		issuer: company.issuer,
 		clientId: company.clientId,
 		clientSecret: await decryptClientSecret(company, secret),

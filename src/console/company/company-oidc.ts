@@ -1,6 +1,6 @@
 import type { Configuration, IDToken } from "openid-client";
 import { isLabel } from "../../keys/key-settings.ts";
-import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "../notices/public-request.ts";
+import { pinnedRequest, type ResolveHost, resolveByDns, resolvePublicHost } from "../notices/public-request.ts";
 
 interface FetchInit {
 	readonly method?: string;
@@ -25,11 +25,11 @@ const PROBLEMS = {
  * `fetch` for addresses that customers enter. In production they must resolve to the public internet. The connection
  * goes to the address that was checked, redirects are not followed, and the response has a size limit and a deadline.
  */
-export function createPublicFetch(options: { production: boolean }, resolve: Resolve = resolveByDns): PublicFetch {
+export function createPublicFetch(options: { production: boolean }, resolve: ResolveHost = resolveByDns): PublicFetch {
 	return async (address, { method = "GET", headers = {}, body, signal }) => {
 		const late = AbortSignal.timeout(DEADLINE_MS);
 		const deadline = signal === undefined ? late : AbortSignal.any([signal, late]);
-		const found = await findPublic(address, options.production, resolve, deadline);
+		const found = await resolvePublicHost(address, options.production, resolve, deadline);
 		if ("problem" in found) throw new Error(PROBLEMS[found.problem]);
 		const bytes = body === undefined || body === null ? undefined : String(body);
 		return new Promise<Response>((answer, fail) => {
@@ -66,13 +66,13 @@ export function createPublicFetch(options: { production: boolean }, resolve: Res
 	};
 }
 
-export interface Journey {
+export interface OidcSignIn {
 	readonly state: string;
 	readonly nonce: string;
 	readonly verifier: string;
 }
 
-export interface Client {
+export interface OidcClient {
 	readonly issuer: string;
 	readonly clientId: string;
 	readonly clientSecret: string;
@@ -94,7 +94,9 @@ const SUBJECT_CHARS_MAX = 255;
 export function createCompanyOidc(options: { production: boolean }) {
 	const publicFetch = createPublicFetch(options);
 
-	async function discover(client: Client): Promise<{ oidc: typeof import("openid-client"); config: Configuration }> {
+	async function discover(
+		client: OidcClient,
+	): Promise<{ oidc: typeof import("openid-client"); config: Configuration }> {
 		const oidc = await import("openid-client");
 		const config = await oidc.discovery(new URL(client.issuer), client.clientId, client.clientSecret, undefined, {
 			[oidc.customFetch]: (url, init) => publicFetch(url, init as FetchInit),
@@ -106,7 +108,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 	}
 
 	return {
-		async begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }> {
+		async begin(client: OidcClient, loginHint: string): Promise<{ url: string; journey: OidcSignIn }> {
 			const { oidc, config } = await discover(client);
 			const journey = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier: oidc.randomPKCECodeVerifier() };
 			const url = oidc.buildAuthorizationUrl(config, {
@@ -121,7 +123,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 			return { url: url.href, journey };
 		},
 		/** Claims of a token that the provider issued for this client and this sign-in. Throws for other tokens. */
-		async finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims> {
+		async finish(client: OidcClient, journey: OidcSignIn, query: URLSearchParams): Promise<Claims> {
 			const { oidc, config } = await discover(client);
 			// Uses the configured origin, because the Host header of the request is the client's choice.
 			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {

@@ -5,9 +5,9 @@ import { publicUrlProblem } from "../notices/public-request.ts";
 import {
 	COMPANY_SETTINGS,
 	type CompanySettings,
-	challengeName,
-	challengeText,
 	findCompany,
+	proofRecordName,
+	proofRecordText,
 	removeCompany,
 	saveCompany,
 	verifyDomain,
@@ -17,7 +17,6 @@ export interface CompanyView {
 	readonly settings: CompanySettings | null;
 	readonly verifiedAtMs: number | null;
 	readonly record: { readonly name: string; readonly text: string } | null;
-	/** Redirect URI that the company enters at its identity provider. */
 	readonly redirectUri: string;
 }
 
@@ -35,7 +34,7 @@ export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSec
 		return {
 			settings: { issuer, clientId, domain, emailTrusted, roleClaim, roleValues, defaultRole, required },
 			verifiedAtMs: company.verifiedAtMs,
-			record: { name: challengeName(domain), text: challengeText(company.domainToken) },
+			record: { name: proofRecordName(domain), text: proofRecordText(company.domainToken) },
 			redirectUri,
 		};
 	}

@@ -39,8 +39,8 @@ export interface Company extends CompanySettings {
 }
 
 /** DNS name of the TXT record by which a company proves its domain. */
-export const challengeName = (domain: string): string => `_tollgate.${domain}`;
-export const challengeText = (token: string): string => `tollgate-domain=${token}`;
+export const proofRecordName = (domain: string): string => `_tollgate.${domain}`;
+export const proofRecordText = (token: string): string => `tollgate-domain=${token}`;
 
 export async function findCompany(
 	statements: Statements,
@@ -112,8 +112,8 @@ export async function recheckDomains(statements: Statements, resolve: ResolveTxt
 		from company_sign_in where domain_verified_at < clock_timestamp() - interval '1 day'
 		order by random() limit ${LOOK_UPS_MAX}::integer`;
 	for (const { id, domain, token, late } of due) {
-		const isProved = await resolve(challengeName(domain)).then(
-			(records) => records.some((parts) => parts.join("") === challengeText(token)),
+		const isProved = await resolve(proofRecordName(domain)).then(
+			(records) => records.some((parts) => parts.join("") === proofRecordText(token)),
 			({ code }) => (code === "ENODATA" || code === "ENOTFOUND" ? false : undefined),
 		);
 		if (isProved === undefined || (!isProved && !late)) continue;
@@ -136,9 +136,9 @@ export async function verifyDomain(
 ): Promise<void> {
 	const company = await findCompany(statements, { accountId });
 	if (company === undefined) throw new ConsoleError("not_found", "Single sign-on is not set up.");
-	const name = challengeName(company.domain);
+	const name = proofRecordName(company.domain);
 	const records = await resolve(name).catch(() => []);
-	if (!records.some((parts) => parts.join("") === challengeText(company.domainToken)))
+	if (!records.some((parts) => parts.join("") === proofRecordText(company.domainToken)))
 		throw new ConsoleError(
 			"conflict",
 			"No TXT record {name} with this value was found. DNS changes can take a few minutes.",

@@ -13,11 +13,9 @@ export const companySignIn = pgTable(
 		revision: text().notNull().unique(),
 		issuer: text().notNull(),
 		clientId: text("client_id").notNull(),
-		/** Encrypted under the console's secret. */
 		clientSecret: text("client_secret").notNull(),
 		/** The provider may assert addresses in this domain once the domain is verified. */
 		domain: text().notNull(),
-		/** Text that the domain's TXT record must contain. */
 		domainToken: text("domain_token").notNull(),
 		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
 		/** True: mail addresses count as verified even if the provider's claims do not say so. */

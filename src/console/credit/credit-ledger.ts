@@ -64,7 +64,6 @@ export async function ledgerPage(
 	return rows.map(toView<LedgerRow>);
 }
 
-/** Parses the cursor of a page. Fault invalid_request. */
 function parseCursor(text: string): Place {
 	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
 	if (micros === undefined || runningNanoUsd === undefined || id === undefined)

@@ -10,7 +10,7 @@ import { getAccount } from "../../keys/account-admin.ts";
 import { formatUsd, minUsd, type NanoUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
 import { auditNotesJson } from "../../ops/audit.ts";
-import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD } from "../console-deps.ts";
+import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD_FIELD } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { detailsTable, printPage } from "../print-page.ts";
 import { type InvoiceParty, partyLines, readBillingDetails } from "../statement/billing-details.ts";
@@ -93,7 +93,6 @@ interface ReceiptFacts {
 	readonly buyer: InvoiceParty;
 }
 
-/** Builds a printable page without scripts, images or external resources. */
 function receiptPage(
 	topUp: TopUpRecord,
 	account: { name: string; email: string },
@@ -145,7 +144,7 @@ export function alertRoutes(parts: Parts<"statements" | "sessions">) {
 					select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 				return readAlert(parts, accountId);
 			},
-			{ body: t.Object({ usd: t.Nullable(USD) }) },
+			{ body: t.Object({ usd: t.Nullable(USD_FIELD) }) },
 		);
 }
 
@@ -183,7 +182,14 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 				await saveAutoTopUp(statements, accountId, amounts, noted("auto_topup.save", body));
 				return viewOf(parts, accountId);
 			},
-			{ body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
+			{
+				body: t.Object({
+					belowUsd: USD_FIELD,
+					amountUsd: USD_FIELD,
+					monthMostUsd: USD_FIELD,
+					consent: t.Literal(true),
+				}),
+			},
 		)
 		.delete("/auto-top-up", async ({ member: { accountId, noted } }) => {
 			await switchOffAutoTopUp(statements, accountId, noted("auto_topup.off"));

@@ -10,10 +10,10 @@ import {
 	type TopUpRecord,
 } from "../../billing/top-ups.ts";
 import { isWholeCents, type NanoUsd } from "../../money/nano-usd.ts";
-import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD } from "../console-deps.ts";
+import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD_FIELD } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
-import { claimIdOnPage, TOKEN } from "../page-claim.ts";
+import { claimIdOnPage, TOKEN_FIELD } from "../page-claim.ts";
 import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
 
 export function topUpRoutes(
@@ -42,7 +42,7 @@ export function topUpRoutes(
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
-		.guard({ schema: "standalone", body: t.Object({ usd: USD, token: TOKEN }) })
+		.guard({ schema: "standalone", body: t.Object({ usd: USD_FIELD, token: TOKEN_FIELD }) })
 		.post("/top-ups/transfer", async ({ member, body: { usd, token } }) => {
 			const asked = { amountNanoUsd: parseAmount(usd, "usd"), method: "transfer", token } as const;
 			const topUp = await expectTopUp(parts, member, asked);

@@ -15,14 +15,14 @@ import {
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { derivedHex, derivedSecret, type KeyDigest } from "../../keys/secret.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD } from "../console-deps.ts";
+import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD_FIELD } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import { belongsToMember, readRole } from "../members/member-keys.ts";
 import { can, scopeForRole } from "../members/roles.ts";
 import { checkCapRaise } from "./cap-raise.ts";
 import type { Fence } from "./fence-view.ts";
-import { type KeyView, keyView, readHeld, readKeyView } from "./key-view.ts";
+import { type KeyView, keyView, readHeldCredit, readKeyView } from "./key-view.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** A page's token for one key: if the response is lost, a retry with the same token gets the same secret. */
@@ -40,7 +40,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 				const { accountId } = member;
 				const [page, held] = await Promise.all([
 					listKeys(statements, accountId, query, { personId: makerFilter(member), projectId: query.project ?? null }),
-					readHeld("key", statements, accountId),
+					readHeldCredit("key", statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
 				return { items: page.items.map((key) => keyView(key, held.get(key.id), nowMs)), next: page.next };
@@ -61,13 +61,13 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 				const fence = await parts.fence(member, entry);
 				return { key: await readKeyView(parts, accountId, params.id), fence };
 			},
-			{ body: t.Object({ name: t.Optional(NAME), ...KEY_SETTINGS }) },
+			{ body: t.Object({ name: t.Optional(NAME_FIELD), ...KEY_SETTINGS }) },
 		)
 		.post("/:id/revoke", async ({ member, params }) => {
 			const accountId = await checkKeyAccess(parts, member, params.id);
 			const act = member.noted("key.revoke");
 			const fence = await parts.fence(member, await revokeKey(statements, { id: params.id, accountId }, act), act);
-			const held = await readHeld("key", statements, accountId);
+			const held = await readHeldCredit("key", statements, accountId);
 			const runningRequests = held.get(params.id)?.requests ?? 0;
 			return { key: await readKeyView(parts, accountId, params.id), fence, runningRequests };
 		});
@@ -112,7 +112,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				await checkMaker(parts, member, created.id);
 				return { key: await readKeyView(parts, accountId, created.id), secret: created.secret };
 			},
-			{ body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
+			{ body: t.Object({ name: NAME_FIELD, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
 		)
 		.post(
 			"/:id/rotate",
@@ -167,7 +167,7 @@ export function makerFilter({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
 }
 
-export async function usableDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
+export async function usableKeyDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
 	const maker = makerFilter(who);
 	const [key] = await statements<{ digest: KeyDigest }>`
 		select k.digest from api_key k where k.id = ${id} and k.account_id = ${who.accountId}
@@ -177,7 +177,7 @@ export async function usableDigest({ statements }: Parts<"statements">, who: Who
 }
 
 async function checkKeyAccess(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
-	await usableDigest(parts, who, id);
+	await usableKeyDigest(parts, who, id);
 	return who.accountId;
 }
 
@@ -199,8 +199,8 @@ async function checkProjectAccess({ statements }: Parts<"statements">, who: Who,
 }
 
 /** Limits of a key or project in a request body. An absent field keeps its value; null removes the limit. */
-export const LIMITS = {
-	capUsd: t.Optional(t.Nullable(USD)),
+export const LIMIT_SETTINGS = {
+	capUsd: t.Optional(t.Nullable(USD_FIELD)),
 	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),
 	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
 	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
@@ -208,11 +208,11 @@ export const LIMITS = {
 	tokensPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 };
 const KEY_SETTINGS = {
-	...LIMITS,
+	...LIMIT_SETTINGS,
 	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	projectId: t.Optional(t.Nullable(t.String({ maxLength: 64 }))),
 };
-export const NAME = t.String({ minLength: 1, maxLength: 100 });
+export const NAME_FIELD = t.String({ minLength: 1, maxLength: 100 });
 
 export function parseKeyBody<Body extends { capUsd?: string | null }>(
 	body: Body,

@@ -16,7 +16,7 @@ interface Held {
 }
 
 /** Returns the credit that running requests of live instances hold, by key or by project. */
-export async function readHeld(kind: "key" | "project", statements: Statements, accountId: string) {
+export async function readHeldCredit(kind: "key" | "project", statements: Statements, accountId: string) {
 	const rows = await statements<{ id: string | null; requests: string; held: string }>`
 		select case ${kind}::text when 'key' then r.key_id else r.project_id end as id, count(*) as requests,
 			sum(r.reserved_nano_usd) as held
@@ -41,7 +41,7 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 export async function readKeyView({ statements, clock }: Parts<"statements" | "clock">, accountId: string, id: string) {
 	const [key, held] = await Promise.all([
 		getKey(statements, { id, accountId }),
-		readHeld("key", statements, accountId),
+		readHeldCredit("key", statements, accountId),
 	]);
 	return keyView(key, held.get(id), clock.wallMs());
 }

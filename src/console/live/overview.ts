@@ -17,7 +17,7 @@ export interface Checklist {
 	readonly firstRequest: boolean;
 }
 
-export interface OverviewPulse {
+export interface LiveOverview {
 	readonly balance: BalanceView;
 	readonly checklist: Checklist;
 	readonly monthSpentNanoUsd: NanoUsd;
@@ -34,13 +34,13 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 	const { statements, sessions, clock, live } = parts;
 
 	function overviewTopic(accountId: string): LiveTopic {
-		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(statements, accountId) };
+		return { name: `overview ${accountId}`, event: "overview", read: () => readLiveOverview(statements, accountId) };
 	}
 	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
 
 	return new Elysia({ name: "console-overview" })
 		.guard(ACCOUNT_QUERY)
-		.get("/overview", ({ request }) => overview(statements, sessions.account(request).accountId, clock.wallMs()))
+		.get("/overview", ({ request }) => readOverview(statements, sessions.account(request).accountId, clock.wallMs()))
 		.get(
 			"/live",
 			({ request, query }) => {
@@ -61,9 +61,9 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 		);
 }
 
-interface Figures extends Omit<OverviewPulse, "balance" | "checklist" | "newest">, Checklist {}
+interface Figures extends Omit<LiveOverview, "balance" | "checklist" | "newest">, Checklist {}
 
-export async function overviewPulse(statements: Statements, accountId: string): Promise<OverviewPulse> {
+export async function readLiveOverview(statements: Statements, accountId: string): Promise<LiveOverview> {
 	const [balance, newest, [row]] = await Promise.all([
 		readBalance(statements, accountId),
 		logPage(statements, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
@@ -84,9 +84,9 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 	return { balance, checklist: { signedIn, toppedUp, keyMade, firstRequest }, ...figures, newest };
 }
 
-export async function overview(statements: Statements, accountId: string, nowMs: number) {
+export async function readOverview(statements: Statements, accountId: string, nowMs: number) {
 	const [pulse, chart] = await Promise.all([
-		overviewPulse(statements, accountId),
+		readLiveOverview(statements, accountId),
 		usageSeries(statements, accountId, {
 			fromMs: nowMs - (CHART_DAYS - 1) * DAY_MS,
 			toMs: nowMs,

@@ -128,7 +128,6 @@ function refusedRow(row: object): RefusedRow {
 	};
 }
 
-/** Deletes refusals older than `days` in batches. Returns the number of deleted rows. */
 export function deleteRefusals(statements: Statements, days: number): Promise<number> {
 	return deleteInBatches(async () => {
 		const [row] = await statements<{ rows: number }>`

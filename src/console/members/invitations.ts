@@ -10,7 +10,7 @@ import { type AuditNote, auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ACCOUNT_QUERY, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
-import { claimIdOnPage, TOKEN } from "../page-claim.ts";
+import { claimIdOnPage, TOKEN_FIELD } from "../page-claim.ts";
 import { countWithin } from "../rate-counter.ts";
 import { hashToken, newToken } from "../sign-in/token.ts";
 import { can, ROLE_LABELS, ROLES, type Role, rightToManage, rolesJson } from "./roles.ts";
@@ -44,7 +44,7 @@ export interface PlannedInvitation {
  * Invites an address; only the mail contains the token. A second invitation of the address replaces the first. `isNew`
  * is true if no mail was sent yet. Faults `invalid_request`, `conflict`, `rate_limit_exceeded`.
  */
-export async function sendInvite(
+export async function sendInvitation(
 	statements: Statements,
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
@@ -134,7 +134,7 @@ async function acceptInvitation(
 	return row.account_id;
 }
 
-const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN });
+const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN_FIELD });
 
 export function invitationRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "sessions" | "origin">,
@@ -164,7 +164,13 @@ export function invitationRoutes(
 				if (body.role === "owner" && !can(role, "owners.manage")) throw ownersOnly();
 				const act = member.noted("member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
-				const made = await sendInvite(statements, accountId, wanted, act, await plannedInvitation(parts, member, body));
+				const made = await sendInvitation(
+					statements,
+					accountId,
+					wanted,
+					act,
+					await plannedInvitation(parts, member, body),
+				);
 				const link = `${parts.origin()}/invite?token=${made.token}`;
 				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.mail === null ? link : null };

@@ -25,7 +25,6 @@ export const invitation = pgTable(
 		accountId: text("account_id")
 			.notNull()
 			.references(() => account.id),
-		/** Only the person with this address can accept it. */
 		email: text().notNull(),
 		role: text({ enum: ROLES }).notNull(),
 		tokenHash: text("token_hash").notNull().unique(),

@@ -83,14 +83,14 @@ export async function changeMember(
 	throw new ConsoleError("conflict", "An account must have at least one owner.");
 }
 
-export const KEYS_OF_MEMBER = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
+export const KEYS_FIELD = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
 
-export interface RightsTaken {
+export interface KeyRevocation {
 	readonly revoked: readonly string[];
 	readonly fence: Fence | null;
 }
 
-export const KEYS_KEPT: RightsTaken = { revoked: [], fence: null };
+export const NO_KEY_REVOCATION: KeyRevocation = { revoked: [], fence: null };
 
 export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
 	const { statements } = parts;
@@ -111,10 +111,10 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
 			await checkMember(statements, accountId, params.userId);
 			return { items: await keysMadeBy(statements, accountId, params.userId) };
 		})
-		.guard({ schema: "standalone", query: t.Object({ keys: KEYS_OF_MEMBER }) })
+		.guard({ schema: "standalone", query: t.Object({ keys: KEYS_FIELD }) })
 		.patch(
 			"/members/:userId",
-			async ({ member, params, query, body }): Promise<RightsTaken & { role: Role }> => {
+			async ({ member, params, query, body }): Promise<KeyRevocation & { role: Role }> => {
 				const taken = await change(parts, member, { userId: params.userId, role: body.role, choice: query.keys });
 				return { role: body.role, ...taken };
 			},
@@ -134,7 +134,7 @@ async function change(
 	parts: Parts<"statements" | "fence">,
 	member: PermittedMember,
 	{ userId, role, choice }: { userId: string; role: Role | null; choice: "keep" | "revoke" | undefined },
-): Promise<RightsTaken> {
+): Promise<KeyRevocation> {
 	const { statements } = parts;
 	const { accountId, viewer, role: own, noted } = member;
 	await checkMember(statements, accountId, userId);
@@ -155,14 +155,14 @@ async function change(
 		const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
 		if (role !== null || !isOver) throw error;
 	});
-	return keepsKeys || choice !== "revoke" ? KEYS_KEPT : endKeysMadeBy(parts, member, { userId });
+	return keepsKeys || choice !== "revoke" ? NO_KEY_REVOCATION : revokeKeysAndFence(parts, member, { userId });
 }
 
-export async function endKeysMadeBy(
+export async function revokeKeysAndFence(
 	{ statements, fence }: Parts<"statements" | "fence">,
 	member: PermittedMember,
 	{ userId, projectId }: { userId: string; projectId?: string },
-): Promise<RightsTaken> {
+): Promise<KeyRevocation> {
 	const act = () => member.noted("key.revoke", { madeBy: userId });
 	const { ids, entry } = await revokeKeysMadeBy(statements, member.accountId, userId, projectId ?? null, act);
 	return { revoked: ids, fence: entry && (await fence(member, entry)) };

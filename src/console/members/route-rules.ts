@@ -101,7 +101,11 @@ const PREFIX = "/api/console";
  * Checks a request before its body is parsed. Faults `session_required`, `not_found`, `forbidden`, `account_suspended`,
  * `reauthentication_required`, `rate_limit_exceeded`.
  */
-export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, request: Request, route: string): void {
+export function checkRoute(
+	{ sessions, limiter }: Parts<"sessions" | "limiter">,
+	request: Request,
+	route: string,
+): void {
 	const path = route.slice(PREFIX.length);
 	const isRead = request.method === "GET" || request.method === "HEAD";
 	const name = `${isRead ? "GET" : request.method} ${path}`;
@@ -122,5 +126,5 @@ export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, reque
 	}
 	if (isRead) return;
 	if (typeof rule !== "object") sessions.authenticatedLately(request);
-	door.change(membership?.accountId ?? viewer?.userId ?? "");
+	limiter.change(membership?.accountId ?? viewer?.userId ?? "");
 }

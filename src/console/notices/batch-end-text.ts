@@ -16,7 +16,7 @@ export function noticeId(batchId: string): string {
 }
 
 /** Webhook body in the format of OpenAI's events, with the batch's results in `data`. Times are Unix seconds. */
-export function endEvent(batch: BatchRecord): string {
+export function batchEndEvent(batch: BatchRecord): string {
 	const endedAt = seconds(endedAtMs(batch));
 	return JSON.stringify({
 		id: noticeId(batch.id),
@@ -39,7 +39,7 @@ export function endEvent(batch: BatchRecord): string {
 	});
 }
 
-export function endMail(batch: BatchRecord, service: string, origin: string) {
+export function batchEndMail(batch: BatchRecord, service: string, origin: string) {
 	const { id, total, completed, failed } = batch;
 	const link = `${origin}/batches/${id}`;
 	const ending = ENDINGS[batch.state];

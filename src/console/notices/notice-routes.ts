@@ -7,7 +7,7 @@ import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { accountRoutes, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { can } from "../members/roles.ts";
-import { TOKEN } from "../page-claim.ts";
+import { TOKEN_FIELD } from "../page-claim.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
@@ -71,14 +71,13 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
 			{
-				// Absent fields keep their value.
 				body: t.Object({
 					mail: t.Optional(t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")]))),
 					webhookUrl: t.Optional(t.Nullable(t.String({ maxLength: 2_000 }))),
 					events: EVENTS,
 					eventsAdded: EVENTS,
 					eventsRemoved: EVENTS,
-					token: TOKEN,
+					token: TOKEN_FIELD,
 				}),
 			},
 		)
@@ -95,7 +94,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 				if (rows.length === 0) throw new ConsoleError("conflict", "No webhook is set up. Enter its URL first.");
 				return { secret: parts.webhookSecretOf(salt) };
 			},
-			{ body: t.Object({ token: TOKEN }, { additionalProperties: true }) },
+			{ body: t.Object({ token: TOKEN_FIELD }, { additionalProperties: true }) },
 		)
 		.post("/:id/replay", async ({ member: { accountId, noted }, params }) => {
 			const act = noted("notice.replay", { id: params.id });

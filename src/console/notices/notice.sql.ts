@@ -32,7 +32,6 @@ export const notice = pgTable(
 		state: text({ enum: ["waiting", "sent", "failed"] })
 			.notNull()
 			.default("waiting"),
-		/** Number of attempts, successful or not. */
 		attempts: integer().notNull().default(0),
 		/** Time of the next attempt. Postponed before each attempt, so a console that dies leaves a later one. */
 		nextAt: moment("next_at").notNull().defaultNow(),

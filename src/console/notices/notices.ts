@@ -5,7 +5,7 @@ import { type Alert, alertEvent, alertMail, alertRecipientReason } from "../aler
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rolesJson } from "../members/roles.ts";
-import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
+import { batchEndEvent, batchEndMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
@@ -161,7 +161,7 @@ async function callWebhook(deps: NoticeDeps, { batch, alert, url, salt }: Due, s
 	if (url === null || salt === null) return { state: "failed", problem: "switched_off" };
 	const told =
 		batch !== null
-			? { id: noticeId(batch.id), body: endEvent(batch) }
+			? { id: noticeId(batch.id), body: batchEndEvent(batch) }
 			: alert && { id: alert.id, body: alertEvent(alert) };
 	if (told === null) return GONE_BATCH;
 	const message = { ...told, url, secret: deps.webhookSecretOf(salt) };
@@ -173,7 +173,9 @@ async function callWebhook(deps: NoticeDeps, { batch, alert, url, salt }: Due, s
 
 async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, accountId }: Due): Promise<Outcome> {
 	const told =
-		batch !== null ? endMail(batch, deps.serviceName, deps.origin()) : alert && mailOfAlert(deps, alert, accountId);
+		batch !== null
+			? batchEndMail(batch, deps.serviceName, deps.origin())
+			: alert && mailOfAlert(deps, alert, accountId);
 	if (told === null) return GONE_BATCH;
 	if (email === null) return { state: "failed", problem: "no_member" };
 	const mail = { to: email, ...told, id: `${told.id}.${userId}`, isAskedFor: true } as const;
@@ -225,7 +227,7 @@ async function letRest(statements: Statements, accountId: string): Promise<void>
 		where account_id = ${accountId} and channel = 'webhook' and state = 'waiting'`;
 }
 
-export async function forgetOldNotices(statements: Statements): Promise<void> {
+export async function deleteOldNotices(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from batch_notice where (batch_id, channel, user_id) in (

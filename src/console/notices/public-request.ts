@@ -10,8 +10,8 @@ export type ResolvedHost =
 	| { readonly problem: "address_not_public" | "name_not_found" | "timeout" };
 type Addresses = readonly { readonly address: string; readonly family: number }[];
 
-export type Resolve = (host: string) => Promise<Addresses>;
-export const resolveByDns: Resolve = (host) => lookup(host, { all: true });
+export type ResolveHost = (host: string) => Promise<Addresses>;
+export const resolveByDns: ResolveHost = (host) => lookup(host, { all: true });
 
 const URL_CHARS_MAX = 2_000;
 
@@ -34,10 +34,10 @@ export function publicUrlProblem(text: string, production: boolean): TextId | un
 }
 
 /** Resolves a host name. In production throws if any of its addresses is not public. */
-export async function findPublic(
+export async function resolvePublicHost(
 	text: string,
 	production: boolean,
-	resolve: Resolve,
+	resolve: ResolveHost,
 	signal: AbortSignal,
 ): Promise<ResolvedHost> {
 	if (publicUrlProblem(text, production) !== undefined) return { problem: "address_not_public" };
@@ -63,7 +63,7 @@ export function pinnedRequest(text: string, addresses: Addresses, options: Reque
 	return sending;
 }
 
-async function resolved(resolve: Resolve, host: string, signal: AbortSignal): Promise<Addresses | undefined> {
+async function resolved(resolve: ResolveHost, host: string, signal: AbortSignal): Promise<Addresses | undefined> {
 	const late = new Promise<undefined>((done) => {
 		if (signal.aborted) done(undefined);
 		signal.addEventListener("abort", () => done(undefined), { once: true });

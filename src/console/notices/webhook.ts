@@ -1,12 +1,11 @@
 import { hkdfSync } from "node:crypto";
 import { Webhook } from "standardwebhooks";
-import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "./public-request.ts";
+import { pinnedRequest, type ResolveHost, resolveByDns, resolvePublicHost } from "./public-request.ts";
 
 export interface WebhookMessage {
 	/** Message id; equal for all attempts, so that receivers detect repetitions. */
 	readonly id: string;
 	readonly url: string;
-	/** Signing secret, `whsec_…`. */
 	readonly secret: string;
 	readonly body: string;
 	readonly atMs: number;
@@ -27,13 +26,16 @@ export function webhookSecret(consoleSecret: string, salt: string): string {
 }
 
 /**
- * Sends signed webhooks as Standard Webhooks specifies. Connects to public addresses only (`findPublic`) and reads only
+ * Sends signed webhooks as Standard Webhooks specifies. Connects to public addresses only (`resolvePublicHost`) and reads only
  * the response's status.
  */
-export function createWebhookSender(options: { production: boolean }, resolve: Resolve = resolveByDns): WebhookSender {
+export function createWebhookSender(
+	options: { production: boolean },
+	resolve: ResolveHost = resolveByDns,
+): WebhookSender {
 	return async ({ id, url, secret, body, atMs }, signal) => {
 		const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
-		const found = await findPublic(url, options.production, resolve, deadline);
+		const found = await resolvePublicHost(url, options.production, resolve, deadline);
 		if ("problem" in found) return found;
 		return new Promise((answer) => {
 			const sending = pinnedRequest(url, found.addresses, {

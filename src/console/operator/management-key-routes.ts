@@ -11,7 +11,7 @@ import { derivedManagementSecret } from "../../keys/management-secret.ts";
 import { derivedHex } from "../../keys/secret.ts";
 import { PAGE_QUERY, type Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
-import { claimIdOnPage, TOKEN } from "../page-claim.ts";
+import { claimIdOnPage, TOKEN_FIELD } from "../page-claim.ts";
 
 /** A management key for its page. Arrays are mutable because the typed client (`treaty`) requires it. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
@@ -47,7 +47,7 @@ export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMa
 					name: t.String({ minLength: 1, maxLength: 100 }),
 					scopes: t.Array(t.String({ maxLength: 64 }), { minItems: 1, maxItems: 32 }),
 					expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
-					token: TOKEN,
+					token: TOKEN_FIELD,
 				}),
 			},
 		)

@@ -5,7 +5,7 @@ import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { listPromotions, readBalance, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
-import { keyView, readHeld } from "../keys/key-view.ts";
+import { keyView, readHeldCredit } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
 
 export interface AccountRow
@@ -41,7 +41,7 @@ export async function accountDetail(statements: Statements, id: string, nowMs: n
 		readBalance(statements, account.id),
 		listPromotions(statements, account.id),
 		listKeys(statements, account.id, { limit: DETAIL_ROWS }),
-		readHeld("key", statements, account.id),
+		readHeldCredit("key", statements, account.id),
 		listTopUps(statements, { accountId: account.id }, { limit: DETAIL_ROWS }),
 		listMembers(statements, account.id),
 		ledgerPage(statements, account.id, { asked: DETAIL_ROWS, after: null }),

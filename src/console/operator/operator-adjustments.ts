@@ -85,8 +85,8 @@ export function adjustmentRoutes(parts: Parts<"statements" | "tx" | "config" | "
 			},
 			{
 				body: t.Object({
-					usd: USD,
-					reason: REASON,
+					usd: USD_FIELD,
+					reason: REASON_FIELD,
 					promotion: t.Optional(t.Object({ lastDay: t.Nullable(t.String({ maxLength: 40 })) })),
 					price: t.Optional(t.Object({ model: TERM, discount: TERM, from: TERM, rates: t.Nullable(RATES) })),
 					idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{32,36}$" }),
@@ -110,6 +110,6 @@ export function adjustmentRoutes(parts: Parts<"statements" | "tx" | "config" | "
 				const { state } = await rejectAdjustment(tx, { ...asked, reason: body.reason });
 				return { state };
 			},
-			{ body: t.Object({ reason: REASON }) },
+			{ body: t.Object({ reason: REASON_FIELD }) },
 		);
 }

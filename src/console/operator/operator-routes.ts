@@ -7,7 +7,7 @@ import { idOf, pageFrom } from "../../db/page.ts";
 import { getAccount, suspendAccount, unsuspendAccount, updateAccount } from "../../keys/account-admin.ts";
 import { displaySumOfColumn } from "../../money/nano-usd.ts";
 import { listAudit, writeAudit } from "../../ops/audit.ts";
-import { PAGE_QUERY, type Parts, REASON } from "../console-deps.ts";
+import { PAGE_QUERY, type Parts, REASON_FIELD } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { topUpView } from "../credit/credit.ts";
 import { journalCsv, listJournals, readJournal } from "../statement/journal.ts";
@@ -18,12 +18,12 @@ import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 import { operatorSummary } from "./operator-summary.ts";
-import { listWaiting } from "./operator-top-ups.ts";
+import { listTopUpsByState } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, translateRun } from "./reconciliation.ts";
 import { marginCsv, type RevenueFilter, revenueFigures, revenueSeries, serviceFigures } from "./revenue.ts";
 
 const text = t.Optional(t.String({ maxLength: 320 }));
-const REASON_BODY = t.Object({ reason: REASON });
+const REASON_BODY = t.Object({ reason: REASON_FIELD });
 const TERMS_BODY = t.Object({
 	tags: t.Array(t.String({ maxLength: 40 }), { maxItems: 20 }),
 	tokensPerMinute: t.Nullable(t.Integer({ minimum: 1 })),
@@ -120,7 +120,7 @@ function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | 
 			"/top-ups",
 			({ query }) => {
 				const state: TopUpState = query.state ?? "pending";
-				return pageFrom(query, (page) => listWaiting(statements, state, page, config.topUpSecondLook), idOf);
+				return pageFrom(query, (page) => listTopUpsByState(statements, state, page, config.topUpSecondLook), idOf);
 			},
 			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(t.UnionEnum(TOP_UP_STATES)) }) },
 		)
@@ -150,7 +150,7 @@ function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | 
 				await closeFinding(statements, { id: body.id, reason: body.reason, ...by });
 				return { closed: true };
 			},
-			{ body: t.Object({ id: t.String({ maxLength: 200 }), reason: REASON }) },
+			{ body: t.Object({ id: t.String({ maxLength: 200 }), reason: REASON_FIELD }) },
 		);
 }
 

@@ -3,7 +3,7 @@ import { toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { listAdjustments } from "./operator-adjustments.ts";
-import { listWaiting } from "./operator-top-ups.ts";
+import { listTopUpsByState } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
 
 interface Held {
@@ -31,7 +31,7 @@ interface Counts {
 export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">) {
 	const { statements } = parts;
 	const [topUps, adjustments, findings, held, [counts], reconciliation, deployed] = await Promise.all([
-		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
+		listTopUpsByState(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
 		listAdjustments(statements, { state: "pending" }, { asked: WAITING_SHOWN, after: null }),
 		listOpenFindings(statements),
 		statements<object>`

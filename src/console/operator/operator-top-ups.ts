@@ -3,7 +3,7 @@ import { type Statements, toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { TopUpView } from "../credit/credit.ts";
 
-export interface TopUpWaiting extends TopUpView {
+export interface OperatorTopUp extends TopUpView {
 	readonly accountId: string;
 	readonly accountEmail: string;
 	readonly accountName: string;
@@ -13,12 +13,12 @@ export interface TopUpWaiting extends TopUpView {
 }
 
 /** Returns top-ups in a state: pending ones oldest first, because customers wait for them; others newest first. */
-export async function listWaiting(
+export async function listTopUpsByState(
 	statements: Statements,
 	state: TopUpState,
 	page: { asked: number; after: string | null },
 	secondLookFrom: NanoUsd | null,
-): Promise<TopUpWaiting[]> {
+): Promise<OperatorTopUp[]> {
 	const { asked, after } = page;
 	// Each of these sort orders has an index, so that the few pending top-ups are found without a scan.
 	const rows = await (state === "pending"
@@ -37,7 +37,7 @@ export async function listWaiting(
 			where t.state = ${state} and (${after}::text is null or t.id < ${after}::text)
 			order by t.id desc limit ${asked}`);
 	return rows.map((row) => {
-		const topUp = toView<Omit<TopUpWaiting, "needsSecondLook">>(row);
+		const topUp = toView<Omit<OperatorTopUp, "needsSecondLook">>(row);
 		return { ...topUp, needsSecondLook: secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom };
 	});
 }

@@ -5,7 +5,7 @@ const LEVEL = 1;
 const PACKED_TYPES = /^(application\/json|text\/html)\b/;
 
 /** Gzips responses to GET only. Secrets are sent by POST, so the compressed length cannot leak them (BREACH). */
-export async function gzipped(request: Request, response: Response): Promise<Response> {
+export async function compressResponse(request: Request, response: Response): Promise<Response> {
 	const { headers } = response;
 	if (!PACKED_TYPES.test(headers.get("content-type") ?? "") || headers.has("content-encoding")) return response;
 	headers.append("vary", "accept-encoding");

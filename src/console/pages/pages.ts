@@ -4,7 +4,7 @@ import { type Language, requestLanguage } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, securityHeaders } from "../security-headers.ts";
-import { acceptsGzip, gzipped } from "./gzip.ts";
+import { acceptsGzip, compressResponse } from "./gzip.ts";
 import scheme from "./scheme.js" with { type: "text" };
 
 interface Asset {
@@ -83,7 +83,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 				vary: "accept-language, cookie",
 			},
 		});
-		return securityHeaders(await gzipped(request, response), {
+		return securityHeaders(await compressResponse(request, response), {
 			requestId: newRequestId().requestId,
 			isHttps: options.isHttps(),
 			policy: pagePolicy(nonce),

@@ -15,10 +15,10 @@ import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import { checkCapRaise } from "../keys/cap-raise.ts";
 import type { Fence } from "../keys/fence-view.ts";
-import { LIMITS, makerFilter, NAME, parseKeyBody } from "../keys/key-routes.ts";
-import { readHeld } from "../keys/key-view.ts";
-import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
-import { claimIdOnPage, TOKEN } from "../page-claim.ts";
+import { LIMIT_SETTINGS, makerFilter, NAME_FIELD, parseKeyBody } from "../keys/key-routes.ts";
+import { readHeldCredit } from "../keys/key-view.ts";
+import { KEYS_FIELD, type KeyRevocation, NO_KEY_REVOCATION, revokeKeysAndFence } from "../members/members.ts";
+import { claimIdOnPage, TOKEN_FIELD } from "../page-claim.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
@@ -35,7 +35,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 		await checkWorksIn(statements, id, makerFilter(member));
 		const [project, held] = await Promise.all([
 			getProject(statements, { id, accountId }),
-			readHeld("project", statements, accountId),
+			readHeldCredit("project", statements, accountId),
 		]);
 		return projectView(project, held.get(id)?.nanoUsd);
 	}
@@ -48,7 +48,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const { accountId } = member;
 				const [page, held] = await Promise.all([
 					listProjects(statements, accountId, query, makerFilter(member)),
-					readHeld("project", statements, accountId),
+					readHeldCredit("project", statements, accountId),
 				]);
 				return {
 					items: page.items.map((project) => projectView(project, held.get(project.id)?.nanoUsd)),
@@ -68,7 +68,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				await createProject(statements, member.accountId, settings, id, act);
 				return view(member, id);
 			},
-			{ body: t.Object({ name: NAME, ...LIMITS, token: TOKEN }) },
+			{ body: t.Object({ name: NAME_FIELD, ...LIMIT_SETTINGS, token: TOKEN_FIELD }) },
 		)
 		.patch(
 			"/:id",
@@ -82,7 +82,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const fence = await parts.fence(member, entry);
 				return { project: await view(member, params.id), fence };
 			},
-			{ body: t.Object({ name: t.Optional(NAME), ...LIMITS }) },
+			{ body: t.Object({ name: t.Optional(NAME_FIELD), ...LIMIT_SETTINGS }) },
 		)
 		.post("/:id/archive", async ({ member, params }): Promise<{ project: ProjectView; fence: Fence }> => {
 			const { accountId } = member;
@@ -111,16 +111,17 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 		})
 		.delete(
 			"/:id/members/:userId",
-			async ({ member, params, query }): Promise<RightsTaken & { removed: true }> => {
+			async ({ member, params, query }): Promise<KeyRevocation & { removed: true }> => {
 				const { accountId } = member;
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
 				const act = member.noted("project.member_remove", { userId, keys: query.keys ?? "none" });
 				await removeFromProject(statements, { projectId, accountId, userId }, query.keys, act);
-				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, member, { userId, projectId }) : KEYS_KEPT;
+				const taken =
+					query.keys === "revoke" ? await revokeKeysAndFence(parts, member, { userId, projectId }) : NO_KEY_REVOCATION;
 				return { removed: true, ...taken };
 			},
-			{ query: t.Object({ keys: KEYS_OF_MEMBER }) },
+			{ query: t.Object({ keys: KEYS_FIELD }) },
 		);
 }
 

@@ -4,9 +4,9 @@ import { countWithin, subtractCount } from "../rate-counter.ts";
 import type { Device } from "./auth-device.ts";
 import { signInError } from "./sign-in-error.ts";
 
-export type Attempts = ReturnType<typeof createAttempts>;
+export type AttemptLimits = ReturnType<typeof createAttemptLimits>;
 
-export interface Limit {
+export interface AttemptLimit {
 	readonly what: string;
 	readonly subject: string;
 	readonly max: number;
@@ -29,10 +29,10 @@ const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
  * concurrent attempts stay within the limit. Strangers cannot lock a person out: browsers that the person has used
  * before have their own counters.
  */
-export function createAttempts(statements: Statements) {
+export function createAttemptLimits(statements: Statements) {
 	return {
 		/** Counts an attempt towards each limit. Throws the sign-in library's error if a limit is exceeded. */
-		async count(limits: readonly Limit[]): Promise<void> {
+		async count(limits: readonly AttemptLimit[]): Promise<void> {
 			for (const { what, subject, max, windowMs, onReached } of limits) {
 				const { count, endsInMs } = await countWithin(statements, what, subject, windowMs);
 				if (count <= max) continue;
@@ -40,7 +40,7 @@ export function createAttempts(statements: Statements) {
 				throw tooMany(endsInMs);
 			}
 		},
-		async takeBack(limits: readonly Limit[]): Promise<void> {
+		async takeBack(limits: readonly AttemptLimit[]): Promise<void> {
 			for (const { what, subject } of limits) await subtractCount(statements, what, subject);
 		},
 		/** Returns false if this code was tried before, successfully or not. */
@@ -54,7 +54,7 @@ export function createAttempts(statements: Statements) {
 export function passwordLimits(
 	who: { readonly email: string; readonly userId: string | undefined },
 	from: { readonly address: string; readonly device: Device | null },
-): Limit[] {
+): AttemptLimit[] {
 	if (from.device !== null && who.userId !== undefined && from.device.userIds.includes(who.userId))
 		return [{ what: "passwords from device", subject: `${from.device.id} ${who.userId}`, ...FROM_ONE }];
 	return [
@@ -63,7 +63,7 @@ export function passwordLimits(
 	];
 }
 
-export function passwordAgainLimits(sessionId: string): Limit[] {
+export function passwordAgainLimits(sessionId: string): AttemptLimit[] {
 	return [{ what: "passwords of session", subject: sessionId, ...FROM_ONE }];
 }
 
@@ -72,7 +72,7 @@ export function codeLimits(
 	who: { readonly userId: string; readonly challenge: string },
 	device: Device | null,
 	when: { challengeUsedUp: () => Promise<void>; personUsedUp: () => Promise<void> },
-): Limit[] {
+): AttemptLimit[] {
 	const isKnown = device?.userIds.includes(who.userId) ?? false;
 	return [
 		{ what: "codes of challenge", subject: who.challenge, ...CODES_OF_CHALLENGE, onReached: when.challengeUsedUp },

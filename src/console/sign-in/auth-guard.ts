@@ -2,10 +2,10 @@ import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
 import type { Statements } from "../../db/statements.ts";
 import {
-	type Attempts,
+	type AttemptLimit,
+	type AttemptLimits,
 	codeLimits,
-	createAttempts,
-	type Limit,
+	createAttemptLimits,
 	passwordAgainLimits,
 	passwordLimits,
 } from "./auth-attempts.ts";
@@ -22,7 +22,7 @@ interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
 }
 
 interface Note {
-	readonly limits: readonly Limit[];
+	readonly limits: readonly AttemptLimit[];
 	readonly person?: Person | undefined;
 	/** True if the code confirms the set-up of the second factor. */
 	readonly isSetUp?: boolean;
@@ -44,9 +44,9 @@ type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<N
  * check new passwords, accept each code once, and mail the person about changes. Must be registered after `twoFactor`:
  * otherwise a sign-in that still needs a code would count as a session.
  */
-export function signInGuard(parts: Guard) {
+export function signInGuardPlugin(parts: Guard) {
 	const { log, statements } = parts;
-	const attempts = createAttempts(statements);
+	const attempts = createAttemptLimits(statements);
 	const notes = new WeakMap<Request, Note>();
 	const checks = createChecks(parts, attempts);
 
@@ -92,7 +92,7 @@ export function signInGuard(parts: Guard) {
 	} satisfies BetterAuthPlugin;
 }
 
-function createChecks({ statements, mails, serviceName, checkCode }: Guard, attempts: Attempts): Checks {
+function createChecks({ statements, mails, serviceName, checkCode }: Guard, attempts: AttemptLimits): Checks {
 	async function password(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const email = textField(ctx.body, "email").toLowerCase();
 		if (email === "") return undefined;

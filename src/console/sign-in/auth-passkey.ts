@@ -24,7 +24,7 @@ interface Stored {
  * Sign-in with passkeys. A passkey with user verification counts as two factors, so no code is requested. The library
  * is loaded on first use.
  */
-export function passkeys(parts: Passkeys) {
+export function passkeyPlugin(parts: Passkeys) {
 	const challenges = createOneTimeValues(parts.statements, { cookie: "passkey", minutes: VALID_MINUTES });
 	return {
 		id: "passkey",

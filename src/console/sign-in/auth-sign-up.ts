@@ -22,7 +22,7 @@ const OPEN_MAX = 100;
  * Replaces the library's sign-up: creates a person only when the mailed link proves the address. The chosen password is
  * used only in the browser that signed up. A stranger who signs up with the address therefore gains nothing.
  */
-export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
+export function signUpPlugin(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
 	const { statements, mailer, mails, serviceName, terms } = parts;
 	return {
 		id: "sign-up",
@@ -164,7 +164,7 @@ async function prove(
  * Deletes expired sign-ups, people without a verified address, expired links and unfinished sign-ins. Links and
  * sign-ins must be expired by the database's clock and by this machine's, which the library uses.
  */
-export async function deleteUnproved(statements: Statements, nowMs: number): Promise<void> {
+export async function deleteUnverifiedPeople(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;
 	await statements`
 		delete from console_user u where not email_verified and not operator
@@ -210,10 +210,10 @@ export function readResetToken({ body, query }: { body?: unknown; query?: unknow
 
 /**
  * Sets a password by a mailed link, in one transaction. The library would need five separate steps: an interruption
- * could use up the link and leave old sessions valid. `signInGuard` has checked the password before. The expiry is
+ * could use up the link and leave old sessions valid. `signInGuardPlugin` has checked the password before. The expiry is
  * compared with this machine's clock, by which the library sets it.
  */
-export function passwordReset({ statements }: SignIn<"statements">) {
+export function passwordResetPlugin({ statements }: SignIn<"statements">) {
 	return {
 		id: "password-reset",
 		endpoints: {

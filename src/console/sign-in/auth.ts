@@ -5,15 +5,15 @@ import type { Log } from "../../base/log.ts";
 import type { Config } from "../../config.ts";
 import { isDatabaseDown } from "../../db/outage.ts";
 import type { Statements, Transactional } from "../../db/statements.ts";
-import { companySignIns } from "../company/auth-company.ts";
+import { companySignInPlugin } from "../company/auth-company.ts";
 import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import { authDatabase } from "./auth-database.ts";
-import { signInGuard } from "./auth-guard.ts";
+import { signInGuardPlugin } from "./auth-guard.ts";
 import { createSignInMails } from "./auth-mails.ts";
-import { passkeys } from "./auth-passkey.ts";
+import { passkeyPlugin } from "./auth-passkey.ts";
 import { isTotp, readLanguage, type SignIn } from "./auth-request.ts";
-import { passwordReset, signUps } from "./auth-sign-up.ts";
+import { passwordResetPlugin, signUpPlugin } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 import { signInError } from "./sign-in-error.ts";
@@ -153,11 +153,11 @@ export function createAuth(
 		plugins: [
 			factor,
 			failingProviders(log),
-			companySignIns(parts, createCompanyOidc(config)),
-			passkeys(parts),
-			passwordReset(parts),
-			signUps(parts),
-			signInGuard({ ...parts, checkCode: codeCheck(factor) }),
+			companySignInPlugin(parts, createCompanyOidc(config)),
+			passkeyPlugin(parts),
+			passwordResetPlugin(parts),
+			signUpPlugin(parts),
+			signInGuardPlugin({ ...parts, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});

@@ -5,7 +5,7 @@ import { toView } from "../../db/statements.ts";
 import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
+import { createAttemptLimits, passwordAgainLimits } from "./auth-attempts.ts";
 import { createSignInMails } from "./auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./password-length.ts";
 
@@ -85,7 +85,7 @@ async function authenticateAgain(
 	password: string,
 ): Promise<{ authenticated: true }> {
 	const { sessionId } = sessions.viewer(request);
-	const attempts = createAttempts(statements);
+	const attempts = createAttemptLimits(statements);
 	const limits = passwordAgainLimits(sessionId);
 	try {
 		await attempts.count(limits);

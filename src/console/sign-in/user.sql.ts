@@ -140,7 +140,6 @@ export const rateCount = pgTable(
 export const passkey = pgTable(
 	"passkey",
 	{
-		/** The WebAuthn credential id, base64url. */
 		id: text().primaryKey(),
 		userId: userId(),
 		name: text().notNull(),

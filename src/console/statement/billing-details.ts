@@ -12,7 +12,6 @@ export interface InvoiceParty {
 
 const COMPANY = /^[^\p{Cc}]{0,200}$/u;
 const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){0,8}$/u;
-/** VAT ids of any country: letters, digits and separators. */
 const VAT_ID = /^[\p{L}\p{N} ./+*-]{0,40}$/u;
 
 export async function readBillingDetails(statements: Statements, accountId: string): Promise<InvoiceParty> {

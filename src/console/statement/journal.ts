@@ -21,7 +21,6 @@ const ACCOUNTS = {
 } as const;
 type Account = keyof typeof ACCOUNTS;
 
-/** An amount booked from one account to another. */
 interface JournalEntry {
 	readonly about: string;
 	readonly debit: Account;
@@ -32,7 +31,6 @@ interface JournalEntry {
 }
 
 export interface Journal {
-	/** For example `2027-01`, in UTC. */
 	readonly month: string;
 	/** Liabilities at the month's end: unspent paid credit, and unspent promotional credit. */
 	readonly deferredNanoUsd: bigint;

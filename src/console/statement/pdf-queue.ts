@@ -14,7 +14,6 @@ export function createPdfQueue(deps: { clock: Clock }) {
 	const kept = new Map<string, Pdf>();
 	const queue = createFairQueue(deps, QUEUE);
 
-	/** Marks the PDF as most recently used. */
 	function keep(key: string, pdf: Pdf): Pdf {
 		kept.delete(key);
 		kept.set(key, pdf);
@@ -23,7 +22,6 @@ export function createPdfQueue(deps: { clock: Clock }) {
 	}
 
 	return {
-		/** Draws a PDF; `key` identifies its content. Fault `overloaded` if too many requests wait. */
 		make: (accountId: string, key: string, make: () => Promise<Pdf>): Promise<Pdf> =>
 			queue.run(accountId, async () => keep(key, kept.get(key) ?? (await make()))),
 	};

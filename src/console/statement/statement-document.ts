@@ -3,7 +3,7 @@ import { type TextId, translateId } from "../../base/translate.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
 import { type InvoiceParty, partyLines } from "./billing-details.ts";
 import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } from "./statement.ts";
-import { exactUsd, KINDS, type StatementLine } from "./statement-lines.ts";
+import { exactUsd, LINE_KINDS, type StatementLine } from "./statement-lines.ts";
 
 export type StatementDocument = ReturnType<typeof statementDocument>;
 export type DocumentTable = ReturnType<typeof tableOf>;
@@ -77,7 +77,7 @@ function summary({ statement, language }: DocumentDetails): DocumentTable {
 		["Usage", -statement.usageNanoUsd],
 	];
 	const promoted = statement.promotionUsedNanoUsd;
-	if (statement.lateNanoUsd !== 0n) rows.push([KINDS.late_usage, -statement.lateNanoUsd]);
+	if (statement.lateNanoUsd !== 0n) rows.push([LINE_KINDS.late_usage, -statement.lateNanoUsd]);
 	rows.push(["Closing balance", statement.closingNanoUsd]);
 	const shown = rows.map(([name, amount]) => ({ cells: [translateId(language, name)], amount }));
 	const strong = shown.map((row, at) => ({ ...row, strong: at === 0 || at === shown.length - 1 }));
@@ -95,7 +95,7 @@ function movements({ lines, language }: DocumentDetails): DocumentTable {
 	const rows = lines
 		.filter(({ kind }) => kind !== "usage")
 		.map(({ day, kind, description, amountNanoUsd, url }) => ({
-			cells: [day, translateId(language, KINDS[kind]), description],
+			cells: [day, translateId(language, LINE_KINDS[kind]), description],
 			...{ amount: amountNanoUsd, url },
 		}));
 	return tableOf(language, "Movements", rows);

@@ -15,7 +15,7 @@ export interface StatementLine extends Pick<StatementUsage, "day" | "projectId" 
 	readonly url: string;
 }
 
-export const KINDS = {
+export const LINE_KINDS = {
 	top_up: "Top-up",
 	refund: "Refund",
 	adjustment: "Adjustment",
@@ -79,7 +79,7 @@ export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2
 const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) => string | null>> = {
 	day: ({ day }) => day,
 	kind: ({ kind }) => kind,
-	description: ({ description, kind }) => description || KINDS[kind],
+	description: ({ description, kind }) => description || LINE_KINDS[kind],
 	requests: ({ requests }) => requests?.toString() ?? null,
 	prompt_tokens: ({ promptTokens }) => promptTokens?.toString() ?? null,
 	completion_tokens: ({ completionTokens }) => completionTokens?.toString() ?? null,

@@ -21,7 +21,6 @@ const AMOUNT_WIDTH = 120;
 
 /** Text that the embedded font can draw without shaping. Other scripts need the browser's fonts: the HTML page. */
 const DRAWN = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Common}\p{Script=Inherited}]*$/u;
-/** Invisible characters and line separators. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const LINE_ENDS = /[\p{Cc}\u2028\u2029]/gu;
 

@@ -22,7 +22,6 @@ export const closedMonth = pgTable(
 			.notNull()
 			.references(() => account.id),
 		month: date({ mode: "string" }).notNull(),
-		/** Usage of requests admitted in this month. */
 		usageNanoUsd: bigint("usage_nano_usd", { mode: "bigint" }).notNull(),
 		/** Usage of all requests admitted before the month's end, in this and earlier months. */
 		usageToDateNanoUsd: bigint("usage_to_date_nano_usd", { mode: "bigint" }).notNull(),

@@ -112,7 +112,6 @@ export async function closeMonths(statements: Statements, accountIds: readonly s
 		select s.id, s.month, s.usage, s.to_date, s.entries - s.to_date from sums s on conflict do nothing`;
 }
 
-/** Months newest first, from the present one back to the account's first. */
 export async function listMonths(statements: Statements, accountId: string) {
 	await closeMonths(statements, [accountId]);
 	const rows = await statements<{ month: string; state: MonthState }>`

@@ -64,5 +64,4 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 	return speeds;
 }
 
-/** Returns the middle value of a bucket of `model_speed`. */
 export const bucketMiddle = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);

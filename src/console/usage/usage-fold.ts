@@ -9,7 +9,6 @@ export async function foldUsage(statements: Statements): Promise<number | null> 
 	return row === undefined || row.rows === null ? null : Number(row.rows);
 }
 
-/** Recomputes the sums from all usage rows. */
 export async function rebuildUsage(statements: Statements): Promise<number | null> {
 	await statements`update usage_cursor set horizon = null`;
 	return foldUsage(statements);

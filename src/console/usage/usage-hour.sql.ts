@@ -68,7 +68,6 @@ export const usageTotal = pgTable(
 	{
 		accountId: text("account_id").primaryKey(),
 		chargedNanoUsd: count("charged_nano_usd"),
-		/** The last hour with usage. */
 		lastHour: timestamp("last_hour", { withTimezone: true }),
 	},
 	(table) => [index("usage_total_last").on(table.lastHour)],
@@ -82,7 +81,6 @@ export const serviceHour = pgTable(
 	"service_hour",
 	{
 		hour: hour(),
-		/** Empty for requests that were refused before admission. */
 		model: text().notNull(),
 		/** The ending of settled requests; the error code of refused ones. */
 		code: text().notNull(),

@@ -10,7 +10,6 @@ export type Bucket = "hour" | "day" | "week" | "month";
 
 export interface UsageRange {
 	readonly fromMs: number;
-	/** Exclusive upper bound. */
 	readonly toMs: number;
 	readonly bucket: Bucket;
 }
@@ -248,7 +247,6 @@ function checkRange({ from, to, accountId }: UsageRowFilter): void {
 		);
 }
 
-/** Parses a cursor. Fault invalid_request. */
 function placeOf(cursor: string): readonly [string, string, string, string] {
 	try {
 		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());

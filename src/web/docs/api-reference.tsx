@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { ENGLISH } from "../../base/language.ts";
 import { requestJson } from "../http.ts";
-import { Reading } from "../parts/page.tsx";
+import { LoadState } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
 import { language, rich, t } from "../texts.tsx";
 
@@ -60,7 +60,7 @@ export function ApiReference() {
 				})}
 			</p>
 			{language !== ENGLISH && <p>{t("Descriptions are in English.")}</p>}
-			<Reading of={document} height={240} />
+			<LoadState of={document} height={240} />
 			{Object.entries(paths).flatMap(([path, methods]) =>
 				Object.entries(methods).map(([method, operation]) => (
 					<OperationView key={`${method} ${path}`} {...{ method, path, operation, resolve }} />

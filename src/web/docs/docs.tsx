@@ -226,7 +226,6 @@ function AllTools() {
 const ROWS = Object.entries(RIGHTS).map(([id, { roles }]) => ({ id, roles }));
 const CELLS = { all: t("yes"), own: t("own") } as const;
 
-/** Shows which role has which right, by the table that the server's routes use. */
 function RoleTable() {
 	return (
 		<DataTable

@@ -8,9 +8,9 @@ import { BalanceFigures, KEY_COLUMN, ledgerColumns, topUpColumns } from "../part
 import { FenceNotice } from "../parts/dialog.tsx";
 import { CheckField, SearchField, TextField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { DetailList, Empty, Page, Panel, Problem, Reading, State } from "../parts/page.tsx";
+import { DetailList, Empty, LoadState, Page, Panel, Problem, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Ago, Id, Moment } from "../parts/text.tsx";
+import { CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
 import { useAction, useList, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -98,7 +98,7 @@ export function AccountPage({ id }: { id: string }) {
 	return (
 		<Page
 			title={data?.account.name || data?.account.email || t("Account")}
-			lead={<Id value={id} label={t("Copy the account's id")} />}
+			lead={<CopyableId value={id} label={t("Copy the account's id")} />}
 			aside={
 				data && (
 					<>
@@ -116,7 +116,7 @@ export function AccountPage({ id }: { id: string }) {
 			}
 		>
 			{view.error && <Problem error={view.error} />}
-			<Reading of={detail} height={320} />
+			<LoadState of={detail} height={320} />
 			{fence && <FenceNotice fence={fence} done={t("In effect on all instances")} />}
 			{data && <Detail data={data} />}
 			{dialog}
@@ -222,7 +222,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 					{ label: t("Name"), lead: true, render: (key) => key.name },
 					KEY_COLUMN,
 					{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
-					{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+					{ label: t("Last used"), render: (key) => <RelativeTime atMs={key.lastUsedAtMs} /> },
 					{ label: t("Cap"), amount: (key) => key.capNanoUsd },
 					{ label: t("Spent"), amount: (key) => key.spentNanoUsd },
 				]}
@@ -278,7 +278,7 @@ export function AccountsPage() {
 						label: t("Topped up"),
 						render: ({ toppedUp }) => <State value={toppedUp ? "ok" : "off"} label={toppedUp ? t("Yes") : t("No")} />,
 					},
-					{ label: t("Created"), render: (account) => <Ago atMs={account.createdAtMs} /> },
+					{ label: t("Created"), render: (account) => <RelativeTime atMs={account.createdAtMs} /> },
 					{ label: t("Spent"), amount: (account) => account.spentNanoUsd },
 					{ label: t("Balance"), amount: (account) => account.balanceNanoUsd, corner: true },
 				]}

@@ -51,13 +51,13 @@ export const operatorApi = {
 		unwrap(operator.audit.get({ query: omitUndefined({ ...filter, after }) })),
 };
 
-export type Figures = Answer<typeof operatorApi.figures>;
+export type RevenueFigures = Answer<typeof operatorApi.figures>;
 export type ServiceFigures = Answer<typeof operatorApi.service>;
 export type OperatorSummary = Answer<typeof operatorApi.summary>;
 export type PaymentFinding = OperatorSummary["paymentFindings"][number];
-export type AdjustmentWaiting = OperatorSummary["waitingAdjustments"][number];
+export type PendingAdjustment = OperatorSummary["waitingAdjustments"][number];
 export type OperatorAccount = Answer<typeof operatorApi.account>;
-export type TopUpWaiting = Item<Answer<typeof operatorApi.topUps>>;
+export type OperatorTopUp = Item<Answer<typeof operatorApi.topUps>>;
 export type DeploymentRow = Item<Answer<typeof operatorApi.deployments>>;
 export type ReplicaRow = DeploymentRow["replicas"][number];
 export type ManagementKeyRow = Item<Answer<typeof operatorApi.managementKeys>>;

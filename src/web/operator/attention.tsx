@@ -2,13 +2,13 @@ import { formatDecimal } from "../../money/decimal.ts";
 import { api } from "../api.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
-import { DetailList, Empty, Panel, Reading, Stat, State } from "../parts/page.tsx";
+import { DetailList, Empty, LoadState, Panel, Stat, State } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
-import { Ago, Amount, Id } from "../parts/text.tsx";
+import { Amount, CopyableId, RelativeTime } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { formatCount, rich, showUsd, t } from "../texts.tsx";
-import { type AdjustmentWaiting, type OperatorSummary, operatorApi, type PaymentFinding } from "./api.ts";
+import { type OperatorSummary, operatorApi, type PaymentFinding, type PendingAdjustment } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reasonField, reviewButtons, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";
 import { AgreedPrices, termsText } from "./prices.tsx";
@@ -17,7 +17,7 @@ import { ReviewTable } from "./top-ups.tsx";
 const KEY = "operator-summary";
 
 /** Shows figures of the service now, and a table for each kind of open task that exists. */
-export function Attention() {
+export function OpenTasks() {
 	const summary = useResource(KEY, operatorApi.summary);
 	useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
 		resources.set(KEY, () => news);
@@ -26,7 +26,7 @@ export function Attention() {
 	const onDecided = () => void summary.reload();
 	return (
 		<>
-			<Reading of={summary} />
+			<LoadState of={summary} />
 			{(data || !summary.error) && <Strip data={data} />}
 			{data && data.waitingTopUps.length > 0 && (
 				<Panel title={t("Top-ups to review")} flush aside={<Link to="/operator/top-ups">{t("All top-ups")}</Link>}>
@@ -44,11 +44,11 @@ export function Attention() {
 					rowKey={(row) => row.requestId}
 					empty={null}
 					columns={[
-						{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} /> },
+						{ label: t("Request"), lead: true, render: (row) => <CopyableId value={row.requestId} /> },
 						ACCOUNT_COLUMN,
 						{ label: t("Model"), render: (row) => row.model },
 						{ label: t("Instance"), render: (row) => row.instanceId },
-						{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+						{ label: t("Since"), render: (row) => <RelativeTime atMs={row.admittedAtMs} /> },
 						{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 					]}
 				/>
@@ -88,7 +88,7 @@ function Strip({ data }: { data: OperatorSummary | undefined }) {
 				>
 					<Link to="/operator/reconciliation">
 						{checks?.greenSinceMs
-							? rich("passing since {since}", { since: <Ago atMs={checks.greenSinceMs} /> })
+							? rich("passing since {since}", { since: <RelativeTime atMs={checks.greenSinceMs} /> })
 							: t("Details")}
 					</Link>
 				</Stat>
@@ -105,9 +105,8 @@ export const CheckState = ({ ok }: { ok: boolean }) => (
 	<State value={ok ? "ok" : "failed"} label={ok ? t("Passed") : t("Failed")} />
 );
 
-/** Credit adjustments that another operator must confirm or reject. */
-function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided: () => void }) {
-	const [dialog, choose] = useDecision<Review<AdjustmentWaiting>>(
+function AdjustmentPanel(props: { rows: readonly PendingAdjustment[]; onDecided: () => void }) {
+	const [dialog, choose] = useDecision<Review<PendingAdjustment>>(
 		({ row, isConfirm }) => ({
 			title: isConfirm ? t("Confirm the adjustment") : t("Reject the adjustment"),
 			about: (
@@ -187,11 +186,15 @@ function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onC
 			rows={rows}
 			empty={<Empty title={t("All payments match.")} />}
 			columns={[
-				{ label: t("Payment"), lead: true, render: (finding) => <Id value={finding.id.replace(/^\w+:/, "")} /> },
+				{
+					label: t("Payment"),
+					lead: true,
+					render: (finding) => <CopyableId value={finding.id.replace(/^\w+:/, "")} />,
+				},
 				{ label: t("Problem"), render: (finding) => KINDS[finding.kind] },
 				{ label: t("Details"), render: (finding) => finding.reason },
 				ACCOUNT_COLUMN,
-				{ label: t("Since"), render: (finding) => <Ago atMs={finding.foundAtMs} /> },
+				{ label: t("Since"), render: (finding) => <RelativeTime atMs={finding.foundAtMs} /> },
 				{
 					label: t("Amount"),
 					figure: ({ amountCents, currency }) => amountCents !== null && showStripeAmount(amountCents, currency),

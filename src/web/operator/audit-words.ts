@@ -1,7 +1,7 @@
 import type { AuditAction } from "../../ops/audit-action.ts";
 import { t } from "../texts.tsx";
 
-export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
+export const AUDIT_LABELS: Readonly<Record<AuditAction, string>> = {
 	"account.adjust": t("Credit adjusted"),
 	"account.alert": t("Low-credit alert set"),
 	"account.billing_details": t("Billing details changed"),
@@ -68,12 +68,11 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"topup.reject": t("Top-up rejected"),
 };
 
-/** Labels of actors that are not people. */
 const ACTORS: Readonly<Record<string, string>> = { cli: t("Command line"), stripe: "Stripe" };
 
 /** Label of an audited action. An action that this version does not know is shown as its code. */
 export const actText = (action: string): string =>
-	(AUDIT_WORDS as Readonly<Record<string, string | undefined>>)[action] ?? action;
+	(AUDIT_LABELS as Readonly<Record<string, string | undefined>>)[action] ?? action;
 
 export const actorText = ({ actor, actorEmail }: { actor: string; actorEmail: string | null }): string =>
 	actorEmail ?? ACTORS[actor] ?? actor;

@@ -5,12 +5,12 @@ import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
 import { Empty, Page } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Moment, Truncated } from "../parts/text.tsx";
+import { Timestamp, Truncated } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { showUsd, t } from "../texts.tsx";
 import { type AuditRow, operatorApi } from "./api.ts";
-import { AUDIT_WORDS, actorText, actText } from "./audit-words.ts";
+import { AUDIT_LABELS, actorText, actText } from "./audit-words.ts";
 
 export function AuditPage() {
 	const [query, change] = useQueryState();
@@ -33,7 +33,7 @@ export function AuditPage() {
 				{...fromList(list)}
 				empty={<Empty title={t("No entries match.")} />}
 				columns={[
-					{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
+					{ label: t("Time"), lead: true, render: (row) => <Timestamp atMs={row.atMs} form="log" /> },
 					{ label: t("Actor"), clip: true, long: true, render: (row) => <Truncated text={actorText(row)} /> },
 					{
 						label: t("Action"),
@@ -79,7 +79,7 @@ function SubjectField(props: { subject: string; onChange: (subject: string) => v
 	);
 }
 
-const ACTIONS = Object.entries(AUDIT_WORDS)
+const ACTIONS = Object.entries(AUDIT_LABELS)
 	.map(([value, label]) => ({ value, label }))
 	.sort((a, b) => a.label.localeCompare(b.label));
 

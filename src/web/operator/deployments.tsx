@@ -1,7 +1,7 @@
-import { KINDS } from "../parts/model-table.tsx";
-import { Empty, Notice, Page, Panel, Reading, State } from "../parts/page.tsx";
+import { KIND_LABELS } from "../parts/model-table.tsx";
+import { Empty, LoadState, Notice, Page, Panel, State } from "../parts/page.tsx";
 import { type Column, DataTable, fromItems, TablePanel } from "../parts/table.tsx";
-import { Ago, Amount } from "../parts/text.tsx";
+import { Amount, RelativeTime } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { formatCount, formatDuration, rich, t } from "../texts.tsx";
 import { operatorApi, type ReplicaRow } from "./api.ts";
@@ -17,7 +17,7 @@ export function DeploymentsPage() {
 				"Total load of all gateways, and the worst health and breaker state that any of them reports. Updated every few seconds.",
 			)}
 		>
-			<Reading of={deployments} height={240} />
+			<LoadState of={deployments} height={240} />
 			{deployments.data?.items.length === 0 && (
 				<Panel>
 					<Empty title={t("No models yet.")}>{t("List models and their servers in the file that CONFIG names.")}</Empty>
@@ -29,7 +29,7 @@ export function DeploymentsPage() {
 					flush
 					title={
 						<>
-							{deployment.name} <span className="dim">{KINDS[deployment.kind] ?? deployment.kind}</span>
+							{deployment.name} <span className="dim">{KIND_LABELS[deployment.kind] ?? deployment.kind}</span>
 						</>
 					}
 					aside={
@@ -119,11 +119,11 @@ export function InstancesPage() {
 					{ label: t("Instance"), lead: true, render: (item) => item.id },
 					{ label: t("Epoch"), figure: (item) => item.epoch },
 					{ label: t("State"), corner: true, render: (item) => <State value={item.state} /> },
-					{ label: t("Started"), render: (item) => <Ago atMs={item.startedAtMs} /> },
+					{ label: t("Started"), render: (item) => <RelativeTime atMs={item.startedAtMs} /> },
 					{
 						label: t("Lease ends"),
 						render: ({ state, leaseUntilMs, endedAtMs }) => (
-							<Ago atMs={state === "live" || state === "silent" ? leaseUntilMs : endedAtMs} />
+							<RelativeTime atMs={state === "live" || state === "silent" ? leaseUntilMs : endedAtMs} />
 						),
 					},
 					{ label: t("Settlements applied"), figure: (item) => formatCount(item.appliedSeq) },

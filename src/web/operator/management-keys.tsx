@@ -9,7 +9,7 @@ import { TextField } from "../parts/fields.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
 import { Empty, Page, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Ago, Day, Truncated } from "../parts/text.tsx";
+import { Day, RelativeTime, Truncated } from "../parts/text.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
@@ -69,7 +69,7 @@ export function ManagementKeysPage() {
 						label: t("Expires"),
 						render: (key) => (key.expiresAtMs === null ? t("Never") : <Day atMs={key.expiresAtMs} />),
 					},
-					{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+					{ label: t("Last used"), render: (key) => <RelativeTime atMs={key.lastUsedAtMs} /> },
 				]}
 				act={(key) =>
 					key.revokedAtMs === null && (

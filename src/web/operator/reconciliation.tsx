@@ -1,7 +1,7 @@
 import { ActButton } from "../parts/form.tsx";
 import { capitalize, Empty, Notice, Page, Problem } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
-import { Amount, Moment } from "../parts/text.tsx";
+import { Amount, Timestamp } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { formatCount, formatDateTime, rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
@@ -52,7 +52,7 @@ export function ReconciliationPage() {
 					{...reading}
 					empty={null}
 					columns={[
-						{ label: t("Time"), lead: true, render: (act) => <Moment atMs={act.atMs} /> },
+						{ label: t("Time"), lead: true, render: (act) => <Timestamp atMs={act.atMs} /> },
 						{ label: t("Subject"), render: (act) => act.subject },
 						{
 							label: t("Result"),
@@ -80,7 +80,7 @@ export function ReconciliationPage() {
 				{...reading}
 				empty={<Empty title={t("No runs yet.")}>{t("Runs appear here.")}</Empty>}
 				columns={[
-					{ label: t("Time"), lead: true, render: (run) => <Moment atMs={run.atMs} /> },
+					{ label: t("Time"), lead: true, render: (run) => <Timestamp atMs={run.atMs} /> },
 					{ label: t("Result"), render: (run) => <CheckState ok={run.ok} /> },
 					{ label: t("Started by"), render: (run) => STARTERS.get(run.by) ?? run.by },
 				]}
@@ -90,7 +90,6 @@ export function ReconciliationPage() {
 	);
 }
 
-/** Monthly double-entry journals for the operator's accountant. */
 function JournalPanel() {
 	const journals = useResource("operator-journals", operatorApi.journals);
 	return (
@@ -103,7 +102,7 @@ function JournalPanel() {
 				{ label: t("Month"), lead: true, render: ({ month }) => month },
 				{ label: t("Deferred revenue"), amount: ({ deferredNanoUsd }) => deferredNanoUsd },
 				{ label: t("Promotional credit"), amount: ({ promotionalNanoUsd }) => promotionalNanoUsd },
-				{ label: t("Closed"), render: ({ closedAtMs }) => <Moment atMs={closedAtMs} /> },
+				{ label: t("Closed"), render: ({ closedAtMs }) => <Timestamp atMs={closedAtMs} /> },
 			]}
 			act={({ month }) => (
 				<a href={operatorApi.journalAddress(month)} download aria-label={t("Journal of {month} as CSV", { month })}>

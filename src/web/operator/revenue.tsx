@@ -4,7 +4,7 @@ import type { LedgerEntry, UsageSeries } from "../api.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { ServiceFilters } from "../parts/filters.tsx";
 import { CsvButton } from "../parts/form.tsx";
-import { Empty, Page, Panel, Reading, Stat } from "../parts/page.tsx";
+import { Empty, LoadState, Page, Panel, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
 import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-panel.tsx";
 import { readUsageFilter } from "../range.ts";
@@ -12,8 +12,8 @@ import { ENDING_LABELS } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { formatCount, formatPercent, t } from "../texts.tsx";
-import { type Figures, operatorApi, type RevenueFilter, type ServiceFilter } from "./api.ts";
-import { Attention } from "./attention.tsx";
+import { operatorApi, type RevenueFigures, type RevenueFilter, type ServiceFilter } from "./api.ts";
+import { OpenTasks } from "./attention.tsx";
 import { ServicePanels } from "./service-panels.tsx";
 
 const GROUPS = [
@@ -26,7 +26,6 @@ const RANGE = "30d";
 const TOP_ACCOUNTS = 20;
 const accountAddress = (id: string) => `/operator/accounts/${id}`;
 
-/** The operator's start page: open tasks, revenue, credit, accounts, margin and speed of the service. */
 export function RevenuePage() {
 	const [query] = useQueryState();
 	// Fixed while the page is open: a new value on each render would load the data again endlessly.
@@ -43,10 +42,10 @@ export function RevenuePage() {
 	const top = useResource(`revenue account ${of}`, () => operatorApi.revenue({ ...service, group: "account" }));
 	return (
 		<Page title={t("Revenue")} aside={<CsvButton href={operatorApi.revenueCsvAddress(filter)} />}>
-			<Attention />
+			<OpenTasks />
 			<ServiceFilters range={RANGE} />
-			<Reading of={figures} />
-			<Reading of={series} />
+			<LoadState of={figures} />
+			<LoadState of={series} />
 			{(series.data || !series.error) && (
 				<>
 					<UsagePanel
@@ -71,7 +70,7 @@ export function RevenuePage() {
 				</>
 			)}
 			{figures.data && <CreditPanel figures={figures.data} />}
-			{grouping.value !== "account" && <Reading of={top} />}
+			{grouping.value !== "account" && <LoadState of={top} />}
 			{grouping.value !== "account" && (top.data || !top.error) && (
 				<UsageTable
 					title={t("Top accounts")}
@@ -93,7 +92,7 @@ const changeOf = (now: number, before: number): string =>
 const named = (series: UsageSeries | undefined) =>
 	series && { ...series, groups: series.groups.map((of) => ({ ...of, label: ENDING_LABELS[of.id] ?? of.label })) };
 
-function Totals({ figures: { total, before } }: { figures: Figures }) {
+function Totals({ figures: { total, before } }: { figures: RevenueFigures }) {
 	const shown = (name: "requests" | "promptTokens" | "completionTokens" | "costNanoUsd") =>
 		before === null || before[name] === 0
 			? t("none in the previous period")
@@ -118,7 +117,7 @@ function Totals({ figures: { total, before } }: { figures: Figures }) {
 	);
 }
 
-function CreditPanel({ figures }: { figures: Figures }) {
+function CreditPanel({ figures }: { figures: RevenueFigures }) {
 	return (
 		<Panel title={t("Credit and accounts")}>
 			<div className="stats">

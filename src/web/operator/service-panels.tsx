@@ -2,7 +2,7 @@ import { Select } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { displayDifference, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { CsvButton } from "../parts/form.tsx";
-import { Empty, Panel, Reading } from "../parts/page.tsx";
+import { Empty, LoadState, Panel } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import type { TimeSeries } from "../parts/time-series.ts";
 import { COUNT_FORMAT, MONEY_FORMAT, TimeChart } from "../parts/usage-chart.tsx";
@@ -12,14 +12,13 @@ import { operatorApi, type ServiceFigures, type ServiceFilter } from "./api.ts";
 
 type Point = TimeSeries["points"][number];
 
-/** Panels with margins, speeds and loads of models, highest revenue first. */
 export function ServicePanels({ filter }: { filter: ServiceFilter }) {
 	const service = useResource(`service ${JSON.stringify(filter)}`, () => operatorApi.service(filter));
 	const { data } = service;
 	const rows = useMemo(() => (data ? marginsOf(data) : []), [data]);
 	return (
 		<>
-			<Reading of={service} />
+			<LoadState of={service} />
 			{data && (
 				<>
 					<MarginPanel data={data} rows={rows} csv={operatorApi.marginCsvAddress(filter)} />

@@ -3,11 +3,11 @@ import type { ReactNode } from "react";
 import { stateText, TOP_UP_METHODS } from "../labels.ts";
 import { DetailList, Empty, Notice, Page, Panel, State } from "../parts/page.tsx";
 import { DataTable, type DataTableProps, fromList } from "../parts/table.tsx";
-import { Ago, Amount, Id } from "../parts/text.tsx";
+import { Amount, CopyableId, RelativeTime } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { inSentence, isolatedText, showUsd, t } from "../texts.tsx";
-import { operatorApi, type TopUpWaiting } from "./api.ts";
+import { type OperatorTopUp, operatorApi } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reviewButtons, useDecision } from "./decision.tsx";
 
 const STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
@@ -39,13 +39,13 @@ export function TopUpsPage() {
 }
 
 export function ReviewTable(
-	props: Pick<DataTableProps<TopUpWaiting>, "rows" | "error" | "retry" | "more"> & {
+	props: Pick<DataTableProps<OperatorTopUp>, "rows" | "error" | "retry" | "more"> & {
 		onDecided: () => void;
 		empty?: ReactNode;
 	},
 ) {
 	const { onDecided, empty, ...table } = props;
-	const [dialog, choose] = useDecision<Review<TopUpWaiting>>(
+	const [dialog, choose] = useDecision<Review<OperatorTopUp>>(
 		({ row, isConfirm }) => (isConfirm ? confirmation(row) : rejection(row)),
 		onDecided,
 	);
@@ -63,14 +63,14 @@ export function ReviewTable(
 					{
 						label: t("Reference"),
 						lead: true,
-						render: (topUp) => <Id value={topUp.reference} label={t("Copy the reference")} />,
+						render: (topUp) => <CopyableId value={topUp.reference} label={t("Copy the reference")} />,
 					},
 					ACCOUNT_COLUMN,
 					{
 						label: t("Method"),
 						render: (topUp) => <span className="num">{TOP_UP_METHODS[topUp.method] ?? topUp.method}</span>,
 					},
-					{ label: t("Created"), render: (topUp) => <Ago atMs={topUp.createdAtMs} /> },
+					{ label: t("Created"), render: (topUp) => <RelativeTime atMs={topUp.createdAtMs} /> },
 					{
 						label: t("State"),
 						render: ({ state, firstLookBy }) =>
@@ -89,7 +89,7 @@ export function ReviewTable(
 	);
 }
 
-const confirmation = (topUp: TopUpWaiting) => ({
+const confirmation = (topUp: OperatorTopUp) => ({
 	title: t("Confirm the top-up"),
 	about: (
 		<>
@@ -118,7 +118,7 @@ const confirmation = (topUp: TopUpWaiting) => ({
 			: undefined,
 });
 
-const rejection = (topUp: TopUpWaiting) => ({
+const rejection = (topUp: OperatorTopUp) => ({
 	title: t("Reject the top-up"),
 	about: <TopUpFacts topUp={topUp} />,
 	act: t("Reject"),
@@ -127,13 +127,13 @@ const rejection = (topUp: TopUpWaiting) => ({
 	run: async (reason: string) => void (await operatorApi.rejectTopUp(topUp.id, reason)),
 });
 
-function TopUpFacts({ topUp }: { topUp: TopUpWaiting }) {
+function TopUpFacts({ topUp }: { topUp: OperatorTopUp }) {
 	return (
 		<DetailList
 			of={{
 				[t("Account")]: `${isolatedText(topUp.accountName)} (${topUp.accountEmail})`,
 				[t("Amount")]: <Amount nanoUsd={topUp.amountNanoUsd} />,
-				[t("Reference")]: <Id value={topUp.reference} label={t("Copy the reference")} />,
+				[t("Reference")]: <CopyableId value={topUp.reference} label={t("Copy the reference")} />,
 			}}
 		/>
 	);

@@ -3,9 +3,9 @@ import { useState } from "react";
 import { api, type BatchView } from "../api.ts";
 import { ActButton } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { DetailList, Empty, Notice, Page, Panel, Problem, Reading, State } from "../parts/page.tsx";
+import { DetailList, Empty, LoadState, Notice, Page, Panel, Problem, State } from "../parts/page.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
-import { Ago, Amount, Id, Moment, Truncated } from "../parts/text.tsx";
+import { Amount, CopyableId, RelativeTime, Timestamp, Truncated } from "../parts/text.tsx";
 import { useAction, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -81,7 +81,7 @@ const COLUMNS: readonly Column<BatchView>[] = [
 	{ label: t("Lines"), render: (batch) => <BatchProgress item={batch} /> },
 	{ label: t("Estimated completion"), render: (batch) => <ExpectedEnd item={batch} /> },
 	{ label: t("Key"), clip: true, render: (batch) => <Truncated text={batch.keyName ?? batch.keyId} /> },
-	{ label: t("Started"), render: (batch) => <Ago atMs={batch.createdAtMs} /> },
+	{ label: t("Started"), render: (batch) => <RelativeTime atMs={batch.createdAtMs} /> },
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];
 
@@ -160,10 +160,10 @@ function BatchPage({ id }: { id: string }) {
 	return (
 		<Page
 			title={item?.filename ?? t("Batch")}
-			lead={<Id value={id} label={t("Copy the batch's id")} />}
+			lead={<CopyableId value={id} label={t("Copy the batch's id")} />}
 			aside={mayCancel && <ActButton label={t("Cancel the batch")} look="danger" action={cancel} />}
 		>
-			<Reading of={batch} height={220} />
+			<LoadState of={batch} height={220} />
 			{cancel.error && <Problem error={cancel.error} />}
 			{item && <Detail item={item} />}
 		</Page>
@@ -214,9 +214,9 @@ function Detail({ item }: { item: BatchView }) {
 						[t("Model")]: item.model ?? "–",
 						[t("Endpoint")]: item.endpoint,
 						[t("Key")]: <Link to={`/keys/${item.keyId}`}>{item.keyName ?? item.keyId}</Link>,
-						[t("Started")]: <Moment atMs={item.createdAtMs} />,
-						[t("Ended")]: <Moment atMs={item.endedAtMs} />,
-						[t("Deadline")]: <Moment atMs={item.expiresAtMs} />,
+						[t("Started")]: <Timestamp atMs={item.createdAtMs} />,
+						[t("Ended")]: <Timestamp atMs={item.endedAtMs} />,
+						[t("Deadline")]: <Timestamp atMs={item.expiresAtMs} />,
 					}}
 				/>
 			</Panel>

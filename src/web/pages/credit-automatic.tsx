@@ -6,9 +6,9 @@ import { type AutoTopUpView, api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { UsdField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { capitalize, Notice, Panel, Problem, Reading, State } from "../parts/page.tsx";
+import { capitalize, LoadState, Notice, Panel, Problem, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Moment } from "../parts/text.tsx";
+import { Timestamp } from "../parts/text.tsx";
 import { type Resource, useAction, useNow } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -30,7 +30,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	const state = data?.autoTopUp?.state;
 	return (
 		<Panel title={t("Automatic top-ups")} aside={state && <State value={state} {...STATES[state]} />}>
-			<Reading of={view} height={90} />
+			<LoadState of={view} height={90} />
 			{data && (
 				<Stack gap={14}>
 					<Trouble view={data} onChanged={() => void view.reload()} />
@@ -49,7 +49,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 }
 
 /** Polls while an owner must act. A declined card changes no credit, so the live feed reports nothing. */
-export const pollOfAutomatic = (data: AutoTopUpView | undefined) => data?.autoTopUp?.state === "on" && POLL_MS;
+export const automaticPollMs = (data: AutoTopUpView | undefined) => data?.autoTopUp?.state === "on" && POLL_MS;
 
 /** Says why automatic top-ups stopped, and how to resume them. */
 function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onChanged: () => void }) {
@@ -206,7 +206,7 @@ function Attempts({ view }: { view: AutoTopUpView }) {
 			rows={view.attempts}
 			empty={null}
 			columns={[
-				{ label: t("Created"), lead: true, render: ({ begunAtMs }) => <Moment atMs={begunAtMs} /> },
+				{ label: t("Created"), lead: true, render: ({ begunAtMs }) => <Timestamp atMs={begunAtMs} /> },
 				{
 					label: t("State"),
 					render: ({ state, reason }) => (

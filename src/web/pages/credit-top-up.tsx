@@ -9,7 +9,7 @@ import { UsdField } from "../parts/fields.tsx";
 import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
 import { DetailList, Empty, Notice, Panel } from "../parts/page.tsx";
 import { type Column, DataTable, fromItems } from "../parts/table.tsx";
-import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
+import { Amount, CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
@@ -122,7 +122,7 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 				<DetailList
 					of={{
 						[t("Amount")]: <Amount nanoUsd={made.amountNanoUsd} />,
-						[t("Reference")]: <Id value={made.reference} label={t("Copy the reference")} />,
+						[t("Reference")]: <CopyableId value={made.reference} label={t("Copy the reference")} />,
 					}}
 				/>
 				<TransferDetails details={made.transferDetails} />
@@ -220,10 +220,14 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 }
 
 const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
-	{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} label={t("Copy the request's id")} /> },
+	{
+		label: t("Request"),
+		lead: true,
+		render: (row) => <CopyableId value={row.requestId} label={t("Copy the request's id")} />,
+	},
 	{ label: t("Model"), render: (row) => row.model },
 	{ label: t("Key"), render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
-	{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+	{ label: t("Since"), render: (row) => <RelativeTime atMs={row.admittedAtMs} /> },
 	{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 ];
 
@@ -270,7 +274,9 @@ function AlertForm({ alert, onChanged }: { alert: AlertView; onChanged: () => vo
 				onChange={setTyped}
 			/>
 			{alert.lastSentAtMs !== null && (
-				<p className="small dim">{rich("Last sent {lastSent}", { lastSent: <Moment atMs={alert.lastSentAtMs} /> })}</p>
+				<p className="small dim">
+					{rich("Last sent {lastSent}", { lastSent: <Timestamp atMs={alert.lastSentAtMs} /> })}
+				</p>
 			)}
 		</PanelForm>
 	);

@@ -4,13 +4,13 @@ import { api, type LedgerEntry, type OverviewLive, type StatementMonth, type Top
 import { stateText } from "../labels.ts";
 import { ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
-import { Empty, Notice, Page, Problem, Reading, State } from "../parts/page.tsx";
+import { Empty, LoadState, Notice, Page, Problem, State } from "../parts/page.tsx";
 import { fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { type List, useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, linkRenderer, useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
 import { formatCount, locale, plural, rich, showUsd, t } from "../texts.tsx";
-import { AutomaticPanel, pollOfAutomatic } from "./credit-automatic.tsx";
+import { AutomaticPanel, automaticPollMs } from "./credit-automatic.tsx";
 import { AlertPanel, BalancePanel, TopUpPanel } from "./credit-top-up.tsx";
 
 export default function CreditPage() {
@@ -23,7 +23,7 @@ export default function CreditPage() {
 	const automatic = useResource(
 		cardPayments ? `auto-top-up ${account.id}` : null,
 		() => api.autoTopUp(account.id),
-		pollOfAutomatic,
+		automaticPollMs,
 	);
 	function reloadAll() {
 		for (const { reload } of [credit, topUps, ledger, automatic]) void reload();
@@ -48,7 +48,7 @@ export default function CreditPage() {
 	return (
 		<Page title={t("Credit")}>
 			<PaymentReturn topUps={topUps.items} wantsKey={news?.checklist.keyMade === false && may("keys.change")} />
-			<Reading of={credit} />
+			<LoadState of={credit} />
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
 			{may("credit.buy") && (
 				<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">

@@ -7,13 +7,13 @@ import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog, EndDialog } from "../parts/dialog.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { DetailList, Empty, Page, Panel, Reading, State } from "../parts/page.tsx";
+import { DetailList, Empty, LoadState, Page, Panel, State } from "../parts/page.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { type Column, fromItems, fromList, TablePanel } from "../parts/table.tsx";
-import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
+import { Amount, CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
 import { useAction, useList, useResource } from "../resource.ts";
-import { Link, navigate, useCreating } from "../router.tsx";
+import { Link, navigate, useCreateDialog } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import ToolChoice from "../snippets/tool-choice.tsx";
 import { formatCount, plural, rich, t } from "../texts.tsx";
@@ -54,7 +54,7 @@ function KeyPage({ id }: { id: string }) {
 				)
 			}
 		>
-			<Reading of={key} height={220} />
+			<LoadState of={key} height={220} />
 			{item && (
 				<>
 					<KeyFacts item={item} />
@@ -88,7 +88,7 @@ function KeyFacts({ item }: { item: KeyView }) {
 				of={{
 					[t("State")]: <KeyState item={item} />,
 					[t("Secret")]: <code>{`${item.prefix}…${item.lastFour}`}</code>,
-					[t("Id")]: <Id value={item.id} label={t("Copy the key's id")} />,
+					[t("Id")]: <CopyableId value={item.id} label={t("Copy the key's id")} />,
 					[t("Use")]: item.readsOnly && t("Read-only: usage and credit"),
 					[t("Project")]: item.projectId && (
 						<Link to={`/projects/${item.projectId}`}>{item.projectName ?? item.projectId}</Link>
@@ -97,10 +97,10 @@ function KeyFacts({ item }: { item: KeyView }) {
 					[t("Total spent")]: <Amount nanoUsd={item.spentNanoUsd} />,
 					[t("Models")]: item.models.join(", ") || t("All available models"),
 					[t("Limits")]: limitsText(item),
-					[t("Created")]: <Moment atMs={item.createdAtMs} />,
-					[t("Last used")]: <Ago atMs={item.lastUsedAtMs} />,
-					[t("Expires")]: item.expiresAtMs === null ? t("Never") : <Moment atMs={item.expiresAtMs} />,
-					[t("Revoked")]: item.revokedAtMs !== null && <Moment atMs={item.revokedAtMs} />,
+					[t("Created")]: <Timestamp atMs={item.createdAtMs} />,
+					[t("Last used")]: <RelativeTime atMs={item.lastUsedAtMs} />,
+					[t("Expires")]: item.expiresAtMs === null ? t("Never") : <Timestamp atMs={item.expiresAtMs} />,
+					[t("Revoked")]: item.revokedAtMs !== null && <Timestamp atMs={item.revokedAtMs} />,
 					[t("Replaced by")]: item.replacedBy && <Link to={`/keys/${item.replacedBy}`}>{item.replacedBy}</Link>,
 				}}
 			/>
@@ -143,7 +143,7 @@ function KeyUsage({ item }: { item: KeyView }) {
 				title={t("Spend, last 30 days")}
 				aside={<Link to={`/usage?key=${item.id}`}>{t("Usage of this key")}</Link>}
 			>
-				<Reading of={usage} />
+				<LoadState of={usage} />
 				{usage.error && !usage.data ? null : usage.data?.total.requests === 0 ? (
 					<Empty title={t("Not used in the last 30 days.")} />
 				) : (
@@ -258,7 +258,7 @@ export const KEY_COLUMNS: readonly Column<KeyView>[] = [
 	{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
 	{ label: t("Project"), clip: true, render: (key) => key.projectName ?? "–" },
 	{ label: t("Models"), render: (key) => (key.models.length === 0 ? t("All") : formatCount(key.models.length)) },
-	{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+	{ label: t("Last used"), render: (key) => <RelativeTime atMs={key.lastUsedAtMs} /> },
 	{ label: t("Cap"), render: (key) => <CapBar item={key} small /> },
 	{ label: t("Spent"), amount: (key) => key.spentNanoUsd },
 ];
@@ -271,7 +271,7 @@ export function KeyState({ item }: { item: KeyView }) {
 function KeyList() {
 	const account = useAccount();
 	const may = useMay();
-	const [isOpen, setOpen] = useCreating();
+	const [isOpen, setOpen] = useCreateDialog();
 	const [search, setSearch] = useState("");
 	const list = useList(`keys ${account.id}`, (after) => api.keys(account.id, after));
 	const wanted = search.trim().toLowerCase();

@@ -7,7 +7,7 @@ import { ActButton } from "../parts/form.tsx";
 import { KINDS, ModelState, ModelTable, RATES } from "../parts/model-table.tsx";
 import { DetailList, Empty, Notice, Page, Panel, Reading } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
-import { Id, Moment } from "../parts/text.tsx";
+import { CopyableId, Timestamp } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { linkRenderer, useQueryState } from "../router.tsx";
 import { useModels, useSession } from "../session.tsx";
@@ -58,7 +58,7 @@ function ModelList() {
 					value={query.get("search") ?? ""}
 					onChange={(value) => change({ search: value })}
 				/>
-				<FilterSelect name="kind" label={t("Kind")} data={optionsOf(KINDS)} />
+				<FilterSelect name="kind" label={t("Kind")} data={optionsOf(KIND_LABELS)} />
 				<FilterSelect name="can" label={t("Feature")} data={ABILITIES} />
 				<FilterSelect name="context" label={t("Context")} data={CONTEXTS} />
 				<FilterSelect name="state" label={t("State")} data={[{ value: "connected", label: t("Connected now") }]} />
@@ -105,7 +105,7 @@ function ModelPage({ id }: { id: string }) {
 	return (
 		<Page
 			title={item?.name ?? id}
-			lead={<Id value={id} label={t("Copy the model's id")} />}
+			lead={<CopyableId value={id} label={t("Copy the model's id")} />}
 			aside={
 				me?.account &&
 				item?.modes.includes("chat") && (
@@ -113,7 +113,7 @@ function ModelPage({ id }: { id: string }) {
 				)
 			}
 		>
-			<Reading of={model} height={320} />
+			<LoadState of={model} height={320} />
 			{item && <Detail item={item} />}
 		</Page>
 	);
@@ -149,7 +149,7 @@ function Detail({ item }: { item: ModelDetail }) {
 								up: formatCount(item.replicas.up),
 								total: formatCount(item.replicas.total),
 							}),
-							[t("Kind")]: KINDS[item.kind] ?? item.kind,
+							[t("Kind")]: KIND_LABELS[item.kind] ?? item.kind,
 							[t("Modes")]: item.modes.join(", ") || "–",
 							[t("Context")]: tokensText(item.contextLength),
 							[t("Maximum output")]: tokensText(item.maxOutputTokens),
@@ -197,7 +197,7 @@ function Detail({ item }: { item: ModelDetail }) {
 						lead: true,
 						render: (entry) => <span className="num">{t("Version {version}", { version: entry.version })}</span>,
 					},
-					{ label: t("Since"), render: (entry) => <Moment atMs={entry.storedAtMs} /> },
+					{ label: t("Since"), render: (entry) => <Timestamp atMs={entry.storedAtMs} /> },
 					...used.map(({ name, label, show }) => ({
 						label,
 						figure: (entry: ModelDetail["history"][number]) => show(entry.rates[name]),

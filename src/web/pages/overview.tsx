@@ -5,7 +5,7 @@ import { api, type Checklist, type Overview, type OverviewLive } from "../api.ts
 import { lazy } from "../lazy.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { Empty, Notice, Page, Panel, Reading, Stat } from "../parts/page.tsx";
+import { Empty, LoadState, Notice, Page, Panel, Stat } from "../parts/page.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
@@ -40,7 +40,7 @@ export function OverviewPage() {
 				</span>
 			}
 		>
-			<Reading of={overview} />
+			<LoadState of={overview} />
 			{account.state === "suspended" && (
 				<Notice kind="warn">
 					{t("This account is suspended: requests with its keys fail. Contact the operator.")}

@@ -4,11 +4,11 @@ import { api, type ProjectMemberView, type ProjectView } from "../api.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog, Dialog, EndDialog } from "../parts/dialog.tsx";
 import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
-import { DetailList, Empty, Page, Panel, Problem, Reading, State } from "../parts/page.tsx";
+import { DetailList, Empty, LoadState, Page, Panel, Problem, State } from "../parts/page.tsx";
 import { type Column, fromItems, fromList, TablePanel } from "../parts/table.tsx";
-import { Amount, Id, Moment } from "../parts/text.tsx";
+import { Amount, CopyableId, Timestamp } from "../parts/text.tsx";
 import { useAction, useList, useResource } from "../resource.ts";
-import { Link, navigate, useCreating } from "../router.tsx";
+import { Link, navigate, useCreateDialog } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { formatCount, isolatedText, rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
@@ -39,7 +39,7 @@ function ProjectPage({ id }: { id: string }) {
 
 	return (
 		<Page title={item?.name ?? t("Project")} aside={actions}>
-			<Reading of={project} height={220} />
+			<LoadState of={project} height={220} />
 			{item && (
 				<>
 					<ProjectFacts item={item} />
@@ -67,13 +67,13 @@ function ProjectFacts({ item }: { item: ProjectView }) {
 			<DetailList
 				of={{
 					[t("State")]: <State value={item.state} />,
-					[t("Id")]: <Id value={item.id} label={t("Copy the project's id")} />,
+					[t("Id")]: <CopyableId value={item.id} label={t("Copy the project's id")} />,
 					[t("Cap")]: <CapBar item={item} />,
 					[t("Total spent")]: <Amount nanoUsd={item.spentNanoUsd} />,
 					[t("Models")]: item.models.join(", ") || t("All available models"),
 					[t("Limits")]: limitsText(item),
-					[t("Created")]: <Moment atMs={item.createdAtMs} />,
-					[t("Archived")]: item.archivedAtMs !== null && <Moment atMs={item.archivedAtMs} />,
+					[t("Created")]: <Timestamp atMs={item.createdAtMs} />,
+					[t("Archived")]: item.archivedAtMs !== null && <Timestamp atMs={item.archivedAtMs} />,
 				}}
 			/>
 		</Panel>
@@ -163,7 +163,7 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 			columns={[
 				{ label: t("Name"), lead: true, render: (member) => member.name },
 				{ label: t("Email"), render: (member) => member.email },
-				{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
+				{ label: t("Since"), render: (member) => <Timestamp atMs={member.joinedAtMs} /> },
 			]}
 			act={(member) =>
 				mayChange && <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton>
@@ -250,7 +250,7 @@ const COLUMNS: readonly Column<ProjectView>[] = [
 function ProjectList() {
 	const account = useAccount();
 	const may = useMay();
-	const [isOpen, setOpen] = useCreating();
+	const [isOpen, setOpen] = useCreateDialog();
 	// Kept outside the dialog: a retry in a reopened dialog sends the same token and creates no second project.
 	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));

@@ -4,9 +4,9 @@ import { maxUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { api, type RefusedDetail, type RequestDetail } from "../api.ts";
 import { endpointName } from "../labels.ts";
 import { CostLines } from "../parts/account-tables.tsx";
-import { DetailList, Empty, Notice, Page, Panel, Reading, Stat } from "../parts/page.tsx";
+import { DetailList, Empty, LoadState, Notice, Page, Panel, Stat } from "../parts/page.tsx";
 import { Refused, RequestEnding } from "../parts/request-table.tsx";
-import { Amount, Id, Moment } from "../parts/text.tsx";
+import { Amount, CopyableId, Timestamp } from "../parts/text.tsx";
 import { basisText, endingText, failureReason } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { Link, linkRenderer } from "../router.tsx";
@@ -50,8 +50,8 @@ export default function RequestPage({ id }: { id: string }) {
 		);
 	}
 	return (
-		<Page title={t("Request")} lead={<Id value={id} label={t("Copy the request's id")} />}>
-			<Reading of={request} height={320} />
+		<Page title={t("Request")} lead={<CopyableId value={id} label={t("Copy the request's id")} />}>
+			<LoadState of={request} height={320} />
 			{found && (found.statusClass === "refused" ? <RefusedRequest row={found} /> : <Detail row={found} />)}
 		</Page>
 	);
@@ -93,7 +93,7 @@ function Detail({ row }: { row: RequestDetail }) {
 							[t("Result")]: endingText(row),
 							[t("Token count")]: basisText(row),
 							[t("Replica")]: row.replica ?? <span className="dim">{t("none")}</span>,
-							[t("Response id")]: row.answerId && <Id value={row.answerId} />,
+							[t("Response id")]: row.answerId && <CopyableId value={row.answerId} />,
 							[t("Batch")]: row.batchId && <Link to={`/batches/${row.batchId}`}>{row.batchId}</Link>,
 							[t("Rate card")]: <code>{row.rateCard}</code>,
 						}}
@@ -107,7 +107,7 @@ function Detail({ row }: { row: RequestDetail }) {
 								<Group key={name} gap="md" className="num">
 									<span>+{formatDuration(afterMs)}</span>
 									<span className="dim">
-										{name === "admitted" ? <Moment atMs={atMs} form="log" /> : formatClock(atMs)}
+										{name === "admitted" ? <Timestamp atMs={atMs} form="log" /> : formatClock(atMs)}
 									</span>
 								</Group>,
 							]),
@@ -145,7 +145,7 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 				<Panel title={t("Request")}>
 					<DetailList
 						of={{
-							[t("Time")]: <Moment atMs={row.atMs} form="log" />,
+							[t("Time")]: <Timestamp atMs={row.atMs} form="log" />,
 							[t("Response")]: <Refused row={{ ...row, repeats: 0 }} />,
 							[t("Code")]: <code>{row.code}</code>,
 							[t("Field")]: row.param && <code>{row.param}</code>,
@@ -157,7 +157,7 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 								row.repeats > 0 &&
 								rich("{count} more with this key and code until {repeated}, not listed", {
 									count: formatCount(row.repeats),
-									repeated: <Moment atMs={row.repeatedAtMs} form="log" />,
+									repeated: <Timestamp atMs={row.repeatedAtMs} form="log" />,
 								}),
 						}}
 					/>

@@ -5,7 +5,7 @@ import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { CheckField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { Notice, Panel, Problem, Reading } from "../parts/page.tsx";
+import { LoadState, Notice, Panel, Problem } from "../parts/page.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 
@@ -25,7 +25,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 	const { data } = company;
 	return (
 		<Panel title={t("Single sign-on")}>
-			<Reading of={company} />
+			<LoadState of={company} />
 			{data?.settings && <Proof account={account} company={data} reload={company.reload} />}
 			{data &&
 				(data.settings || open ? (

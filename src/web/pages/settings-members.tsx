@@ -8,14 +8,13 @@ import { TextField } from "../parts/fields.tsx";
 import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Problem } from "../parts/page.tsx";
 import { DataTable, fromItems, TablePanel } from "../parts/table.tsx";
-import { Ago, Id, Moment } from "../parts/text.tsx";
+import { CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { inSentence, isolatedText, plural, rich, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 
-/** Members and their roles. Owners and admins can invite, change and remove members. */
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
@@ -63,7 +62,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 							roleName(member.role)
 						),
 				},
-				{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
+				{ label: t("Since"), render: (member) => <Timestamp atMs={member.joinedAtMs} /> },
 			]}
 			act={(member) =>
 				mayChange(member) && <LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>
@@ -107,7 +106,7 @@ function InvitationTable(props: {
 			columns={[
 				{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
 				{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
-				{ label: t("Expires"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
+				{ label: t("Expires"), render: (invitation) => <RelativeTime atMs={invitation.expiresAtMs} /> },
 			]}
 			act={(invitation) =>
 				can(role, rightToManage(invitation.role)) && (
@@ -167,7 +166,7 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 							? t("Invitation sent to {email}.", { email: made.email })
 							: rich("Mail is not set up here. Give {email} this link: {link}", {
 									email: made.email,
-									link: <Id value={made.link} label={t("Copy the link")} />,
+									link: <CopyableId value={made.link} label={t("Copy the link")} />,
 								})}
 					</Notice>
 				)

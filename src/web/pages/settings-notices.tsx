@@ -4,9 +4,9 @@ import { type AlertType, can } from "../../console/views.ts";
 import { type AccountView, api, type NoticeChanges, type Notices, type NoticeView } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
-import { Notice, Panel, Problem, Reading, State } from "../parts/page.tsx";
+import { LoadState, Notice, Panel, Problem, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Ago, Truncated } from "../parts/text.tsx";
+import { RelativeTime, Truncated } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -60,7 +60,7 @@ export function NoticesPanel({ account }: { account: AccountView }) {
 	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notifications")}>
-			<Reading of={notices} />
+			<LoadState of={notices} />
 			{secret !== undefined && (
 				<NewSecret
 					secret={secret}
@@ -201,8 +201,8 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 					{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
 					{ label: t("Response"), render: (item) => answerOf(item) },
 					{ label: t("Attempts"), figure: (item) => item.attempts },
-					{ label: t("Last attempt"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
-					{ label: t("Next attempt"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+					{ label: t("Last attempt"), render: (item) => <RelativeTime atMs={item.triedAtMs} never="–" /> },
+					{ label: t("Next attempt"), render: (item) => <RelativeTime atMs={item.nextAtMs} never="–" /> },
 				]}
 				act={(item) =>
 					mayReplay &&

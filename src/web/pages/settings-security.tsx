@@ -7,7 +7,7 @@ import { NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx"
 import { ActButton, LineForm, LinkButton, PanelForm } from "../parts/form.tsx";
 import { Empty, Notice, Panel, Problem } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
-import { Ago, Id } from "../parts/text.tsx";
+import { CopyableId, RelativeTime } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { authApi, useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
@@ -80,7 +80,7 @@ export function TwoFactorPanel() {
 				<PanelForm action={confirm} act={t("Switch on")} main>
 					<p>{t("Scan the QR code with an authenticator app, or enter the secret.")}</p>
 					<QrCode text={setup.totpURI} label={t("The secret as a QR code")} />
-					<Id value={new URL(setup.totpURI).searchParams.get("secret") ?? ""} label={t("Copy the secret")} />
+					<CopyableId value={new URL(setup.totpURI).searchParams.get("secret") ?? ""} label={t("Copy the secret")} />
 					<Notice kind="warn">{t("Store these backup codes. Each works once if you lose the app.")}</Notice>
 					<CodeBlock code={setup.backupCodes.join("\n")} label={t("Copy the backup codes")} />
 					<TextField label={t("Code from the app")} inputMode="numeric" {...codeField} />
@@ -119,7 +119,6 @@ function QrCode({ text, label }: { text: string; label: string }) {
 	);
 }
 
-/** The viewer's passkeys, which replace the password at sign-in. */
 export function PasskeysPanel() {
 	const passkeys = useResource("passkeys", api.passkeys);
 	const [name, setName] = useState("");
@@ -142,8 +141,8 @@ export function PasskeysPanel() {
 			}
 			columns={[
 				{ label: t("Name"), lead: true, render: (item) => item.name },
-				{ label: t("Added"), render: (item) => <Ago atMs={item.createdAtMs} /> },
-				{ label: t("Last used"), render: (item) => <Ago atMs={item.lastUsedAtMs} /> },
+				{ label: t("Added"), render: (item) => <RelativeTime atMs={item.createdAtMs} /> },
+				{ label: t("Last used"), render: (item) => <RelativeTime atMs={item.lastUsedAtMs} /> },
 			]}
 			act={(item) => <LinkButton onClick={() => void remove.run(item.id)}>{t("Remove")}</LinkButton>}
 		>
@@ -181,8 +180,8 @@ export function SessionsPanel() {
 					render: (session) => `${deviceOf(session)}${session.current ? t(" (this one)") : ""}`,
 				},
 				{ label: t("Address"), render: (session) => session.ip },
-				{ label: t("Signed in"), render: (session) => <Ago atMs={session.createdAtMs} /> },
-				{ label: t("Expires"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
+				{ label: t("Signed in"), render: (session) => <RelativeTime atMs={session.createdAtMs} /> },
+				{ label: t("Expires"), render: (session) => <RelativeTime atMs={session.expiresAtMs} /> },
 			]}
 			act={(session) =>
 				!session.current && <LinkButton onClick={() => void end.run(session.id)}>{t("End")}</LinkButton>

@@ -6,7 +6,7 @@ import { type AccountView, api, type BillingDetails } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { TextField } from "../parts/fields.tsx";
 import { fieldError, PanelForm } from "../parts/form.tsx";
-import { Notice, Page, Panel, Problem, Reading } from "../parts/page.tsx";
+import { LoadState, Notice, Page, Panel, Problem } from "../parts/page.tsx";
 import { chooseLanguage, LanguageSwitch } from "../parts/switches.tsx";
 import { resources, useAction, useResource } from "../resource.ts";
 import { authApi, useSession } from "../session.tsx";
@@ -138,7 +138,7 @@ function BillingPanel({ account }: { account: AccountView }) {
 	const details = useResource(key, () => api.billingDetails(account.id));
 	return (
 		<Panel title={t("Receipts and statements")}>
-			<Reading of={details} />
+			<LoadState of={details} />
 			{details.data && (
 				<BillingForm account={account} details={details.data} onSaved={(stored) => resources.set(key, () => stored)} />
 			)}

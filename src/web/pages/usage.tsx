@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { api, type UsageSeries } from "../api.ts";
 import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, CsvButton } from "../parts/form.tsx";
-import { Empty, Page, Reading, Stat } from "../parts/page.tsx";
+import { Empty, LoadState, Page, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
 import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-panel.tsx";
 import { readUsageFilter } from "../range.ts";
@@ -32,7 +32,7 @@ export default function UsagePage() {
 	return (
 		<Page title={t("Usage")} aside={<CsvButton href={api.usageCsvAddress(account.id, filter)} />}>
 			<UsageFilters />
-			<Reading of={usage} />
+			<LoadState of={usage} />
 			{(data || !usage.error) && (
 				<>
 					<UsagePanel

@@ -6,7 +6,7 @@ import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
 import { formatCount, rich, showLineCost, showRatePerMillion, showRatePerUnit, t } from "../texts.tsx";
 import { Empty, Stat, State } from "./page.tsx";
 import { type Column, DataTable } from "./table.tsx";
-import { Amount, Day, Id, Moment } from "./text.tsx";
+import { Amount, CopyableId, Day, Timestamp } from "./text.tsx";
 
 /** Column with a key's visible characters, for API keys and management keys. */
 export const KEY_COLUMN: Column<{ readonly prefix: string; readonly lastFour: string }> = {
@@ -30,7 +30,7 @@ export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 	{
 		label: t("Time"),
 		// Usage is summed per UTC day, so its row shows a day instead of a time.
-		render: ({ kind, atMs }) => (kind === "usage" ? <Day atMs={atMs} /> : <Moment atMs={atMs} />),
+		render: ({ kind, atMs }) => (kind === "usage" ? <Day atMs={atMs} /> : <Timestamp atMs={atMs} />),
 	},
 	{ label: t("Note"), render: noteOf },
 	{ label: t("Amount"), amount: ({ amountNanoUsd }) => amountNanoUsd, sign: true, corner: true },
@@ -46,10 +46,10 @@ export const topUpColumns = <Row extends TopUp>(
 	{
 		label: t("Reference"),
 		lead: true,
-		render: ({ reference }) => <Id value={reference} label={t("Copy the reference")} />,
+		render: ({ reference }) => <CopyableId value={reference} label={t("Copy the reference")} />,
 	},
 	{ label: t("Method"), render: ({ method }) => TOP_UP_METHODS[method] ?? method },
-	{ label: t("Created"), render: ({ createdAtMs }) => <Moment atMs={createdAtMs} /> },
+	{ label: t("Created"), render: ({ createdAtMs }) => <Timestamp atMs={createdAtMs} /> },
 	{ label: t("State"), render: stateOf },
 	{ label: t("Amount"), amount: ({ amountNanoUsd }) => amountNanoUsd, corner: true },
 ];

@@ -1,7 +1,7 @@
 import { Box, Progress } from "@mantine/core";
 import type { KeyView } from "../api.ts";
 import { rich, t } from "../texts.tsx";
-import { Amount, Moment } from "./text.tsx";
+import { Amount, Timestamp } from "./text.tsx";
 
 const OF_CAP = {
 	lifetime: "of {cap}",
@@ -51,7 +51,7 @@ export function CapBar({
 				{rich(OF_CAP[period], { cap: <Amount nanoUsd={cap} /> })}
 				{!small &&
 					item.capRenewsAtMs !== null &&
-					rich("; resets {capRenews}", { capRenews: <Moment atMs={item.capRenewsAtMs} /> })}
+					rich("; resets {capRenews}", { capRenews: <Timestamp atMs={item.capRenewsAtMs} /> })}
 			</div>
 		</Box>
 	);

@@ -29,7 +29,6 @@ export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	);
 }
 
-/** Tabs that show one of several views of the same content. */
 export function Tabs(props: {
 	label: string;
 	names: readonly string[];

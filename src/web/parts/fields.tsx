@@ -32,7 +32,6 @@ export function CheckField({
 	return <Checkbox onChange={(event) => onChange(event.currentTarget.checked)} {...rest} />;
 }
 
-/** Password field with a button that shows the password. */
 export function PasswordField({ onChange, ...rest }: Omit<PasswordInputProps, "onChange"> & Field) {
 	return (
 		<PasswordInput

@@ -89,7 +89,6 @@ export function PanelForm(
 	);
 }
 
-/** Form of a sign-in page, with a full-width button. */
 export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionFormProps, "disabled">) {
 	return (
 		<Form
@@ -166,7 +165,6 @@ export function ActButton(props: {
 	);
 }
 
-/** Button that looks like a link, for use in table rows. */
 export function LinkButton({
 	onClick,
 	children,

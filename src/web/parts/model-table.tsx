@@ -22,7 +22,7 @@ import { Empty, State } from "./page.tsx";
 import { type Column, DataTable } from "./table.tsx";
 import { Amount } from "./text.tsx";
 
-export const KINDS: Readonly<Record<string, string>> = {
+export const KIND_LABELS: Readonly<Record<string, string>> = {
 	chat: t("Chat"),
 	embedding: t("Embeddings"),
 	transcription: t("Transcription"),
@@ -57,7 +57,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 		),
 	},
 	// The class `num` prevents a line break next to a long id.
-	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
+	{ label: t("Kind"), render: (model) => <span className="num">{KIND_LABELS[model.kind] ?? model.kind}</span> },
 	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
 	{ label: t("Context"), figure: ({ contextLength }) => contextLength > 0 && formatCompact(contextLength) },
 	{ label: t("Speed"), figure: ({ speed }) => speed && <ModelSpeed speed={speed} /> },
@@ -70,7 +70,6 @@ export function ModelState({ model }: { model: ModelView }) {
 	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
 }
 
-/** Returns the rates for anything but text tokens. */
 function otherRates({ rates }: ModelView): string {
 	const others = [
 		{ rate: rates.request, what: t("per request") },
@@ -110,7 +109,6 @@ export function ModelTable(props: {
 	);
 }
 
-/** Shows the model's median speeds of the last day, as measured by the service. */
 function ModelSpeed({ speed }: { speed: NonNullable<ModelView["speed"]> }) {
 	const { firstTokenMs, tokensPerSecond } = speed;
 	const first = t("{time} to first token", { time: formatDuration(firstTokenMs) });
@@ -160,7 +158,6 @@ const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; 
 	{ name: "requests", label: t("Requests per month"), max: REQUESTS_MAX },
 ];
 
-/** Compares the cost of the same requests on each model, cheapest first, computed as charges are. */
 export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	const [work, setWork] = useState<Workload>(WORKLOADS[0] as Workload);
 	const priced = models

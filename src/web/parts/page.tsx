@@ -7,7 +7,7 @@ import type { Resource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { rich, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
-import { Id } from "./text.tsx";
+import { CopyableId } from "./text.tsx";
 
 export function Page(props: {
 	title: string;
@@ -47,7 +47,6 @@ export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: R
 	);
 }
 
-/** A figure with its label. `children` appear below the figure in small type. */
 export function Stat({ label, value, children }: { label: string; value: ReactNode; children?: ReactNode }) {
 	return (
 		<div className="stat">
@@ -87,7 +86,6 @@ const TONES: Readonly<Record<string, Tone>> = Object.fromEntries(
 	Object.entries(STATES).flatMap(([tone, names]) => names.split(" ").map((name) => [name, tone as Tone])),
 );
 
-/** A state with a coloured dot. */
 export function State({ value, label, tone }: { value: string; label?: string; tone?: Tone }) {
 	const shown = tone ?? TONES[value] ?? "off";
 	return (
@@ -108,7 +106,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 					{error.requestId && (
 						<div className="small">
 							{rich("Request {requestId}", {
-								requestId: <Id value={error.requestId} label={t("Copy the request's id")} />,
+								requestId: <CopyableId value={error.requestId} label={t("Copy the request's id")} />,
 							})}
 						</div>
 					)}
@@ -124,7 +122,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 }
 
 /** Placeholder of `height` while the resource loads; after a failure its error with a retry button. */
-export function Reading({ of, height }: { of: Resource<unknown>; height?: number }) {
+export function LoadState({ of, height }: { of: Resource<unknown>; height?: number }) {
 	if (of.error) return <Problem error={of.error} retry={() => void of.reload()} />;
 	return of.data === undefined && height !== undefined ? <Skeleton height={height} /> : null;
 }
@@ -150,7 +148,6 @@ export function Empty({ title, children, action }: { title: string; children?: R
 	);
 }
 
-/** Skeleton of a page while its code or the viewer loads. */
 export function PageWaiting() {
 	return (
 		<div className="page" aria-busy="true">

@@ -5,7 +5,7 @@ import { Link } from "../router.tsx";
 import { formatCount, formatDuration, t } from "../texts.tsx";
 import { State } from "./page.tsx";
 import { type Column, DataTable, type DataTableProps } from "./table.tsx";
-import { Moment, Truncated } from "./text.tsx";
+import { Timestamp, Truncated } from "./text.tsx";
 
 const BASES: Readonly<Record<string, string>> = { estimated: t("estimated"), recovered: t("recovered") };
 
@@ -15,7 +15,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 		lead: true,
 		render: (row) => (
 			<Link to={`/requests/${row.id}`}>
-				<Moment atMs={row.atMs} form="log" />
+				<Timestamp atMs={row.atMs} form="log" />
 			</Link>
 		),
 	},

@@ -30,7 +30,7 @@ export function Truncated({ text, title = text }: { text: string; title?: string
 }
 
 /** A time in the browser's time zone, and in UTC on hover. */
-export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "full" | "log" }) {
+export function Timestamp({ atMs, form = "full" }: { atMs: number | null; form?: "full" | "log" }) {
 	if (atMs === null) return <span className="dim">–</span>;
 	return (
 		<time className="num" dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
@@ -39,7 +39,6 @@ export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "f
 	);
 }
 
-/** A day in UTC, because the service sums usage per UTC day. */
 export function Day({ atMs }: { atMs: number }) {
 	return (
 		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title={t("A day in UTC")}>
@@ -48,7 +47,7 @@ export function Day({ atMs }: { atMs: number }) {
 	);
 }
 
-export function Ago({ atMs, never = t("never") }: { atMs: number | null; never?: string }) {
+export function RelativeTime({ atMs, never = t("never") }: { atMs: number | null; never?: string }) {
 	const now = useNow();
 	if (atMs === null) return <span className="dim">{never}</span>;
 	return (
@@ -81,7 +80,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	);
 }
 
-export function Id({ value, label = t("Copy") }: { value: string; label?: string }) {
+export function CopyableId({ value, label = t("Copy") }: { value: string; label?: string }) {
 	return (
 		<span className="id">
 			<code>{value}</code>

@@ -2,11 +2,10 @@ import { Group } from "@mantine/core";
 import { useMemo } from "react";
 import { locale, t } from "../texts.tsx";
 import Chart, { type ChartProps, type ChartRow, type ChartSeries } from "./chart.tsx";
-import { groupLabel, OTHER, SERIES_MAX, seriesColors, type TimeSeries } from "./time-series.ts";
+import { groupLabel, OTHER_GROUP, SERIES_MAX, seriesColors, type TimeSeries } from "./time-series.ts";
 
 export interface TimeChartProps extends Pick<ChartProps, "label" | "formatTick" | "formatValue"> {
 	readonly series: TimeSeries;
-	/** Kind of the chart; the default is `bar`. */
 	readonly kind?: ChartProps["kind"];
 }
 
@@ -35,7 +34,8 @@ function shape(series: TimeSeries, absent: 0 | null) {
 	const drawn: ChartSeries[] = series.groups
 		.slice(0, SERIES_MAX)
 		.map((group, place) => ({ name: `g${place}`, label: groupLabel(group), color: color(group.id) }));
-	if (series.groups.length > SERIES_MAX && absent === 0) drawn.push({ name: "rest", label: t("Others"), color: OTHER });
+	if (series.groups.length > SERIES_MAX && absent === 0)
+		drawn.push({ name: "rest", label: t("Others"), color: OTHER_GROUP });
 	const nameOf = new Map(series.groups.map(({ id }, place) => [id, drawn[place]?.name ?? "rest"]));
 	const nowMs = Date.now();
 	const values = Object.fromEntries(drawn.map(({ name }) => [name, absent]));

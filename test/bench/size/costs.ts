@@ -4,8 +4,8 @@ import { findAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
 import { runningRequests } from "../../../src/console/credit/credit.ts";
 import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
-import { readHeld } from "../../../src/console/keys/key-view.ts";
-import { overview } from "../../../src/console/live/overview.ts";
+import { readHeldCredit } from "../../../src/console/keys/key-view.ts";
+import { readOverview } from "../../../src/console/live/overview.ts";
 import { logPage } from "../../../src/console/log/log-page.ts";
 import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
 import { listInstances } from "../../../src/console/operator/operator-cluster.ts";
@@ -84,8 +84,8 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		deployments: { current: async () => ({ replicas: [] }) },
 	};
 	const pages: Record<string, () => Promise<unknown>> = {
-		overview: () => overview(statements, HEAVY_ACCOUNT, nowMs),
-		"overview, a small account": () => overview(statements, LIGHT_ACCOUNT, nowMs),
+		overview: () => readOverview(statements, HEAVY_ACCOUNT, nowMs),
+		"overview, a small account": () => readOverview(statements, LIGHT_ACCOUNT, nowMs),
 		"usage, 30 days by hour": () => usage(HEAVY_ACCOUNT, 30, "hour"),
 		"usage, 400 days by day": () => usage(HEAVY_ACCOUNT, 399, "day"),
 		"requests, newest": () => log(HEAVY_ACCOUNT, {}),
@@ -100,7 +100,10 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT_ACCOUNT, PAGE),
 		"running requests": () => runningRequests(statements, HEAVY_ACCOUNT),
 		keys: () =>
-			Promise.all([listKeys(statements, HEAVY_ACCOUNT, { limit: 50 }), readHeld("key", statements, HEAVY_ACCOUNT)]),
+			Promise.all([
+				listKeys(statements, HEAVY_ACCOUNT, { limit: 50 }),
+				readHeldCredit("key", statements, HEAVY_ACCOUNT),
+			]),
 		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
 		"operator: revenue by model, 30 days": () => revenueSeries(statements, revenue("model")),
 		"operator: revenue by account, 30 days": () => revenueSeries(statements, revenue("account")),

@@ -5,7 +5,7 @@ import { migrate } from "../../../src/db/migrate.ts";
 import { withOwnPostgres } from "../../chaos/own-postgres.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
-import { FAST } from "../../support/postgres.ts";
+import { NO_DURABILITY } from "../../support/postgres.ts";
 import { openBenchDatabase } from "../product.ts";
 import { costsOf } from "./costs.ts";
 import type { Cost } from "./counted.ts";
@@ -38,7 +38,7 @@ const BY_PLAN: Readonly<Record<string, number>> = { "console: usage, 30 days by 
 
 // A separate Postgres server, so that its counts contain no other test's statements.
 async function startServer() {
-	const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
+	const server = await withOwnPostgres({ ...NO_DURABILITY, shared_preload_libraries: "pg_stat_statements" });
 	const addressOf = (name: string) => server.url.replace(/\/tollgate$/, `/${name}`);
 	const admin = postgres(server.url, { max: 1, onnotice: () => {} });
 	untilEnd({ stop: () => admin.end() });

@@ -5,8 +5,8 @@ import { type Person, signedUp } from "../../console/person.ts";
 import { testsMayTake, untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { becomeVisitor, cookiesOf, hasChromium } from "../chromium.ts";
-import { firstMinutes } from "../first-minutes.ts";
-import { ledgerThatAddsUp } from "../screen-ledger.ts";
+import { signUpToFirstAnswer } from "../first-minutes.ts";
+import { readConsistentLedger } from "../screen-ledger.ts";
 import { picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
@@ -103,7 +103,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		await shoot("card-2-pending");
 		expect(await tell(SECRET, "checkout.session.completed", paidSession(opened(0), PAYMENT))).toBe(200);
 		await available().getByText("$250.00").waitFor();
-		const [entry] = await ledgerThatAddsUp(page, { what: "Top-up", lines: 1 });
+		const [entry] = await readConsistentLedger(page, { what: "Top-up", lines: 1 });
 		expect(entry?.amountNanoUsd).toBe(250_000_000_000n);
 		await page.getByText("Payment confirmed").waitFor();
 		await page.getByRole("button", { name: "Close" }).click();
@@ -192,11 +192,11 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 			await available().getByText("$0.00").waitFor();
 			expect(await tell(SECRET, "checkout.session.completed", paidSession(payment, "pi_first"))).toBe(200);
 			await available().getByText("$100.00").waitFor();
-			const [entry] = await ledgerThatAddsUp(page, { what: "Top-up", lines: 1 });
+			const [entry] = await readConsistentLedger(page, { what: "Top-up", lines: 1 });
 			expect(entry?.amountNanoUsd).toBe(100_000_000_000n);
 			reference = entry?.note ?? "";
 		};
-		const steps = await firstMinutes(page, { home: service.url, email: NEWCOMER, payUrl: stripe.payUrl, paid });
+		const steps = await signUpToFirstAnswer(page, { home: service.url, email: NEWCOMER, payUrl: stripe.payUrl, paid });
 		expect(steps).toEqual({ clicks: 11, fields: 5, pages: 8, left: 2 });
 		await service.settled();
 		const [asked] = await service.db.sql`
@@ -221,7 +221,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		}
 	});
 
-	// The short run tests saved cards in `billing/auto-top-ups.test.ts`.
+	// The short form tests saved cards in `billing/auto-top-ups.test.ts`.
 	test.if(LONG)("a card saved on Stripe's page is charged automatically", async () => {
 		await walk(page, "/credit");
 		await panel.getByRole("button", { name: "Save a card" }).click();

@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
 	});
 
-	// The short run tests single sign-on in `console/company.test.ts`, with a real provider.
+	// The short form tests single sign-on in `console/company.test.ts`, with a real provider.
 	test.if(LONG)("people of a company sign in by its own provider", async () => {
 		const { page } = house;
 		await page.getByRole("button", { name: "Set up single sign-on" }).click();

@@ -7,7 +7,7 @@ import { reply } from "../../support/upstream-reply.ts";
 import { hasChromium } from "../chromium.ts";
 import { readQrCode } from "../qr-reader.ts";
 import { MODEL, picture, withScene } from "../stage.ts";
-import { seenAs, walk } from "../windows.ts";
+import { setView, walk } from "../windows.ts";
 
 testsMayTake(180_000);
 
@@ -16,7 +16,7 @@ const OTHER_MODEL = "other-model";
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
 
 /**
- * Only in the long run. In the short run `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts`
+ * Only in the long form. In the short form `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts`
  * cover the main steps.
  */
 const isRun = LONG && hasChromium;
@@ -137,11 +137,11 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 
 	/** Expects the same content without overflow in the narrow layout. */
 	const onPhone = async (shown: string, name: string) => {
-		await seenAs(page, [360, "light"]);
+		await setView(page, [360, "light"]);
 		await page.getByText(shown).first().waitFor();
 		expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), name).toBe(0);
 		await picture(page, `${name}-360`);
-		await seenAs(page, [1440, "light"]);
+		await setView(page, [1440, "light"]);
 	};
 
 	test("a batch file is checked, started, followed, then downloaded", async () => {

@@ -7,9 +7,9 @@ import { LONG } from "../../support/long-form.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import { hasChromium, storeSecret } from "../chromium.ts";
-import { problemsOf } from "../page-problems.ts";
+import { pageProblems } from "../page-problems.ts";
 import { OWN_BRAND, picture } from "../stage.ts";
-import { seenAs, settled, walk } from "../windows.ts";
+import { settled, setView, walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
 testsMayTake(180_000);
@@ -29,12 +29,12 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 			[1440, "light", LONG ? ["/", "/sign-up", "/docs"] : ["/"]],
 			[360, "dark", LONG ? ["/", "/sign-up", "/docs"] : ["/sign-up"]],
 		] as const) {
-			await seenAs(page, [width, scheme]);
+			await setView(page, [width, scheme]);
 			for (const [nth, path] of paths.entries()) {
 				// Reloads the page: while colours fade from one theme to the other, their contrast is measured wrongly.
 				await (nth === 0 ? page.goto(path) : walk(page, path));
 				await settled(page);
-				for (const problem of await problemsOf(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
+				for (const problem of await pageProblems(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
 				const support = page.locator('a[href="mailto:help@acme.example"]', { hasText: "Support" });
 				if (path === "/" && (await support.count()) !== 1) found.push(`${path} has no way to his support`);
 				if (await page.getByText("Tollgate").count()) found.push(`${path} names us`);
@@ -46,11 +46,11 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 	});
 
 	test("require agreement to the terms before any other page", async () => {
-		await seenAs(page, [1440, "light"]);
+		await setView(page, [1440, "light"]);
 		await service.db.sql`delete from terms_acceptance`;
 		await page.goto("/keys");
 		await page.getByRole("heading", { name: "Terms of service" }).waitFor();
-		expect(await problemsOf(page)).toEqual([]);
+		expect(await pageProblems(page)).toEqual([]);
 		await picture(page, "brand-terms");
 		await page.getByRole("checkbox").check();
 		await page.getByRole("button", { name: "Continue" }).click();

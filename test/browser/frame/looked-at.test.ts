@@ -12,7 +12,7 @@ const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/con
 /** The request for the data of the signed-in person. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
 
-/** Only in the long run; in the short run `left-open.test.ts` tests money, secrets and accounts. */
+/** Only in the long form; in the short form `left-open.test.ts` tests money, secrets and accounts. */
 const isRun = LONG && hasChromium;
 const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
 const { owner, page, heading, walkTo, switchTo, name } = house;

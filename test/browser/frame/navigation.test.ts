@@ -2,15 +2,15 @@ import { describe, expect, test } from "bun:test";
 import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
-import { problemsOf } from "../page-problems.ts";
+import { pageProblems } from "../page-problems.ts";
 import type { Stage } from "../stage.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
-import { createWindows, seenAs, settled, walk } from "../windows.ts";
+import { createWindows, settled, setView, walk } from "../windows.ts";
 
-// The long run visits four times as many views and takes pictures.
+// The long form visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-/** Only in the long run; in the short run `pages/pages.test.ts` tests dialogs, the drawer and the bundle size. */
+/** Only in the long form; in the short form `pages/pages.test.ts` tests dialogs, the drawer and the bundle size. */
 const isRun = LONG && hasChromium;
 const [stage, browser] = isRun
 	? await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()])
@@ -33,11 +33,11 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 			[1440, "Demo: test credit and generated usage."],
 			[360, "Demo"],
 		] as const) {
-			await seenAs(tab.page, [width, "light"]);
+			await setView(tab.page, [width, "light"]);
 			await tab.page.locator(".demo-mark:visible").waitFor();
 			expect(await tab.page.locator(".demo-mark:visible").allTextContents()).toEqual([says]);
 			await settled(tab.page);
-			expect(await problemsOf(tab.page)).toEqual([]);
+			expect(await pageProblems(tab.page)).toEqual([]);
 		}
 	});
 
@@ -105,7 +105,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		expect(await wanted.inputValue()).toBe("search-api");
 		await dialog.getByRole("link", { name: "search-api production" }).waitFor();
 		await picture(tab.page, "find-1440-light");
-		expect(await problemsOf(tab.page)).toEqual([]);
+		expect(await pageProblems(tab.page)).toEqual([]);
 		await wanted.fill("qwen3");
 		await dialog.getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
 		await dialog.getByRole("link", { name: "search-api production" }).waitFor({ state: "detached" });

@@ -3,7 +3,7 @@ import type { Page, Route } from "playwright-core";
 import { operator, signedUp } from "../../console/person.ts";
 import { testsMayTake } from "../../support/at-end.ts";
 import { hasChromium } from "../chromium.ts";
-import { ledgerThatAddsUp } from "../screen-ledger.ts";
+import { readConsistentLedger } from "../screen-ledger.ts";
 import { callWith, picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		await topUpOf(credit, bad).getByText("Rejected").waitFor();
 		await topUpOf(credit, bad).getByText("Only EUR 30 arrived, sent back").waitFor();
 		await picture(credit, "operator-2-rejected");
-		await ledgerThatAddsUp(credit, { what: "Top-up", lines: 1 });
+		await readConsistentLedger(credit, { what: "Top-up", lines: 1 });
 		expect(await call()).toBe("answered");
 	});
 

@@ -7,11 +7,20 @@ import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium, type Tab } from "../chromium.ts";
 import { isThereLonger, PAGES, PAGES_SHORT, type StagePage, type Who } from "../every-page.ts";
-import { layoutOf, problemsOf } from "../page-problems.ts";
+import { layoutProblems, pageProblems } from "../page-problems.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
-import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, type View, walk } from "../windows.ts";
+import {
+	createWindows,
+	layoutElsewhere,
+	settled,
+	setView,
+	VIEWS,
+	type View,
+	WIDTHS_BETWEEN,
+	walk,
+} from "../windows.ts";
 
-// The long run visits four times as many views and takes pictures.
+// The long form visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
 // All tests share one service and one window, whose start costs more than most pages.
@@ -19,7 +28,7 @@ const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), w
 atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
 
-/** Pages that show nothing without the database. The short run visits one page of each kind. */
+/** Pages that show nothing without the database. The short form visits one page of each kind. */
 const FAILING: ReadonlySet<string> = new Set(
 	LONG
 		? PAGES.map(([name]) => name).filter(
@@ -45,7 +54,7 @@ const ENGLISH_SENTENCES = [german, server]
 const LANGUAGES = ["en", "de"] as const;
 type Language = (typeof LANGUAGES)[number];
 /**
- * Returns the pages to visit. With pictures: both languages. Otherwise German, whose texts are longer; in the long run
+ * Returns the pages to visit. With pictures: both languages. Otherwise German, whose texts are longer; in the long form
  * pages that also exist with longer names are visited in English.
  */
 const pagesIn = (language: Language, who: Who) =>
@@ -74,15 +83,15 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 			} else await walk(tab.page, path(stage));
 			await settled(tab.page);
 			await picture(tab.page, `${language === "de" ? "german-" : ""}${name}-${view.join("-")}`);
-			const problems = await problemsOf(tab.page);
+			const problems = await pageProblems(tab.page);
 			// German with the longest names is the widest text, so it is checked at each width.
 			if (WITH_PICTURES || language === "de") {
-				// The short run checks either large text or one other width per page, alternately.
+				// The short form checks either large text or one other width per page, alternately.
 				const nth = (LONG ? PAGES : PAGES_SHORT).indexOf(page);
 				const largeText = LONG || WITH_PICTURES || nth % 2 === 0;
-				const one = Math.floor(nth / 2) % BETWEEN.length;
+				const one = Math.floor(nth / 2) % WIDTHS_BETWEEN.length;
 				const all = WITH_PICTURES || (LONG && who === "extreme");
-				const between = all ? BETWEEN : LONG || !largeText ? BETWEEN.slice(one, one + 1) : [];
+				const between = all ? WIDTHS_BETWEEN : LONG || !largeText ? WIDTHS_BETWEEN.slice(one, one + 1) : [];
 				problems.push(...(await layoutElsewhere(tab.page, view, { between, largeText })));
 			}
 			problems.push(...tab.complaints.splice(0));
@@ -98,7 +107,7 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 });
 
 describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
-	// The short run tests only the dialog with the fewest fields.
+	// The short form tests only the dialog with the fewest fields.
 	test.each(LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"])(
 		"dialog %s passes axe and keeps the focus inside",
 		async (name) => {
@@ -108,7 +117,7 @@ describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 			await page.getByRole("dialog").waitFor();
 			await settled(page);
 			await picture(page, `dialog-${name.toLowerCase()}-1440-light`);
-			expect(await problemsOf(page)).toEqual([]);
+			expect(await pageProblems(page)).toEqual([]);
 			for (let press = 0; press < 12; press += 1) await page.keyboard.press("Tab");
 			expect(await page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null)).toBe(true);
 			await page.keyboard.press("Escape");
@@ -123,7 +132,7 @@ describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 		await tab.page.getByRole("dialog").getByRole("link", { name: "Audit" }).waitFor();
 		await settled(tab.page);
 		await picture(tab.page, "menu-360-dark");
-		expect(await problemsOf(tab.page)).toEqual([]);
+		expect(await pageProblems(tab.page)).toEqual([]);
 		await tab.page.getByRole("dialog").getByRole("link", { name: "Audit" }).click();
 		await tab.page.waitForURL("**/operator/audit");
 		await tab.page.getByRole("dialog").waitFor({ state: "detached" });
@@ -156,7 +165,7 @@ describe.skipIf(!hasChromium)("tables in a browser", () => {
 				.evaluate((cell) => getComputedStyle(cell).display === "table-cell");
 		const found: (number | boolean)[][] = [];
 		for (const width of [1440, 1101, 900]) {
-			await seenAs(page, [width, "light"]);
+			await setView(page, [width, "light"]);
 			found.push([width, await isTable("Requests"), await isTable("Top models of the last 30 days")]);
 		}
 		expect(found).toEqual([
@@ -183,10 +192,10 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 		expect([...(await failAll("rich", 0)), ...(await failAll("operator", 1))]).toEqual([]);
 	});
 
-	/** Visits pages with failing requests; the short run visits all pages of a viewer in one view. */
+	/** Visits pages with failing requests; the short form visits all pages of a viewer in one view. */
 	async function failAll(who: Who, nth: 0 | 1): Promise<string[]> {
 		const found: string[] = [];
-		/** One component shows the error on every page, so the short run checks one page per view with axe. */
+		/** One component shows the error on every page, so the short form checks one page per view with axe. */
 		const looked = new Set<string>();
 		const pages = PAGES.filter((one) => one[1] === who && FAILING.has(one[0]));
 		const views = LONG ? VIEWS : VIEWS.slice(nth, nth + 1);
@@ -206,7 +215,7 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 				await picture(tab.page, `failing-${name}-${view.join("-")}`);
 				const isLookedAt = WITH_PICTURES || !looked.has(String(view));
 				looked.add(String(view));
-				for (const problem of await (isLookedAt ? problemsOf : layoutOf)(tab.page))
+				for (const problem of await (isLookedAt ? pageProblems : layoutProblems)(tab.page))
 					found.push(`${name}, ${view}: ${problem}`);
 				const said = await tab.page.locator('[role="alert"]').allInnerTexts();
 				for (const part of ["The database is away.", "req_test", "Try again"])
@@ -223,7 +232,7 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 		await tab.page.goto("/usage");
 		await tab.page.getByText("The service could not be reached.").waitFor();
 		await picture(tab.page, "offline-360-light");
-		expect(await (LONG ? problemsOf : layoutOf)(tab.page)).toEqual([]);
+		expect(await (LONG ? pageProblems : layoutProblems)(tab.page)).toEqual([]);
 		await tab.page.unroute("**/api/console/**");
 		await tab.page.getByRole("button", { name: "Try again" }).click();
 		await tab.page.getByRole("table", { name: "By model" }).waitFor();
@@ -241,7 +250,7 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 			const isSaid = rich.getByText(text).first().waitFor();
 			await isSaid.catch(() => found.push(`${name}: does not say “${text}”`));
 			await picture(rich, `german-refused-${name}-360-dark`);
-			for (const problem of [...(await saidInEnglish(rich)), ...(await layoutOf(rich))])
+			for (const problem of [...(await saidInEnglish(rich)), ...(await layoutProblems(rich))])
 				found.push(`${name}: ${problem}`);
 		};
 		await rich.goto("/credit");

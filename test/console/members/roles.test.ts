@@ -1,7 +1,7 @@
 import { expect, mock, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
-import { createConsoleDoor } from "../../../src/console/console-door.ts";
+import { createConsoleLimiter } from "../../../src/console/console-limiter.ts";
 import type { ConsoleSessions } from "../../../src/console/console-session.ts";
 import { RIGHTS, ROLES, type Role, scopeForRole } from "../../../src/console/members/roles.ts";
 import { checkRoute } from "../../../src/console/members/route-rules.ts";
@@ -23,8 +23,8 @@ test("a changing route that the table lacks requires the password", () => {
 	const authenticatedLately = mock();
 	const of = () => ({ membership: null, viewer: null });
 	const sessions = { authenticatedLately, of } as unknown as ConsoleSessions;
-	const door = createConsoleDoor({ clock: systemClock });
+	const limiter = createConsoleLimiter({ clock: systemClock });
 	for (const method of ["GET", "POST"])
-		checkRoute({ sessions, door }, new Request("http://service/", { method }), "/api/console/public/new");
+		checkRoute({ sessions, limiter }, new Request("http://service/", { method }), "/api/console/public/new");
 	expect(authenticatedLately).toHaveBeenCalledTimes(1);
 });

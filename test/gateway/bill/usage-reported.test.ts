@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { deploymentsYaml, TARGETS, usageInAnswer } from "../../fuzz/targets.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
-import { PROMPT_ESTIMATE } from "../../support/dialect-cells.ts";
+import { PROMPT_TOKENS_ESTIMATED } from "../../support/dialect-cells.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { withEndpoints } from "../../support/upstream-endpoints.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -172,7 +172,7 @@ describe.each(KINDS)("a usage record of %s without one of its counts (streamed %
 		const usage = { prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ completion_tokens: 40, basis: "estimated" });
-		if (kind === "chat") expect(row.prompt_tokens).toBe(PROMPT_ESTIMATE);
+		if (kind === "chat") expect(row.prompt_tokens).toBe(PROMPT_TOKENS_ESTIMATED);
 	});
 
 	test("is estimated if the completion count is missing", async () => {

@@ -2,9 +2,9 @@ import { describe, expect } from "bun:test";
 import {
 	deliveredCharge,
 	dialectMatrix,
+	disconnectWhen,
 	expectCharge,
 	expectFree,
-	leaveWhen,
 	streamedEvents,
 } from "../../support/dialect-cells.ts";
 import { type Reply, reply } from "../../support/upstream-reply.ts";
@@ -66,7 +66,7 @@ describe("a client that disconnects", () => {
 	for (const stream of [true, false])
 		matrix.cell(
 			`while it waits, ${stream ? "streamed" : "whole"}: nothing`,
-			(place) => leaveWhen(place, { stream }, reply().hang(), async () => {}),
+			(place) => disconnectWhen(place, { stream }, reply().hang(), async () => {}),
 			(cell) => {
 				expectFree(cell, LEFT.ending, LEFT.status);
 				expect(cell.acted.text).toBe("");
@@ -78,7 +78,7 @@ describe("a client that disconnects", () => {
 		"is charged the tokens that it read, and at most those that the upstream sent",
 		(place) => {
 			const words = Array.from({ length: 400 }, () => " w");
-			return leaveWhen(place, { stream: true }, reply().text(words).trickle(2), (client) =>
+			return disconnectWhen(place, { stream: true }, reply().text(words).trickle(2), (client) =>
 				waitFor(() => seenWords(client.text()) >= 20, "twenty words"),
 			);
 		},
@@ -94,7 +94,7 @@ describe("a client that disconnects", () => {
 	matrix.cell(
 		"is charged the delivered tokens while the upstream is silent",
 		(place) =>
-			leaveWhen(place, { stream: true }, reply().text("aaaa bbb ccc ddd").stallAfter(3), (client) =>
+			disconnectWhen(place, { stream: true }, reply().text("aaaa bbb ccc ddd").stallAfter(3), (client) =>
 				client.until("ccc"),
 			),
 		(cell) => {
@@ -106,7 +106,7 @@ describe("a client that disconnects", () => {
 		"is charged what the gateway read while the client stalls",
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
-			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
+			return disconnectWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
 				// Disconnects only after the client has received output, because that output must be charged.
 				await client.until("xxxx");
 				client.stall();

@@ -7,8 +7,8 @@ import {
 	expectCharge,
 	expectFree,
 	expectUsageOf,
-	PROMPT,
-	PROMPT_ESTIMATE,
+	PROMPT_TOKENS,
+	PROMPT_TOKENS_ESTIMATED,
 	streamedEvents,
 	wholeAnswer,
 } from "../../support/dialect-cells.ts";
@@ -48,16 +48,16 @@ interface Kind {
 
 const exact = (completion: number): ReturnType<Kind["charge"]> => ({
 	basis: "exact",
-	prompt: PROMPT,
+	prompt: PROMPT_TOKENS,
 	completion,
-	nanoUsd: priceOf(PROMPT, completion),
+	nanoUsd: priceOf(PROMPT_TOKENS, completion),
 });
 
 const estimated = (completion: number): ReturnType<Kind["charge"]> => ({
 	basis: "estimated",
-	prompt: PROMPT_ESTIMATE,
+	prompt: PROMPT_TOKENS_ESTIMATED,
 	completion,
-	nanoUsd: priceOf(PROMPT_ESTIMATE, completion),
+	nanoUsd: priceOf(PROMPT_TOKENS_ESTIMATED, completion),
 });
 
 const FIND = { type: "function", function: { name: "find", parameters: { type: "object", properties: {} } } };
@@ -70,7 +70,7 @@ const KINDS: readonly Kind[] = [
 			reply()
 				.reasoning("hm hm")
 				.text("Hëllo there, wörld.")
-				.usage({ prompt: PROMPT, completion: 5, cached: 4, reasoning: 2 })
+				.usage({ prompt: PROMPT_TOKENS, completion: 5, cached: 4, reasoning: 2 })
 				.lie({
 					top: { lie_top: 1, prompt_text: "secret" },
 					choice: { lie_choice: 1, stop_reason: 7 },

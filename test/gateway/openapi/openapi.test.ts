@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { resolveRef, violationOf } from "../../support/json-schema.ts";
+import { findViolation, resolveRef } from "../../support/json-schema.ts";
 import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, wavOf, withEndpoints } from "../../support/upstream-endpoints.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -43,7 +43,7 @@ async function assertDescribed(path: string, method: "get" | "post" | "delete", 
 }
 
 function assertValid(schema: Any, value: unknown): void {
-	const violation = violationOf(document, schema, value);
+	const violation = findViolation(document, schema, value);
 	if (violation !== undefined) throw new Error(`${violation}\nin ${JSON.stringify(value).slice(0, 500)}`);
 }
 
@@ -201,7 +201,7 @@ test("the service refuses exactly the requests that the document calls invalid",
 	];
 	for (const [path, body, valid] of cases) {
 		const schema = document.paths[path].post.requestBody.content["application/json"].schema;
-		expect([path, violationOf(document, schema, body) === undefined]).toEqual([path, valid]);
+		expect([path, findViolation(document, schema, body) === undefined]).toEqual([path, valid]);
 		expect([path, (await service.post(path, secret, body)).status]).toEqual([path, valid ? 200 : 400]);
 	}
 });

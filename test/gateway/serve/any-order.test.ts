@@ -9,7 +9,7 @@ import { serveRequest } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
-import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
+import { costOf, createRoad, fakeRequest, NOTHING_LEFT, nextTurn, OUTPUT_RATE, readerOf } from "../../support/road.ts";
 
 const HOLD_MS = 500;
 /** The character to count in a stream as one word; it occurs nowhere else. */
@@ -126,7 +126,7 @@ function happen(
 
 async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) {
 	const road = createRoad({ mode: host ? "host" : "process", holdStatusMs: HOLD_MS });
-	const { connection, leave } = madeUp({ stream, max_tokens: 1_000 });
+	const { connection, leave } = fakeRequest({ stream, max_tokens: 1_000 });
 	const answer = serveRequest(road.deps, chat, connection);
 	const client = createClient(answer);
 	const call = await road.call();
@@ -134,18 +134,18 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 	road.journal.isDurable = isDurable;
 	for (const { what, turnEnds } of events) {
 		happen(what, road, call, client, leave);
-		if (turnEnds) await turn();
+		if (turnEnds) await nextTurn();
 		expect(road.settled.length).toBeLessThanOrEqual(1);
 	}
 	// Completes all pending journal writes and disconnects the client if it is still connected.
 	road.journal.isDurable = true;
 	for (const { resolve } of road.journal.syncs.splice(0)) resolve();
-	await turn();
+	await nextTurn();
 	leave();
 	if (isDeaf) call.fail(new UpstreamFailure("timeout", { private: "scripted" }));
 	road.clock.advance(HOLD_MS);
 	await answer;
-	await turn();
+	await nextTurn();
 	return { road, client, call };
 }
 
@@ -171,7 +171,7 @@ async function check(scene: Scene): Promise<string> {
 	const charged = Number(event.charged);
 	if (scene.stream) {
 		const bound = Number(road.journal.progress.at(-1)?.bound ?? 0);
-		expect(delivered * OUTPUT).toBeLessThanOrEqual(bound);
+		expect(delivered * OUTPUT_RATE).toBeLessThanOrEqual(bound);
 		// The server's count includes output that the client never got. An estimate covers only output in the journal.
 		if (event.basis === "estimated") expect(charged).toBeLessThanOrEqual(bound);
 	}

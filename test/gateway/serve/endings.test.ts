@@ -12,13 +12,13 @@ import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import {
 	costOf,
 	createRoad,
-	madeUp,
+	fakeRequest,
 	NOTHING_LEFT,
+	nextTurn,
 	type Road,
 	type RoadOptions,
 	readerOf,
 	type TextReader,
-	turn,
 } from "../../support/road.ts";
 
 /** A call that takes longer than this counts as waiting. */
@@ -29,7 +29,7 @@ const LONG = "w".repeat(128 * 1024);
 
 async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
 	const road = createRoad(options);
-	const made = madeUp(body);
+	const made = fakeRequest(body);
 	const answer = serveRequest(road.deps, chat, made.connection);
 	return { road, ...made, answer, call: await road.call() };
 }
@@ -69,7 +69,7 @@ describe("an ending before the status is sent", () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const { asked, grant } = road.withholdCredit();
-			const { connection, leave } = madeUp(body);
+			const { connection, leave } = fakeRequest(body);
 			const answer = serveRequest(road.deps, chat, connection);
 			await asked;
 			leave();
@@ -116,7 +116,7 @@ describe("an ending before the status is sent", () => {
 				throw new Error("scripted");
 			};
 			const upstreams = { ...road.deps.upstreams, open: thrown, call: thrown };
-			expect(await errorOf(serveRequest({ ...road.deps, upstreams }, chat, madeUp(body).connection))).toEqual([
+			expect(await errorOf(serveRequest({ ...road.deps, upstreams }, chat, fakeRequest(body).connection))).toEqual([
 				500,
 				"internal_error",
 			]);
@@ -129,12 +129,12 @@ describe("an ending before the status is sent", () => {
 			throw new Error("scripted: the connection is gone");
 		};
 		const road = createRoad();
-		const answer = await serveRequest(road.deps, chat, { ...madeUp(STREAM).connection, setIdleTimeout });
+		const answer = await serveRequest(road.deps, chat, { ...fakeRequest(STREAM).connection, setIdleTimeout });
 		expect(answer.status).toBe(500);
 		settledOnce(road, { charged: 0 });
 
 		const whole = createRoad();
-		const inOnePiece = serveRequest(whole.deps, chat, { ...madeUp({}).connection, setIdleTimeout });
+		const inOnePiece = serveRequest(whole.deps, chat, { ...fakeRequest({}).connection, setIdleTimeout });
 		const call = await whole.call();
 		whole.clock.advance(MOMENT_MS);
 		call.reply(7);
@@ -168,7 +168,7 @@ describe("an answer that is not streamed", () => {
 	test("that cannot be billed is not charged and not delivered", async () => {
 		const { road, call, answer } = await sent({});
 		const whole = { ...chat.whole, bill: () => broken() };
-		const second = serveRequest(road.deps, { ...chat, whole }, madeUp({}).connection);
+		const second = serveRequest(road.deps, { ...chat, whole }, fakeRequest({}).connection);
 		(await road.call(2)).reply(7);
 		expect(await errorOf(second)).toEqual([500, "internal_error"]);
 		expect(road.settled).toMatchObject([{ ending: "upstream_failed", charged: 0, status: 500 }]);
@@ -180,7 +180,7 @@ describe("an answer that is not streamed", () => {
 	test("that cannot be serialized or made durable is charged once", async () => {
 		const road = createRoad();
 		const whole = { ...chat.whole, write: () => broken() };
-		const unwritten = serveRequest(road.deps, { ...chat, whole }, madeUp({}).connection);
+		const unwritten = serveRequest(road.deps, { ...chat, whole }, fakeRequest({}).connection);
 		(await road.call()).reply(7);
 		expect(await errorOf(unwritten)).toEqual([500, "internal_error"]);
 		settledOnce(road, { ending: "finished", charged: costOf(7) });
@@ -188,7 +188,7 @@ describe("an answer that is not streamed", () => {
 		const { road: host, call, answer } = await sent({}, { mode: "host" });
 		host.journal.isDurable = false;
 		call.reply(7);
-		await turn();
+		await nextTurn();
 		host.journal.syncs[0]?.reject(new Error("scripted: the disk failed"));
 		expect(await errorOf(answer)).toEqual([500, "internal_error"]);
 		settledOnce(host, { ending: "finished", charged: costOf(7) });
@@ -202,7 +202,7 @@ describe("an answer that is not streamed", () => {
 			left = true;
 		});
 		call.reply(7);
-		await turn();
+		await nextTurn();
 		expect([road.settled.length, left]).toEqual([1, false]);
 		for (const sync of road.journal.syncs) sync.resolve();
 		expect((await answer).status).toBe(200);
@@ -216,7 +216,7 @@ describe("a stream", () => {
 		leave();
 		call.arrive("w2", "w3");
 		call.end();
-		await turn();
+		await nextTurn();
 		settledOnce(road, { ending: "client_left", charged: costOf(1) });
 	});
 
@@ -224,7 +224,7 @@ describe("a stream", () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
-		await turn();
+		await nextTurn();
 		road.openStreams.shutDown();
 		for (const sync of road.journal.syncs) sync.resolve();
 		const text = await rest(reader);
@@ -258,7 +258,7 @@ describe("a stream", () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
-		await turn();
+		await nextTurn();
 		for (const sync of road.journal.syncs) sync.reject(new Error("scripted: the disk failed"));
 		expect(await rest(reader)).not.toContain("w2");
 		settledOnce(road, { ending: "upstream_failed", charged: costOf(2) });
@@ -281,7 +281,7 @@ describe("a stream", () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.end();
-		await turn();
+		await nextTurn();
 		for (const sync of road.journal.syncs) sync.reject(new Error("scripted: the disk failed"));
 		const text = await rest(reader);
 		expect(text).toContain('"internal_error"');
@@ -292,7 +292,7 @@ describe("a stream", () => {
 	test("of a client that stopped reading ends if another request needs its place", async () => {
 		const { road, call, reader } = await streaming();
 		call.arrive(LONG);
-		await turn();
+		await nextTurn();
 		// A stalled stream stays open while no other request needs its place at the server.
 		road.clock.advance(READER_STALL_MS + 1_000);
 		expect(call.isClosed).toBe(false);
@@ -311,7 +311,7 @@ describe("a stream", () => {
 		const next = reader.read();
 		for (let second = 0; second < 30; second += 1) {
 			road.clock.advance(1_000);
-			await turn();
+			await nextTurn();
 		}
 		call.arrive("w2");
 		for (let text = (await next).value as string; !text.includes("w2"); text = (await reader.read()).value as string)
@@ -326,13 +326,13 @@ describe("a stream", () => {
 		road.contend(true);
 		for (let nth = 0; nth < 3; nth += 1) {
 			call.arrive(LONG);
-			await turn();
+			await nextTurn();
 			road.clock.advance(READER_STALL_MS / 4);
 			expect(call.isClosed).toBe(false);
 			await reader.read();
 		}
 		call.arrive(LONG);
-		await turn();
+		await nextTurn();
 		road.clock.advance(READER_STALL_MS / 4 + 1_000);
 		expect(call.isClosed).toBe(true);
 		settledOnce(road, { ending: "client_left", charged: costOf(5) });
@@ -343,7 +343,7 @@ describe("a stream", () => {
 		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
 		expect((await reader.read()).value).toContain(KEEP_ALIVE_COMMENT);
 		call.arrive(LONG);
-		await turn();
+		await nextTurn();
 		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
 		call.end();
 		expect(await rest(reader)).not.toContain(KEEP_ALIVE_COMMENT);
@@ -354,10 +354,10 @@ describe("a stream", () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(40);
 		call.arrive(LONG);
-		await turn();
+		await nextTurn();
 		road.clock.advance(5_000);
 		await reader.read();
-		await turn();
+		await nextTurn();
 		road.clock.advance(70);
 		call.arrive("w3");
 		await reader.read();

@@ -7,7 +7,7 @@ import { createContext } from "../../../src/gateway/serve/context.ts";
 import { serveRoute } from "../../../src/gateway/serve/serve-route.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { createRoad, madeUp } from "../../support/road.ts";
+import { createRoad, fakeRequest } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { withEndpoints } from "../../support/upstream-endpoints.ts";
@@ -249,7 +249,7 @@ describe("a route whose models fail in turn", () => {
 	/** Sends a request over the route with a scripted fault for each model in turn. */
 	async function failing(errors: readonly (() => Error)[]) {
 		const road = createRoad();
-		const { connection, leave } = madeUp({});
+		const { connection, leave } = fakeRequest({});
 		const deps = { ...road.deps, upstreams: { ...road.deps.upstreams, connected: () => true } };
 		const asked: string[] = [];
 		const context = { ...createContext("chat", connection, road.clock), key: road.key };

@@ -6,7 +6,7 @@ import { createAuthenticate, loadKey } from "../../../src/gateway/serve/authenti
 import { createFailedAttempts } from "../../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
 import { createDigest, type KeyDigest, newSecret } from "../../../src/keys/secret.ts";
-import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, roadModel } from "../../support/road.ts";
+import { costOf, createRoad, fakeRequest, NOTHING_LEFT, readerOf, roadModel } from "../../support/road.ts";
 import { modelOver, snapshotOf } from "../../support/upstream-catalog.ts";
 
 const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
@@ -44,7 +44,7 @@ describe("every endpoint", () => {
 	test.each(PATHS)("%s checks the key, then the model's name", async (path, endpoint) => {
 		const road = createRoad();
 		const deps = { ...road.deps, catalog: { ...road.deps.catalog, current: () => snapshotOf(...ofEachKind) } };
-		const { connection } = madeUp({ model: "" }, path);
+		const { connection } = fakeRequest({ model: "" }, path);
 		const form = new FormData();
 		form.set("model", "");
 		const request =
@@ -63,7 +63,7 @@ describe("every endpoint", () => {
 		"%s without a deployment is unavailable, whatever its body",
 		async (path, endpoint) => {
 			const road = createRoad();
-			expect(await errorOf(endpoint.answer(road.deps, madeUp({}, path).connection))).toMatchObject({
+			expect(await errorOf(endpoint.answer(road.deps, fakeRequest({}, path).connection))).toMatchObject({
 				status: 503,
 				code: "service_unavailable",
 			});
@@ -99,7 +99,7 @@ describe("a key that may not be used (revoked, expired, suspended)", () => {
 			},
 			{ serviceName: "service" },
 		);
-		const { connection } = madeUp({});
+		const { connection } = fakeRequest({});
 		connection.request.headers.set("authorization", `Bearer ${secret}`);
 		expect(await errorOf(CHAT.answer({ ...road.deps, authenticate }, connection))).toMatchObject({ code });
 		expect(digested).toBe(1);
@@ -125,10 +125,10 @@ describe("a request of the gateway process itself", () => {
 
 	test("is served without a socket and charged", async () => {
 		const { road, serveAs } = within();
-		const whole = serveAs(known, madeUp({}).connection);
+		const whole = serveAs(known, fakeRequest({}).connection);
 		(await road.call()).reply(3);
 		expect(await (await whole).json()).toMatchObject({ model: roadModel.id, usage: { completion_tokens: 3 } });
-		const streamed = serveAs(known, madeUp({ stream: true }).connection);
+		const streamed = serveAs(known, fakeRequest({ stream: true }).connection);
 		const call = await road.call(2);
 		call.arrive("a", "b");
 		call.end();
@@ -144,7 +144,7 @@ describe("a request of the gateway process itself", () => {
 test("gets no stream after the shutdown", async () => {
 	const road = createRoad();
 	road.openStreams.shutDown();
-	expect(await errorOf(CHAT.answer(road.deps, madeUp({ stream: true }).connection))).toMatchObject({
+	expect(await errorOf(CHAT.answer(road.deps, fakeRequest({ stream: true }).connection))).toMatchObject({
 		status: 503,
 		code: "service_unavailable",
 	});

@@ -54,7 +54,7 @@ export type Turn = QuestionTurn | AnswerTurn | ToolTurn;
 export const NO_ANSWER: AnswerTurn = { role: "assistant", content: "", thought: "", toolCalls: [] };
 
 /** Tool calls of the last answer, to which the user must reply before the next message. */
-export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
+export function unansweredCalls(turns: readonly Turn[]): readonly ToolCall[] {
 	const last = turns.at(-1);
 	return last?.role === "assistant" && last.facts !== undefined ? last.toolCalls : [];
 }

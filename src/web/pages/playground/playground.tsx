@@ -5,20 +5,28 @@ import { canSend } from "../../key-use.ts";
 import { keyLabel } from "../../labels.ts";
 import { CodeTabs } from "../../parts/code.tsx";
 import { ActButton } from "../../parts/form.tsx";
-import { Empty, Notice, Page, PageWaiting, Panel, Reading } from "../../parts/page.tsx";
+import { Empty, LoadState, Notice, Page, PageWaiting, Panel } from "../../parts/page.tsx";
 import { useResource } from "../../resource.ts";
 import { useQueryState } from "../../router.tsx";
 import { useAccount, useModels, useSession } from "../../session.tsx";
 import { chatSnippets } from "../../snippets/chat.ts";
 import { t } from "../../texts.tsx";
 import { Composer } from "./composer.tsx";
-import { type ChatSetup, chatBody, FRESH_SETUP, openCalls, readSchema, readTools, type Turn } from "./conversation.ts";
+import {
+	type ChatSetup,
+	chatBody,
+	FRESH_SETUP,
+	readSchema,
+	readTools,
+	type Turn,
+	unansweredCalls,
+} from "./conversation.ts";
 import { SetupForm } from "./setup-form.tsx";
-import { isSharedFragment, readShareLink, type Shared, toShareLink } from "./share-link.ts";
+import { isSharedFragment, readShareLink, type SharedConversation, toShareLink } from "./share-link.ts";
 import { ThreadView } from "./thread.tsx";
 import { type Thread, useThread } from "./use-thread.ts";
 
-const FRESH: Shared = { threads: [], setup: FRESH_SETUP };
+const FRESH: SharedConversation = { threads: [], setup: FRESH_SETUP };
 
 export default function PlaygroundPage() {
 	const account = useAccount();
@@ -43,8 +51,8 @@ export default function PlaygroundPage() {
 	if (link.state === "reading") return <PageWaiting />;
 	return (
 		<Page title={t("Playground")} lead={t("Requests are charged to the selected key. Messages are not stored.")}>
-			<Reading of={models} />
-			<Reading of={keys} />
+			<LoadState of={models} />
+			<LoadState of={keys} />
 			{link.state === "broken" && <Notice kind="warn">{t("The conversation in this link cannot be read.")}</Notice>}
 			{link.state === "read" && <Notice>{t("Opened from a link. Nothing is sent until you send a message.")}</Notice>}
 			<Conversation
@@ -59,7 +67,7 @@ export default function PlaygroundPage() {
 
 type SharedLink =
 	| { readonly state: "none" | "reading" | "broken" }
-	| { readonly state: "read"; readonly shared: Shared };
+	| { readonly state: "read"; readonly shared: SharedConversation };
 
 /** Reads the shared conversation from the URL's fragment, then removes the fragment from the URL. */
 function useSharedLink(): SharedLink {
@@ -85,7 +93,7 @@ function Conversation({
 	keys,
 	models,
 }: {
-	start: Shared;
+	start: SharedConversation;
 	keys: readonly KeyView[];
 	models: readonly ModelView[];
 }) {
@@ -102,7 +110,7 @@ function Conversation({
 	const busy = threads.some(({ thread }) => thread.busy);
 	const isWrong = readTools(setup.tools).problem !== undefined || readSchema(setup.schema).problem !== undefined;
 	const isReady = key !== undefined && threads.length > 0 && !isWrong;
-	const waits = threads.some(({ thread }) => openCalls(thread.turns).length > 0);
+	const waits = threads.some(({ thread }) => unansweredCalls(thread.turns).length > 0);
 
 	function each(act: (thread: Thread) => void): void {
 		for (const { thread } of threads) act(thread);
@@ -193,7 +201,7 @@ function Conversation({
 }
 
 /** Returns key and models: those in the URL, else those of the shared link, else the first connected model. */
-function useChosen(start: Shared, keys: readonly KeyView[], models: readonly ModelView[]) {
+function useChosen(start: SharedConversation, keys: readonly KeyView[], models: readonly ModelView[]) {
 	const [query, change] = useQueryState();
 	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
 	const offered = models.filter(
@@ -242,7 +250,7 @@ function shortened(turn: Turn): Turn {
 }
 
 /** Button that copies a link to the conversation, and says which contents the link omits. */
-function CopyLink({ shared, disabled }: { shared: Shared; disabled: boolean }) {
+function CopyLink({ shared, disabled }: { shared: SharedConversation; disabled: boolean }) {
 	const [said, setSaid] = useState<string>();
 	async function copy(): Promise<void> {
 		setSaid(await copied(shared));
@@ -257,7 +265,7 @@ function CopyLink({ shared, disabled }: { shared: Shared; disabled: boolean }) {
 	);
 }
 
-async function copied(shared: Shared): Promise<string> {
+async function copied(shared: SharedConversation): Promise<string> {
 	const { url, leftOut } = await toShareLink(shared, location.origin + location.pathname);
 	if (url === undefined) return t("Too long for a link: use the code.");
 	try {

@@ -6,7 +6,7 @@ import { type AnswerStats, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObjec
  * A conversation in a URL's fragment, which browsers never send to a server. Everybody with the link can read it.
  * Opening it costs nothing: the model is called only when a message is sent.
  */
-export interface Shared {
+export interface SharedConversation {
 	readonly threads: readonly { readonly model: string; readonly turns: readonly Turn[] }[];
 	readonly setup: ChatSetup;
 }
@@ -20,7 +20,7 @@ const THREADS_MAX = 2;
 const TURNS_MAX = 1_000;
 
 /** Returns a link; `url` is undefined if it would be too long. Pictures are never included: `leftOut` counts them. */
-export async function toShareLink(shared: Shared, page: string) {
+export async function toShareLink(shared: SharedConversation, page: string) {
 	let leftOut = 0;
 	const text = JSON.stringify({
 		...shared,
@@ -41,7 +41,7 @@ export async function toShareLink(shared: Shared, page: string) {
 export const isSharedFragment = (fragment: string): boolean => fragment.startsWith(NAME);
 
 /** Reads the conversation from a URL's fragment; undefined if the fragment contains no valid one. */
-export async function readShareLink(fragment: string): Promise<Shared | undefined> {
+export async function readShareLink(fragment: string): Promise<SharedConversation | undefined> {
 	if (!isSharedFragment(fragment) || fragment.length > LINK_CHARS_MAX) return undefined;
 	try {
 		return readShared(JSON.parse(await unpacked(fragment.slice(NAME.length))));
@@ -76,7 +76,7 @@ function base64Url(bytes: Uint8Array): string {
 }
 
 /** Reads only the expected fields and types, because anybody can write a link. */
-function readShared(value: unknown): Shared | undefined {
+function readShared(value: unknown): SharedConversation | undefined {
 	if (!isObject(value) || !Array.isArray(value.threads)) return undefined;
 	const threads = value.threads.slice(0, THREADS_MAX).map((thread: unknown) => {
 		const { model, turns } = isObject(thread) ? thread : {};

@@ -7,14 +7,13 @@ import { ActButton, Form } from "../../parts/form.tsx";
 import { Empty, Notice, Problem } from "../../parts/page.tsx";
 import { Link, linkRenderer } from "../../router.tsx";
 import { formatCount, formatDuration, rich, showUsdExact, t } from "../../texts.tsx";
-import { type AnswerStats, type AnswerTurn, openCalls, type ToolTurn, type Turn } from "./conversation.ts";
+import { type AnswerStats, type AnswerTurn, type ToolTurn, type Turn, unansweredCalls } from "./conversation.ts";
 import type { Thread } from "./use-thread.ts";
 
 const Markdown = lazy<{ text: string }>(() => import("./markdown.tsx"), "…");
 
-/** Conversation with one model: its turns, cost, errors, and tool calls that need a result. */
 export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
-	const calls = thread.busy ? [] : openCalls(thread.turns);
+	const calls = thread.busy ? [] : unansweredCalls(thread.turns);
 	const { refused } = thread;
 	useEffect(() => Markdown.preload(), []);
 	return (

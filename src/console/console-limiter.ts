@@ -37,13 +37,13 @@ interface BodyOrigin {
 	readonly bytesMax: number;
 }
 
-export type ConsoleDoor = ReturnType<typeof createConsoleDoor>;
+export type ConsoleLimiter = ReturnType<typeof createConsoleLimiter>;
 
 /**
  * Divides the console's memory, database connections and CPU time fairly among accounts, or among networks for callers
  * without a session. SECURITY.md lists each limit.
  */
-export function createConsoleDoor({ clock }: { clock: Clock }) {
+export function createConsoleLimiter({ clock }: { clock: Clock }) {
 	const bodyReads = createBodyReads(clock);
 	const ofAccounts = createBodyMemory({ limits: () => ACCOUNTS_MEMORY });
 	const ofNetworks = createBodyMemory({ limits: () => NETWORKS_MEMORY });
@@ -83,7 +83,6 @@ export function createConsoleDoor({ clock }: { clock: Clock }) {
 		signIn: <Answer>(kind: keyof typeof signIns, owner: string, work: () => Promise<Answer>) =>
 			signIns[kind].run(owner, work),
 
-		/** Counts a change of `owner`. Fault `rate_limit_exceeded` above the limits in CHANGES. */
 		change(owner: string): void {
 			const nowMs = clock.monotonicMs();
 			for (const window of windows) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
-import { createConsoleDoor } from "../../src/console/console-door.ts";
+import { createConsoleLimiter } from "../../src/console/console-limiter.ts";
 import { deviceOf } from "../../src/console/sign-in/auth-device.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -23,10 +23,10 @@ const codeOf = (error: Fault) => error.code;
 
 describe("the console", () => {
 	test("stops reading a body that does not arrive in 15 s", async () => {
-		const door = createConsoleDoor({ clock });
+		const limiter = createConsoleLimiter({ clock });
 		const { connection, pieces } = arriving("192.0.2.1");
 		pieces.enqueue(new Uint8Array(1));
-		const read = door.withBody(connection, { owner: null, bytesMax: MB }, () => "read").catch(codeOf);
+		const read = limiter.withBody(connection, { owner: null, bytesMax: MB }, () => "read").catch(codeOf);
 		await Bun.sleep(0);
 		clock.advance(16_000);
 		expect(await read).toBe("request_timeout");
@@ -34,38 +34,38 @@ describe("the console", () => {
 
 	for (const attackers of [1, 4, 16])
 		test(`leaves memory to another network despite ${attackers} with stalled bodies`, async () => {
-			const door = createConsoleDoor({ clock });
+			const limiter = createConsoleLimiter({ clock });
 			const stalled: Promise<unknown>[] = [];
 			for (let nth = 0; nth < attackers * 20; nth += 1) {
 				const { connection, pieces } = arriving(`192.0.${nth % attackers}.1`);
 				pieces.enqueue(new Uint8Array(MB - 1));
-				stalled.push(door.withBody(connection, { owner: null, bytesMax: MB }, () => "read").catch(codeOf));
+				stalled.push(limiter.withBody(connection, { owner: null, bytesMax: MB }, () => "read").catch(codeOf));
 				await Bun.sleep(0);
 			}
 			const { connection, pieces } = arriving("198.51.100.1");
 			pieces.enqueue(new Uint8Array(MB / 2));
 			pieces.close();
-			const read = door.withBody(connection, { owner: null, bytesMax: MB }, ({ request }) => request.bytes());
+			const read = limiter.withBody(connection, { owner: null, bytesMax: MB }, ({ request }) => request.bytes());
 			expect((await read).length).toBe(MB / 2);
 			clock.advance(16_000);
 			expect(new Set(await Promise.all(stalled))).toContain("request_timeout");
 		});
 
 	test("refuses changes of an account beyond 120 a minute, not other accounts'", async () => {
-		const door = createConsoleDoor({ clock });
-		for (let nth = 0; nth < 120; nth += 1) door.change("a");
-		expect(() => door.change("a")).toThrow("too many changes");
-		door.change("b");
+		const limiter = createConsoleLimiter({ clock });
+		for (let nth = 0; nth < 120; nth += 1) limiter.change("a");
+		expect(() => limiter.change("a")).toThrow("too many changes");
+		limiter.change("b");
 		clock.advance(60_001);
-		door.change("a");
+		limiter.change("a");
 	});
 
 	test("serves an account that reads little before one that reads much", async () => {
-		const door = createConsoleDoor({ clock });
+		const limiter = createConsoleLimiter({ clock });
 		const ends: (() => void)[] = [];
 		const begun: string[] = [];
 		const read = (owner: string) =>
-			void door.read(owner, () => {
+			void limiter.read(owner, () => {
 				begun.push(owner);
 				return new Promise<void>((resolve) => void ends.push(resolve));
 			});
@@ -79,10 +79,10 @@ describe("the console", () => {
 	});
 
 	test("serves a browser that signed in before despite strangers who wait", async () => {
-		const door = createConsoleDoor({ clock });
+		const limiter = createConsoleLimiter({ clock });
 		const begun: string[] = [];
 		const signIn = (kind: "known" | "unknown", owner: string) =>
-			void door.signIn(kind, owner, () => {
+			void limiter.signIn(kind, owner, () => {
 				begun.push(owner);
 				return new Promise(() => {});
 			});

@@ -13,7 +13,7 @@ import { newestControlEntry } from "../../cluster/control-log.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import { type Statements, toView } from "../../db/statements.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
-import { PAGE_QUERY, type Parts, parseAmount, REASON, USD } from "../console-deps.ts";
+import { PAGE_QUERY, type Parts, parseAmount, REASON_FIELD, USD_FIELD } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { readBalance } from "../credit/credit.ts";
 import type { Actor, Fence } from "../keys/fence-view.ts";

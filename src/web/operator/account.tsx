@@ -198,7 +198,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 									? t("Limit of the account's tags")
 									: formatCount(account.tokensPerMinute),
 							[t("Prices")]: <AgreedPrices of={account.agreements} />,
-							[t("Created")]: <Moment atMs={account.createdAtMs} />,
+							[t("Created")]: <Timestamp atMs={account.createdAtMs} />,
 							[t("Audit log")]: <Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>,
 						}}
 					/>

@@ -146,7 +146,7 @@ function AdjustmentPanel(props: { rows: readonly PendingAdjustment[]; onDecided:
 				{ ...ACCOUNT_COLUMN, lead: true },
 				{ label: t("Reason"), render: ({ terms, reason }) => (terms ? `${termsText(terms)}. ${reason}` : reason) },
 				{ label: t("Requested by"), render: (row) => row.firstBy },
-				{ label: t("Requested"), render: (row) => <Ago atMs={row.firstAtMs} /> },
+				{ label: t("Requested"), render: (row) => <RelativeTime atMs={row.firstAtMs} /> },
 				{ label: t("Amount"), amount: (row) => (row.terms ? null : row.amountNanoUsd), sign: true, corner: true },
 			]}
 			act={reviewButtons(choose)}

@@ -6,7 +6,7 @@ import { formatRatePerMillion, formatRatePerUnit } from "../../money/nano-usd.ts
 import type { Fence } from "../api.ts";
 import { TextField } from "../parts/fields.tsx";
 import { RATES } from "../parts/model-table.tsx";
-import { Moment } from "../parts/text.tsx";
+import { Timestamp } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { rich, showRatePerMillion, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
@@ -29,7 +29,7 @@ export function AgreedPrices({ of }: { of: readonly Agreement[] }) {
 	return of.map((one) => (
 		<div key={one.id}>
 			{termsText(one)}
-			{one.fromMs > 0 && <> ({rich("from {moment}", { moment: <Moment atMs={one.fromMs} /> })})</>}
+			{one.fromMs > 0 && <> ({rich("from {moment}", { moment: <Timestamp atMs={one.fromMs} /> })})</>}
 		</div>
 	));
 }

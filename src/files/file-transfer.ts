@@ -80,7 +80,7 @@ function sealedBytes(bytes: number): number {
 export type FileWriter = ReturnType<typeof createFileWriter>;
 
 /** Size of a part. Sealing a part takes three times as much memory. */
-export const PART_BYTES = 2 * 1024 * 1024;
+export const FILE_PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {
@@ -157,7 +157,7 @@ export function createFileWriter(
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 			gathered.push(piece);
 			gatheredBytes += piece.length;
-			return gatheredBytes >= PART_BYTES;
+			return gatheredBytes >= FILE_PART_BYTES;
 		},
 		seal,
 		/**

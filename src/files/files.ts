@@ -9,7 +9,7 @@ import type { DiskRoom } from "./disk-room.ts";
 import { createFileBooks, type FileLimits, type FileQuery } from "./file-books.ts";
 import { createFileCipher } from "./file-cipher.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
-import { type ByteRange, createFileWriter, type FileWriter, PART_BYTES, readFile } from "./file-transfer.ts";
+import { type ByteRange, createFileWriter, FILE_PART_BYTES, type FileWriter, readFile } from "./file-transfer.ts";
 
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 
@@ -91,7 +91,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 					const { fileBytesMax } = deps.limits();
 					if (total > fileBytesMax) throw fileTooLarge(fileBytesMax);
 					if (!writer.write(piece)) continue;
-					deps.room.check(PART_BYTES);
+					deps.room.check(FILE_PART_BYTES);
 					await writer.seal();
 				}
 				const { lifetimeMs = FILE_LIFETIME_MS } = await conclude(total);

@@ -17,7 +17,7 @@ import { creditsAnswer, keyAnswer, usageAnswer } from "./lookups/usage-lookup.ts
 import { createUsageSums } from "./lookups/usage-sums.ts";
 import { type DescribeFailures, type DocumentPart, openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
-import { createUnmetered } from "./unmetered-answer.ts";
+import { createUnmeteredEndpoint } from "./unmetered-answer.ts";
 
 export interface EndpointDeps {
 	readonly serve: ServeDeps;
@@ -48,7 +48,7 @@ export function addRoutes(app: Elysia, routes: Routes): void {
 export function createGateway(deps: EndpointDeps) {
 	const { serve, statements, connectionOf } = deps;
 	const { catalog, clock } = serve;
-	const unmetered = createUnmetered({ ...serve, connectionOf });
+	const unmetered = createUnmeteredEndpoint({ ...serve, connectionOf });
 	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
 	const visible = (key: KeyEntry) => visibleCatalog(catalog.current(), key.account, clock.wallMs());
 	const usageSums = createUsageSums({ statements, clock });
@@ -83,7 +83,7 @@ export function createApiRoutes(
 ): Routes {
 	const { catalog, clock, clients } = serve;
 	const { bodyReads } = clients;
-	const unmetered = createUnmetered({ ...serve, authenticate, connectionOf });
+	const unmetered = createUnmeteredEndpoint({ ...serve, authenticate, connectionOf });
 	const fileAnswers = createFileAnswers({ files, catalog, clock, bodyReads });
 	const batchAnswers = createBatchAnswers({ batches, bodyReads });
 	const inference = Object.entries(INFERENCE_ENDPOINTS).map(([path, endpoint]) => {

@@ -19,7 +19,7 @@ export interface UnmeteredCall {
 /** An endpoint that needs a key but no credit. `answer` returns JSON or a Response. "reads": for read-only keys too. */
 type Unmetered = (answer: (call: UnmeteredCall) => unknown, use?: KeyUse) => (request: Request) => Promise<Response>;
 
-export function createUnmetered(
+export function createUnmeteredEndpoint(
 	deps: Pick<ServeDeps, "authenticate" | "telemetry"> & {
 		admission: Pick<Admission, "checkOpen">;
 		connectionOf(request: Request): Connection;

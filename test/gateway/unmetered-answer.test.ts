@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { Fault } from "../../src/base/fault.ts";
 import { createLog } from "../../src/base/log.ts";
-import { createUnmetered } from "../../src/gateway/unmetered-answer.ts";
+import { createUnmeteredEndpoint } from "../../src/gateway/unmetered-answer.ts";
 import { invalidApiKey } from "../../src/keys/bearer.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createRequestStats } from "../../src/ops/request-stats.ts";
@@ -14,7 +14,7 @@ function build(authenticate: () => KeyEntry = () => key) {
 	const log = createLog({ level: "error", write: (line) => void lines.push(JSON.parse(line)) });
 	const telemetry = { log, stats: { ...stats, gap() {} }, refusals: { record() {} } };
 	const connectionOf = (request: Request) => ({ request, address: "", setIdleTimeout() {} });
-	const unmetered = createUnmetered({ admission: { checkOpen() {} }, authenticate, telemetry, connectionOf });
+	const unmetered = createUnmeteredEndpoint({ admission: { checkOpen() {} }, authenticate, telemetry, connectionOf });
 	const ask = (answer: Parameters<typeof unmetered>[0]) => unmetered(answer)(new Request("http://service/v1/models"));
 	return { ask, lines, counted: () => Object.fromEntries([...stats.refusals()].filter(([, count]) => count > 0)) };
 }

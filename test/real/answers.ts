@@ -1,6 +1,6 @@
 /** Checks of answers: they equal the server's own, and cost the price of the server's count. */
 import type OpenAI from "openai";
-import { assembledAnswer, type Checks, costOf, GREEDY, must, textOf, usageRowsOf } from "./world.ts";
+import { assembledAnswer, type Checks, costOf, GREEDY_REQUEST, must, textOf, usageRowsOf } from "./world.ts";
 
 const FOX = {
 	type: "object",
@@ -12,7 +12,7 @@ const FOX = {
 export const ANSWER_CHECKS: Checks = {
 	async "an unstreamed answer equals the server's; its price follows the server's count"(world) {
 		const { client, accountId } = await world.customer();
-		const body = { ...GREEDY, max_tokens: 40 };
+		const body = { ...GREEDY_REQUEST, max_tokens: 40 };
 		const direct = await world.direct.chat.completions.create(body);
 		const ours = await client.chat.completions.create(body);
 		must(textOf(ours.choices[0]?.message) === textOf(direct.choices[0]?.message), "another text");
@@ -60,14 +60,14 @@ export const ANSWER_CHECKS: Checks = {
 
 	async "an answer ends at max_tokens and at a stop sequence"(world) {
 		const { client } = await world.customer();
-		const cut = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		const cut = await client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 5 });
 		must(cut.usage?.completion_tokens === 5, `${cut.usage?.completion_tokens} tokens`);
 		must(cut.choices[0]?.finish_reason === "length", `finish ${cut.choices[0]?.finish_reason}`);
-		const long = await client.chat.completions.create({ ...GREEDY, max_tokens: 200 });
+		const long = await client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 200 });
 		const text = textOf(long.choices[0]?.message) ?? "";
 		const stop = [...text].find((letter) => /[a-z0-9]/.test(letter));
 		must(stop !== undefined, "no letter in 200 tokens of noise");
-		const stopping = { ...GREEDY, max_tokens: 200, stop: [stop] };
+		const stopping = { ...GREEDY_REQUEST, max_tokens: 200, stop: [stop] };
 		const direct = textOf((await world.direct.chat.completions.create(stopping)).choices[0]?.message);
 		const stopped = await client.chat.completions.create(stopping);
 		must(textOf(stopped.choices[0]?.message) === direct, "another text than the server's");
@@ -80,7 +80,7 @@ export const ANSWER_CHECKS: Checks = {
 		const { client, accountId } = await world.customer();
 		// vLLM caches whole blocks of 128 tokens, so the prompt must be longer.
 		const messages = [{ role: "user" as const, content: "the quick fox and the lazy dog, again. ".repeat(12) }];
-		const first = await client.chat.completions.create({ ...GREEDY, messages, max_tokens: 5 });
+		const first = await client.chat.completions.create({ ...GREEDY_REQUEST, messages, max_tokens: 5 });
 		const second = await assembledAnswer(client, { messages, max_tokens: 5 });
 		const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
 		must(cached > 0, "nothing was at hand");
@@ -92,7 +92,7 @@ export const ANSWER_CHECKS: Checks = {
 
 	async "max_completion_tokens is obeyed, whatever the server's name for it"(world) {
 		const { client } = await world.customer();
-		const answer = await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 7 });
+		const answer = await client.chat.completions.create({ ...GREEDY_REQUEST, max_completion_tokens: 7 });
 		must(answer.usage?.completion_tokens === 7, `${answer.usage?.completion_tokens} tokens`);
 		const streamed = await assembledAnswer(client, { max_completion_tokens: 7 });
 		must(streamed.usage?.completion_tokens === 7, `${streamed.usage?.completion_tokens} tokens, streamed`);
@@ -102,7 +102,7 @@ export const ANSWER_CHECKS: Checks = {
 	async "all choices are charged; an ignored `n` is reported"(world) {
 		const { client, accountId } = await world.customer();
 		// vLLM returns a single choice for greedy sampling, so the temperature is 1.
-		const body = { ...GREEDY, temperature: 1, max_tokens: 20, n: 2 };
+		const body = { ...GREEDY_REQUEST, temperature: 1, max_tokens: 20, n: 2 };
 		if (!world.server.parameters.includes("n")) {
 			const { data, response } = await client.chat.completions.create(body).withResponse();
 			must(response.headers.get("x-ignored-parameters") === "n", "nothing says that n was ignored");
@@ -124,7 +124,7 @@ export const ANSWER_CHECKS: Checks = {
 	async "logprobs equal the server's, unstreamed and streamed"(world) {
 		if (!world.server.parameters.includes("logprobs")) return undefined;
 		const { client } = await world.customer();
-		const body = { ...GREEDY, max_tokens: 6, logprobs: true, top_logprobs: 2 };
+		const body = { ...GREEDY_REQUEST, max_tokens: 6, logprobs: true, top_logprobs: 2 };
 		const direct = await world.direct.chat.completions.create(body);
 		const ours = await client.chat.completions.create(body);
 		const told = (answer: OpenAI.ChatCompletion) =>
@@ -142,7 +142,7 @@ export const ANSWER_CHECKS: Checks = {
 		if (!world.server.parameters.includes("response_format")) return undefined;
 		const { client, accountId } = await world.customer();
 		const format = { type: "json_schema" as const, json_schema: { name: "fox", strict: true, schema: FOX } };
-		const body = { ...GREEDY, max_tokens: 400, response_format: format };
+		const body = { ...GREEDY_REQUEST, max_tokens: 400, response_format: format };
 		const whole = await client.chat.completions.create(body);
 		const text = whole.choices[0]?.message.content ?? "";
 		const { fox } = whole.choices[0]?.finish_reason === "stop" ? JSON.parse(text) : { fox: /^\s*\{/.test(text) };
@@ -163,7 +163,7 @@ export const ANSWER_CHECKS: Checks = {
 			const tools = [
 				{ type: "function" as const, function: { name: "pick", description: "Picks one.", parameters: FOX } },
 			];
-			const body = { ...GREEDY, max_tokens: 120, tools, tool_choice };
+			const body = { ...GREEDY_REQUEST, max_tokens: 120, tools, tool_choice };
 			const told = (answer: OpenAI.ChatCompletion) => {
 				const { message, finish_reason } = answer.choices[0] as OpenAI.ChatCompletion.Choice;
 				const calls = (message.tool_calls ?? []).map((call) => call.type === "function" && call.function);

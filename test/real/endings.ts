@@ -2,14 +2,14 @@
 import OpenAI from "openai";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import { assembledAnswer, type Checks, type Customer, costOf, GREEDY, must, usageRowsOf } from "./world.ts";
+import { assembledAnswer, type Checks, type Customer, costOf, GREEDY_REQUEST, must, usageRowsOf } from "./world.ts";
 
 export const ENDING_CHECKS: Checks = {
 	async "connections that the server closes between requests break no request"(world) {
 		const { client, accountId } = await world.customer();
 		let sent = 0;
 		const send = async () => {
-			await client.chat.completions.create({ ...GREEDY, max_tokens: 1 });
+			await client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 1 });
 			sent += 1;
 		};
 		for (let nth = 0; nth < 250; nth += 1) await send();
@@ -25,7 +25,7 @@ export const ENDING_CHECKS: Checks = {
 
 	async "killing the server ends a stream with an error and charges the part delivered"(world) {
 		const { client, accountId } = await world.customer();
-		const stream = await client.chat.completions.create({ ...GREEDY, max_tokens: 3_000, stream: true });
+		const stream = await client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 3_000, stream: true });
 		let events = 0;
 		let error: unknown;
 		try {
@@ -43,7 +43,8 @@ export const ENDING_CHECKS: Checks = {
 		const other = await world.customer();
 		await waitFor(
 			async () =>
-				(await other.client.chat.completions.create({ ...GREEDY, max_tokens: 5 }).catch(() => undefined)) !== undefined,
+				(await other.client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 5 }).catch(() => undefined)) !==
+				undefined,
 			"an answer of the server that was started again",
 			30_000,
 		);
@@ -69,7 +70,7 @@ export const ENDING_CHECKS: Checks = {
 			must(error instanceof OpenAI.APIError, `attempt ${nth} was answered`);
 			statuses.add(error.status ?? 0);
 		}
-		const answer = await other.client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		const answer = await other.client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 5 });
 		must(answer.usage?.completion_tokens === 5, "the other customer was not served");
 		const { spent } = await usageRowsOf(world, accountId);
 		must(spent === 0, `charged ${spent}`);
@@ -119,7 +120,7 @@ export const ENDING_CHECKS: Checks = {
 		const leaving = new AbortController();
 		const startedMs = performance.now();
 		const stream = await client.chat.completions.create(
-			{ ...GREEDY, max_tokens: 3_000, stream: true },
+			{ ...GREEDY_REQUEST, max_tokens: 3_000, stream: true },
 			{ signal: leaving.signal },
 		);
 		let events = 0;
@@ -133,7 +134,7 @@ export const ENDING_CHECKS: Checks = {
 		const { rows, spent } = await usageRowsOf(world, accountId);
 		// On a busy machine, events may still be in transit when the server has finished.
 		must(rows[0]?.ending === "client_left", `ending ${rows[0]?.ending}, left behind ${leftMs} ms`);
-		const next = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		const next = await client.chat.completions.create({ ...GREEDY_REQUEST, max_tokens: 5 });
 		must(next.usage?.completion_tokens === 5, "the next request was not served");
 		return `${events} events seen, ${rows[0]?.completion_tokens} tokens charged (${rows[0]?.basis}), ${spent} nano-dollars`;
 	},
@@ -146,7 +147,7 @@ export const ENDING_CHECKS: Checks = {
 		let left = 0;
 		const requestOf = (response: Response) => response.headers.get("x-request-id")?.replace("req_", "") ?? "";
 		const send = async ({ client }: Customer, tokens: number, way: "whole" | "streamed" | "left") => {
-			const body = { ...GREEDY, max_tokens: tokens };
+			const body = { ...GREEDY_REQUEST, max_tokens: tokens };
 			if (way === "whole") {
 				const { data, response } = await client.chat.completions.create(body).withResponse();
 				whole.set(requestOf(response), data.usage);

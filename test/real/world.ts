@@ -23,7 +23,7 @@ export interface Customer {
 
 const MESSAGES = [{ role: "user" as const, content: "the quick fox and the lazy dog, again and again." }];
 /** Greedy sampling, so that the same prompt gets the same answer. */
-export const GREEDY = { model: "tiny", messages: MESSAGES, temperature: 0, seed: 7 };
+export const GREEDY_REQUEST = { model: "tiny", messages: MESSAGES, temperature: 0, seed: 7 };
 
 export function must(condition: unknown, what: string): asserts condition {
 	if (!condition) throw new Error(what);
@@ -47,7 +47,7 @@ export function textOf(said: { content?: string | null } | undefined): string | 
 
 export async function assembledAnswer(client: OpenAI, body: Record<string, unknown>) {
 	const stream = await client.chat.completions.create({
-		...GREEDY,
+		...GREEDY_REQUEST,
 		...body,
 		stream: true,
 		stream_options: { include_usage: true },

@@ -514,7 +514,7 @@ describe("the fairness between accounts", () => {
 		expect([served.length, parts.pool.contended()]).toEqual([3, true]);
 	});
 
-	test("drops the last request of the account with the longest queue if full", async () => {
+	test("drops the last request of the account with the longest queue when it is full", async () => {
 		const parts = setUp([1], { queueLengthMax: 3 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);

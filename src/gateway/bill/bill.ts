@@ -115,7 +115,7 @@ export function settledBill(event: SettledEvent): Bill {
 }
 
 /** Settles an admitted request that failed, without a charge. Does nothing if the request is already settled. */
-export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
+export function settleFailedRequest(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
 	const [ending, status] = [endingForError(error), faultStatus(toFault(error))];

@@ -131,7 +131,7 @@ export async function readForm(
 }
 
 /** Fault unsupported_media_type for a compressed body, because its decompressed size is unknown. */
-export function assertNotPacked(headers: Headers): void {
+export function assertNotCompressed(headers: Headers): void {
 	const coding = headers.get(CODING_HEADER);
 	if (coding === null || /^\s*(identity)?\s*$/i.test(coding)) return;
 	throw new Fault(
@@ -143,7 +143,7 @@ export function assertNotPacked(headers: Headers): void {
 
 /** The form's content type with its boundary. Fault unsupported_media_type for any other content type. */
 export function formType({ headers }: Request): string {
-	assertNotPacked(headers);
+	assertNotCompressed(headers);
 	const type = headers.get("content-type") ?? "";
 	if (/^multipart\/form-data\b/i.test(type)) return type;
 	throw new Fault(

@@ -11,7 +11,7 @@ import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { unionVariants } from "./body-problem.ts";
 import { type BodyReads, makeBeforeDeadline } from "./body-reads.ts";
-import { assertDeclared, assertNotPacked, type ByteCounter, readPieces, UNLIMITED_BYTES } from "./bytes-body.ts";
+import { assertDeclared, assertNotCompressed, type ByteCounter, readPieces, UNLIMITED_BYTES } from "./bytes-body.ts";
 import { shortenTexts } from "./shortened-json.ts";
 
 /** A body must have arrived completely within this time, even if bytes keep arriving. */
@@ -91,7 +91,7 @@ interface BodyForm {
 const ANY_FORM: BodyForm = {};
 
 function assertJsonType(request: Request): void {
-	assertNotPacked(request.headers);
+	assertNotCompressed(request.headers);
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(

@@ -25,14 +25,14 @@ const PROMPTS_MAX = 128;
 const CHOICES_MAX = 1_024;
 const OUTPUT_TOKENS_DEFAULT = 16;
 
-export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
+export const TokenIds = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
 
 export const CompletionRequestBody = requestBody({
 	prompt: Type.Union([
 		Type.String(),
 		Type.Array(Type.String(), { minItems: 1, maxItems: PROMPTS_MAX }),
-		Tokens,
-		Type.Array(Tokens, { minItems: 1, maxItems: PROMPTS_MAX }),
+		TokenIds,
+		Type.Array(TokenIds, { minItems: 1, maxItems: PROMPTS_MAX }),
 	]),
 	best_of: nullish(Type.Integer({ minimum: 1, maximum: 128 })),
 	echo: nullish(Type.Boolean()),

@@ -10,7 +10,7 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../upstream/embeddings.ts";
 import { limitedPromptUsage, unitBill } from "../bill/bill.ts";
 import { type JsonBody, jsonReader } from "../body/json-body.ts";
-import { Tokens } from "../completions/completions.ts";
+import { TokenIds } from "../completions/completions.ts";
 import { assertBody, nullish, requestBody, supportedFields } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
@@ -21,8 +21,8 @@ export const EmbeddingRequestBody = requestBody({
 	input: Type.Union([
 		Type.String({ minLength: 1 }),
 		Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: INPUTS_MAX }),
-		Tokens,
-		Type.Array(Tokens, { minItems: 1, maxItems: INPUTS_MAX }),
+		TokenIds,
+		Type.Array(TokenIds, { minItems: 1, maxItems: INPUTS_MAX }),
 	]),
 	encoding_format: nullish(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
 	dimensions: nullish(Type.Integer({ minimum: 1, maximum: DIMENSIONS_MAX })),

@@ -4,9 +4,9 @@ import type { TimeSlice } from "../../base/time-slice.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
-import { coverExcess, createOutcome, settledBill, settleFailed } from "../bill/bill.ts";
+import { coverExcess, createOutcome, settledBill, settleFailedRequest } from "../bill/bill.ts";
 import { answerHeaders } from "../headers.ts";
-import { callContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
+import { createCallContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { withBatchRates } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
@@ -95,7 +95,7 @@ async function answer<
 		if (input.stream === true) return await streamAnswer(deps, endpoint, exchange);
 
 		const { whole } = endpoint;
-		const call = whole.call(exchange, callContext(deps, exchange, endpoint, connection.request.signal));
+		const call = whole.call(exchange, createCallContext(deps, exchange, endpoint, connection.request.signal));
 		const { reply, replica, bytes } = await deps.upstreams.call(model, call);
 		const outcome = whole.bill(exchange, reply);
 		const covered = coverExcess(admitted, outcome.cost);
@@ -118,7 +118,7 @@ async function answer<
 			headers: answerHeaders(requestId, input.ignored, whole.contentType?.(input) ?? "application/json"),
 		});
 	} catch (error) {
-		settleFailed(deps, exchange, error);
+		settleFailedRequest(deps, exchange, error);
 		throw error;
 	} finally {
 		if (input.stream !== true) {

@@ -73,7 +73,7 @@ export interface RequestContext {
 	readonly trace: RequestTrace | undefined;
 }
 
-export function logFields(context: RequestContext, key = context.key): LogFields {
+export function requestLogFields(context: RequestContext, key = context.key): LogFields {
 	return { request: context.requestId, account: key?.accountId, key: key?.id };
 }
 
@@ -87,7 +87,7 @@ export interface Exchange<Input = unknown> {
 	readonly createdS: number;
 }
 
-export function callContext<Input extends { readonly stream?: boolean }>(
+export function createCallContext<Input extends { readonly stream?: boolean }>(
 	{ upstreams }: Pick<ServeDeps, "upstreams">,
 	{ context, model, input, admitted }: Exchange<Input>,
 	{ promptOf }: { promptOf?(input: Input): string },

@@ -9,7 +9,7 @@ import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusal } from "../../ops/refusals.ts";
 import { errorResponse, faultStatus, isRetryUseless, toFault } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
-import { logFields, nextContext, type RequestContext, type ServeDeps } from "./context.ts";
+import { nextContext, type RequestContext, requestLogFields, type ServeDeps } from "./context.ts";
 import { assertServesEndpoint, type EndpointRequirement, servesEndpoint } from "./model-for.ts";
 
 /** Error codes after which the route's next model is tried. */
@@ -58,7 +58,7 @@ export async function serveRoute(
 				break;
 			}
 			deps.telemetry.log.info("a model of a route did not answer", {
-				...logFields(context),
+				...requestLogFields(context),
 				route: route.id,
 				model: model.id,
 				code,
@@ -109,9 +109,9 @@ export function refuseRequest(
 	const { log, stats, refusals } = deps.telemetry;
 	stats.refuse(fault.code);
 	const key = context.key ?? (fault instanceof KeyFault ? fault.key : undefined);
-	if (fault.code === "internal_error") log.error("a request failed", { ...logFields(context, key), error });
+	if (fault.code === "internal_error") log.error("a request failed", { ...requestLogFields(context, key), error });
 	else if (fault.private !== undefined)
-		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
+		log.info("a request was refused", { ...requestLogFields(context, key), code: fault.code, detail: fault.private });
 	// A batch line's error is written to the batch's error file, not to the refusals.
 	const answer = errorResponse(fault, requestId, context.connection.language);
 	if (context.connection.line !== undefined) return answer;

@@ -8,7 +8,7 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultStatus, toFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../generated-text.ts";
 import { answerHeaders } from "../headers.ts";
-import { callContext, type Exchange, logFields, type ServeDeps } from "./context.ts";
+import { createCallContext, type Exchange, requestLogFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
 import { Streaming } from "./streaming.ts";
@@ -33,7 +33,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
 		streaming.upstream = deps.upstreams.open(
 			exchange.model,
-			streamed.call(exchange, callContext(deps, exchange, endpoint, abort.signal)),
+			streamed.call(exchange, createCallContext(deps, exchange, endpoint, abort.signal)),
 		);
 		streaming.first = streaming.upstream.next();
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
@@ -179,7 +179,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		streaming.close(text);
 	} catch (error) {
 		// Closes the stream here too, because no other code closes a settled stream.
-		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
+		deps.telemetry.log.error("a settled stream could not be ended", { ...requestLogFields(context), error });
 		streaming.close(relay.fail(toFault(error), bill, streaming.context.connection.language));
 	}
 }

@@ -8,7 +8,7 @@ import { type Bill, coverExcess, createOutcome, NO_CHARGE, settledBill } from ".
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, faultStatus, stoppingFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../generated-text.ts";
-import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
+import { type Exchange, type RequestContext, requestLogFields, type ServeDeps } from "./context.ts";
 import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
@@ -146,7 +146,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		try {
 			return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 		} catch (error) {
-			deps.telemetry.log.error("a bill could not be made", { ...logFields(context), error });
+			deps.telemetry.log.error("a bill could not be made", { ...requestLogFields(context), error });
 			return { ...NO_CHARGE, cost: admitted.hold.bound, basis: "estimated" };
 		}
 	}
@@ -156,7 +156,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		if (this.isOver) return;
 		this.#hangUp();
 		this.settle("client_left", CLIENT_LEFT_STATUS)?.catch((error) => {
-			this.deps.telemetry.log.error("a stream could not be settled", { ...logFields(this.context), error });
+			this.deps.telemetry.log.error("a stream could not be settled", { ...requestLogFields(this.context), error });
 		});
 	}
 
@@ -191,7 +191,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		// After a failure within the gateway, the upstream call would continue and keep its place at the server.
 		this.#hangUp();
 		deps.telemetry.log.info("a stream ended early", {
-			...logFields(context),
+			...requestLogFields(context),
 			model: admitted.request.model.id,
 			ending,
 			code: fault.code,

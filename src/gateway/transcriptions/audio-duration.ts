@@ -1,5 +1,5 @@
 import { walkFlac } from "./recording/flac.ts";
-import { id3Bytes, walkMp3 } from "./recording/mp3.ts";
+import { id3TagBytes, walkMp3 } from "./recording/mp3.ts";
 import { walkMp4 } from "./recording/mp4.ts";
 import { walkOgg } from "./recording/ogg.ts";
 import {
@@ -69,9 +69,9 @@ function isFarLess(seconds: number, than: number): boolean {
 function* walkRecording(size: number): RecordingWalk {
 	let at = 0;
 	let head = yield at;
-	const firstTag = id3Bytes(head, 0);
-	for (let tag = 0; tag < TAGS_MAX && id3Bytes(head, 0) > 0; tag += 1) {
-		at += id3Bytes(head, 0);
+	const firstTag = id3TagBytes(head, 0);
+	for (let tag = 0; tag < TAGS_MAX && id3TagBytes(head, 0) > 0; tag += 1) {
+		at += id3TagBytes(head, 0);
 		head = yield at;
 	}
 	const text = (from: number, to: number) => head.toString("latin1", from, to);

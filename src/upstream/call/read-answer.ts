@@ -7,13 +7,13 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Largest answer to a batch line. Equal to the largest line, because both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Longer bodies are parsed in time slices. */
-export const SHORT_BYTES = 128 * 1024;
+export const SHORT_ANSWER_BYTES = 128 * 1024;
 /** Bytes that arrive together when reading of a long answer starts. */
 const FIRST_BYTES = 512 * 1024;
 
 /** True if the declared length is short enough to read and parse the body in one step. */
 export function hasShortBody(response: Response): boolean {
-	return declaredBytes(response) <= SHORT_BYTES;
+	return declaredBytes(response) <= SHORT_ANSWER_BYTES;
 }
 
 export interface OpenedBody {
@@ -54,7 +54,7 @@ export async function readLong(
 	opened?: OpenedBody,
 ): Promise<{ value: unknown; bytes: number }> {
 	const bytes = await readBytes(response, bytesMax, opened, takes);
-	const isLong = bytes.length > SHORT_BYTES;
+	const isLong = bytes.length > SHORT_ANSWER_BYTES;
 	return {
 		value: isLong ? await parseJsonInTurns(bytes) : parseJson(new TextDecoder().decode(bytes)),
 		bytes: isLong ? bytes.length : 0,
@@ -74,7 +74,7 @@ export async function readBytes(
 	const chunks: Uint8Array[] = [];
 	let length = 0;
 	let taken = 0;
-	if (takes !== undefined && declaredBytes(response) > SHORT_BYTES) {
+	if (takes !== undefined && declaredBytes(response) > SHORT_ANSWER_BYTES) {
 		taken = Math.min(declaredBytes(response), FIRST_BYTES);
 		const room = takes(taken);
 		// Must precede reading, because the runtime buffers two megabytes once reading starts.
@@ -88,7 +88,7 @@ export async function readBytes(
 			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
 		}
 		chunks.push(value);
-		if (takes === undefined || length <= Math.max(taken, SHORT_BYTES)) continue;
+		if (takes === undefined || length <= Math.max(taken, SHORT_ANSWER_BYTES)) continue;
 		const room = takes(length - taken);
 		taken = length;
 		if (room) await room;

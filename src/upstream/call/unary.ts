@@ -18,7 +18,7 @@ import {
 	type OpenedBody,
 	openBody,
 	readLong,
-	SHORT_BYTES,
+	SHORT_ANSWER_BYTES,
 } from "./read-answer.ts";
 import type { RequestTries } from "./replay.ts";
 import type { Gathering } from "./stream-wire.ts";
@@ -159,7 +159,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 		for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
 			for (const chunk of chunks) bytes += gathering.add(chunk);
 			if (bytes > bytesMax) throw serverFailure("an answer beyond the limit");
-			if (bytes - taken <= SHORT_BYTES) continue;
+			if (bytes - taken <= SHORT_ANSWER_BYTES) continue;
 			const room = this.#take(bytes - taken, guard.signal);
 			this.#longBytes += bytes - taken;
 			taken = bytes;

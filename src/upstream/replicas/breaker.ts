@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { createStates } from "../../base/states.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { type CallOutcome, createCallOutcomes, isOwnFailure, type Outcome } from "./call-outcomes.ts";
+import { type CallOutcome, createCallOutcomes, isOwnFailure, type RecordedOutcome } from "./call-outcomes.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 
@@ -10,7 +10,7 @@ export interface BreakerCall {
 	readonly accountId: string;
 	/** Number of state changes before the call. If the state changes during the call, its outcome is ignored. */
 	readonly generation: number;
-	failure?: Outcome;
+	failure?: RecordedOutcome;
 }
 
 type BreakerLimits = Pick<
@@ -110,7 +110,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	/** True while a few accounts may be at fault: a healthy server may fail on a request that another one answers. */
-	function isOfFew(proved: readonly Outcome[]): boolean {
+	function isOfFew(proved: readonly RecordedOutcome[]): boolean {
 		if (proved.some(({ judged }) => !judged)) return false;
 		const accounts = new Set(proved.map(({ accountId }) => accountId));
 		if (isCooling()) for (const accountId of resting) accounts.add(accountId);

@@ -8,7 +8,7 @@ import type { Clock } from "../../base/clock.ts";
  */
 export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
 
-export interface Outcome {
+export interface RecordedOutcome {
 	readonly accountId: string;
 	readonly atMs: number;
 	/** Changes when a suspect failure is judged. */
@@ -26,21 +26,21 @@ const ANSWERED_ACCOUNTS_MAX = 8;
 
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Failures of any kind since the last answer; the oldest are dropped. */
-	let inRow: Outcome[] = [];
-	let window: Outcome[] = [];
+	let inRow: RecordedOutcome[] = [];
+	let window: RecordedOutcome[] = [];
 	let next = 0;
 	/** Last answer per account. Separate from `window`, which failures can fill. An array: a Map leaves garbage. */
 	let answers: { accountId: string; atMs: number }[] = [];
 
-	function keep(accountId: string, verdict: CallOutcome): Outcome {
-		const outcome: Outcome = { accountId, atMs: clock.monotonicMs(), verdict, judged: false };
+	function keep(accountId: string, verdict: CallOutcome): RecordedOutcome {
+		const outcome: RecordedOutcome = { accountId, atMs: clock.monotonicMs(), verdict, judged: false };
 		window[next] = outcome;
 		next = (next + 1) % WINDOW_CALLS;
 		return outcome;
 	}
 
 	/** True if the health check succeeds and an account without failures was answered recently. */
-	function othersAnswered(failures: readonly Outcome[]): boolean {
+	function othersAnswered(failures: readonly RecordedOutcome[]): boolean {
 		if (!healthy()) return false;
 		const failing = new Set(failures.map(({ accountId }) => accountId));
 		const sinceMs = clock.monotonicMs() - ANSWER_SPEAKS_MS;
@@ -58,7 +58,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		last.atMs = atMs;
 	}
 
-	function failuresFrom(share: number): readonly Outcome[] {
+	function failuresFrom(share: number): readonly RecordedOutcome[] {
 		if (window.length < WINDOW_CALLS) return [];
 		const failures = window.filter(isFailure);
 		return failures.length < WINDOW_CALLS * share ? [] : failures;
@@ -76,32 +76,33 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			if (inRow.length > 0) inRow = [];
 		},
 		/** Records a failure; keeps at most `inRowMax` consecutive failures. */
-		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {
+		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): RecordedOutcome {
 			const failure = keep(accountId, verdict);
 			inRow.push(failure);
 			if (inRow.length > inRowMax) inRow.shift();
 			return failure;
 		},
-		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
+		failuresInRow: (): RecordedOutcome[] => inRow.filter(isFailure),
 		/** Failures that are certainly the replica's own, if they reach `share` of a full window; otherwise none. */
-		provedMostly(share: number): readonly Outcome[] {
+		provedMostly(share: number): readonly RecordedOutcome[] {
 			const proved = failuresFrom(share).filter(isOwnFailure);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
 		/** All failures, if they reach `share` of a full window and belong to several accounts; otherwise none. */
-		suspectsMostly(share: number): readonly Outcome[] {
+		suspectsMostly(share: number): readonly RecordedOutcome[] {
 			const failures = failuresFrom(share);
 			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];
 		},
 		othersAnswered,
-		lastOther: (failure: Outcome | undefined): Outcome | undefined => inRow.findLast((one) => one !== failure),
+		lastOther: (failure: RecordedOutcome | undefined): RecordedOutcome | undefined =>
+			inRow.findLast((one) => one !== failure),
 	};
 }
 
-export function isOwnFailure({ verdict }: Outcome): boolean {
+export function isOwnFailure({ verdict }: RecordedOutcome): boolean {
 	return verdict === "failed";
 }
 
-function isFailure({ verdict }: Outcome): boolean {
+function isFailure({ verdict }: RecordedOutcome): boolean {
 	return verdict === "failed" || verdict === "suspect";
 }

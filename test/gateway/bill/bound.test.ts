@@ -11,7 +11,7 @@ import { completions } from "../../../src/gateway/completions/completions.ts";
 import { embeddings } from "../../../src/gateway/embeddings/embeddings.ts";
 import { images } from "../../../src/gateway/images/images.ts";
 import { rerank } from "../../../src/gateway/rerank/rerank.ts";
-import { callContext, type Exchange } from "../../../src/gateway/serve/context.ts";
+import { createCallContext, type Exchange } from "../../../src/gateway/serve/context.ts";
 import type { InferenceEndpoint, RequestBody } from "../../../src/gateway/serve/endpoint.ts";
 import { transcriptions } from "../../../src/gateway/transcriptions/transcriptions.ts";
 import { formFields } from "../../../src/gateway/transcriptions/transcriptions-request.ts";
@@ -80,7 +80,7 @@ async function billed(
 			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers), replica.dialect),
 	};
 	try {
-		const context = callContext({ upstreams: {} as Upstreams }, exchange, endpoint, new AbortController().signal);
+		const context = createCallContext({ upstreams: {} as Upstreams }, exchange, endpoint, new AbortController().signal);
 		const reply = await endpoint.whole.call(exchange, context).run(ask, replica as unknown as Replica);
 		return { cost: endpoint.whole.bill(exchange, reply).cost, bound };
 	} catch (error) {

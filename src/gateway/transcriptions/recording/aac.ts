@@ -19,7 +19,7 @@ export function aacFrameSeconds(config: Buffer): number {
 }
 
 /** Finds the AudioSpecificConfig in the body of an `esds` box (ISO 14496-1, 7.2.6: nested descriptors). */
-export function aacConfig(esds: Buffer): Buffer {
+export function findAacConfig(esds: Buffer): Buffer {
 	let at = 4;
 	for (let depth = 0; depth < 8; depth += 1) {
 		const tag = esds[at];

@@ -88,7 +88,7 @@ function tagBytes(bytes: Buffer, at: number, rest: number): number {
 	// Tags start with "I", "T" or "A".
 	if (first !== 0x49 && first !== 0x54 && first !== 0x41) return 0;
 	const name = bytes.toString("latin1", at, at + 3);
-	if (name === "ID3") return Math.min(rest, id3Bytes(bytes, at));
+	if (name === "ID3") return Math.min(rest, id3TagBytes(bytes, at));
 	if (name === "TAG" && rest === 128) return rest;
 	if (name === "APE" && bytes.toString("latin1", at, at + 8) === "APETAGEX" && at + 32 <= bytes.length)
 		return Math.min(rest, 32 + bytes.readUInt32LE(at + 12));
@@ -96,7 +96,7 @@ function tagBytes(bytes: Buffer, at: number, rest: number): number {
 }
 
 /** Length of an ID3v2 tag; 0 if none starts at `at`. Refuses a size that decoders read differently. */
-export function id3Bytes(bytes: Buffer, at: number): number {
+export function id3TagBytes(bytes: Buffer, at: number): number {
 	if (at + 10 > bytes.length || bytes.toString("latin1", at, at + 3) !== "ID3") return 0;
 	let size = 0;
 	for (let place = at + 6; place < at + 10; place += 1) size = size * 128 + (bytes[place] as number);

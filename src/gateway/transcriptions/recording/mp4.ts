@@ -1,4 +1,4 @@
-import { aacConfig, aacFrameSeconds } from "./aac.ts";
+import { aacFrameSeconds, findAacConfig } from "./aac.ts";
 import { inconsistentFault, type MeasuredRecording, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** Boxes whose child boxes are read. */
@@ -208,7 +208,7 @@ function frameSecondsOf({ description }: Track): number {
 	const kind = description.toString("latin1", 12, 16);
 	// Child boxes follow the entry's header, the audio fields, and further fields of QuickTime's versions 1 and 2.
 	const children = description.subarray(44 + ([0, 16, 36][description.readUInt16BE(24)] ?? 0));
-	if (kind === "mp4a") return aacFrameSeconds(aacConfig(childOf(children, "esds")));
+	if (kind === "mp4a") return aacFrameSeconds(findAacConfig(childOf(children, "esds")));
 	if (kind !== "alac") throw unsupportedFault(`sound of the kind ${JSON.stringify(kind)} in MP4`);
 	const config = childOf(children, "alac");
 	if (config.length < 28 || config.readUInt32BE(24) === 0) throw inconsistentFault("its ALAC configuration is cut off");

@@ -1,4 +1,4 @@
-import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
+import { readVorbisModes, type VorbisModes, vorbisSamples } from "./vorbis.ts";
 import { inconsistentFault, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** CRC-32 with the polynomial 0x04c11db7, highest bit first (RFC 3533). */
@@ -133,7 +133,7 @@ function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opusCodec(first);
 	if (first?.toString("latin1", 0, 7) !== "\x01vorbis")
 		throw unsupportedFault("it has a stream that is neither Opus nor Vorbis");
-	return third === undefined ? undefined : vorbisCodec(vorbisModes(first, third));
+	return third === undefined ? undefined : vorbisCodec(readVorbisModes(first, third));
 }
 
 export function opusCodec(head: Buffer): Codec {

@@ -15,7 +15,7 @@ const MODE_BITS = 1 + 16 + 16 + 8;
 /** Bits of the number of modes, which precedes the first mode. The other modes follow the 41 bits of another mode. */
 const COUNT_BITS = 6;
 
-export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
+export function readVorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
 	if (identification.length < 30 || setup.length < 16) throw inconsistentFault("its Vorbis headers are cut off");
 	const rate = identification.readUInt32LE(12);
 	const sizes = identification[28] as number;

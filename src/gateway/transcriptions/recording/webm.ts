@@ -1,6 +1,6 @@
 import { aacFrameSeconds } from "./aac.ts";
 import { type Codec, opusCodec, vorbisCodec } from "./ogg.ts";
-import { vorbisModes } from "./vorbis.ts";
+import { readVorbisModes } from "./vorbis.ts";
 import { inconsistentFault, type MeasuredRecording, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
 /** Ids of the elements that are read (RFC 9559), with their length marker. */
@@ -169,7 +169,7 @@ function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 	// The three Vorbis headers, laced as in Ogg.
 	const [identification, , last] = laced(setup, 1);
 	if (identification === undefined || last === undefined) throw inconsistentFault("its Vorbis headers are missing");
-	return vorbisCodec(vorbisModes(identification, last));
+	return vorbisCodec(readVorbisModes(identification, last));
 }
 
 /** Length of the longest audio track, because decoders may choose any track. */

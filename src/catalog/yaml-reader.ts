@@ -255,7 +255,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	): number | undefined {
 		const read = field && scalar(field);
 		if (field === undefined || read === undefined) return undefined;
-		// Variables are strings, so a variable with digits counts as a number.
+		// Variables are always strings, so the value of a variable that consists of digits is taken as a number.
 		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
 		const value = digits ? Number(read.value) : read.value;
 		const what = bounds.integer ? "a whole number" : "a number";

@@ -147,7 +147,7 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 		},
 		async removeFile(fileId) {
 			const deleted = new Set<string>();
-			// Repeats until the list is empty: some services list a thousand keys without indicating that there are more.
+			// Repeats until the list is empty: some services list only a thousand keys and do not say so.
 			for (;;) {
 				const keys = await bucket.keys(`${PREFIX}/${fileId}/`);
 				if (keys.length === 0) return;

@@ -29,7 +29,7 @@ export interface Refusal {
 export const ROWS_PER_MINUTE_MAX = 10;
 /** Maximum number of rows that wait for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Maximum number of tracked pairs of key and code. Above it all are dropped, and their minutes start again. */
+/** Maximum tracked pairs of key and code. If there are more, all are dropped and their minutes start again. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
 /** Longest stored texts of clients. */

@@ -6,7 +6,7 @@ import { addressNetwork } from "../keys/failed-attempts.ts";
 /** Maximum concurrent requests to the console. A page with live updates keeps its request open for minutes. */
 const REQUESTS_MAX = 4_096;
 
-/** Limits concurrent requests. If all places are occupied, the network with most requests loses its oldest one. */
+/** Limits concurrent requests. At the limit, the network with the most requests loses its oldest request. */
 export function createOpenPages() {
 	const places = createFairPool({
 		size: () => REQUESTS_MAX,

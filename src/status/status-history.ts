@@ -7,7 +7,7 @@ export type StatusHistory = ReturnType<typeof createStatusHistory>;
 
 /** The history at its last read from Postgres. Immutable; the next read replaces it. */
 export interface HistoryView {
-	/** Wall time of the last read; undefined before the first read. */
+	/** Wall-clock time of the last read; undefined before the first read. */
 	readonly readAtMs: number | undefined;
 	/** Days (numbered since 1970, UTC) by subject. Days without data are missing. */
 	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayMinutes>>;

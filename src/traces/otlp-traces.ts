@@ -202,7 +202,7 @@ function createProvider(log: Log, options: TraceOptions): TracerProvider {
 	});
 }
 
-/** Hex digits of a trace id that decide: at least its last 52 bits are random, and a double represents them exactly. */
+/** The last hex digits of a trace id, which decide: these 52 bits are random, and a double holds them exactly. */
 const ID_DIGITS = 13;
 const ID_SPACE = 16 ** ID_DIGITS;
 

@@ -58,7 +58,7 @@ const models = Array.from({ length: 150 }, (_, at) => `model-${at}-${"x".repeat(
 let changes = 0;
 let strangers = 0;
 
-/** A network of its own, with a new address for mails. */
+/** A sign-in from its own network, with an email address that was never used before. */
 function stranger(url: string): Promise<unknown> {
 	strangers += 1;
 	const address = `11.${strangers >> 16}.${(strangers >> 8) & 255}.${strangers & 255}`;

@@ -29,7 +29,7 @@ export function createFigures() {
 	};
 }
 
-/** `a` ÷ `b` for each round; undefined unless both were measured in the same rounds. */
+/** `a` divided by `b` in each round; undefined unless both were measured in the same rounds. */
 export function ratioOf(a: Figure | undefined, b: Figure | undefined): Spread | undefined {
 	if (!a || !b || a.values.length === 0 || a.values.length !== b.values.length) return undefined;
 	const ratios = a.values.map((value, round) => value / (b.values[round] as number));

@@ -34,7 +34,7 @@ export function createBodyMemory(deps: {
 	return { hold: (accountId: string) => new BodyHold(pool, accountId), bytes: pool.all };
 }
 
-/** Memory of one request's body, from its first bytes until the request is answered. A class to save closures. */
+/** Memory of a request's body from its first bytes until the answer. A class, because closures take more memory. */
 export class BodyHold implements ByteCounter, EvictableHolder {
 	readonly owner: string;
 	readonly #pool: FairPool;

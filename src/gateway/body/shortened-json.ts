@@ -11,7 +11,7 @@ export interface ShortenedJson {
 const LEVELS_MAX = 5;
 /** Checking one escape takes as long as copying this many characters. */
 const CHARS_AN_ESCAPE = 100;
-/** If a string's beginning has this many escapes close together, the string is assumed to have many, and is not cut. */
+/** A string that begins with this many escapes close together is not cut, because it probably contains many more. */
 const ESCAPES_SEEN = 12;
 /** After this many consecutive long strings that cannot be cut, no further string is tried. */
 const MISFITS_MAX = 8;

@@ -203,7 +203,7 @@ function fileObject(record: FileRecord) {
 	};
 }
 
-/** Range of a `range` header. null: the whole file, as for a header that cannot be parsed. "none": beyond the end. */
+/** Byte range that the header requests. null: the whole file, also for an unreadable header. "none": beyond the end. */
 function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
 	if (match === null) return null;

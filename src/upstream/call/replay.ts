@@ -90,7 +90,7 @@ export async function sendWithReplays<Came, Result>(
 	}
 }
 
-/** Kinds of failure whose detail was written by the gateway, not by the model server. */
+/** Kinds of failure whose detail text comes from the gateway, not from the model server. */
 const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"timeout",
 	"unreachable",

@@ -43,10 +43,7 @@ export interface AnswerStream<Chunk> {
 	 * an end marker, silence or a close. Throws UpstreamFailure for an incomplete answer. Do not call it after an end.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
-	/**
-	 * With `take`, replaces `next` at the cost of one promise less. Pass its result to `take` and its rejection to
-	 * `brokeOff`.
-	 */
+	/** Does the same as `next` with one promise less: pass its result to `take` and its rejection to `brokeOff`. */
 	arrives(): Promise<ReadResult>;
 	/** Returns the same as `next`, or undefined if `arrives` must be called again. */
 	take(arrived: ReadResult): readonly Chunk[] | null | undefined;

@@ -132,7 +132,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 			parsed = parseJson(text);
 			if (parsed === undefined && gather !== undefined) opened = await openBody(new Response(text));
 		} else {
-			// A body of declared length must wait for memory before it is opened.
+			// If the body's length is declared, it must wait for memory before it is opened.
 			if (gather !== undefined && !response.headers.has("content-length")) opened = await openBody(response);
 			if (opened === undefined || !beginsEvents(opened)) parsed = await this.#readLong(response, bytesMax, opened);
 		}

@@ -10,7 +10,7 @@ const STREAMS_KNOWN_MIN = 3;
 const KEPT_SHARE = 0.97;
 /** Longer streams have the weight of a stream with this many events. */
 const EVENTS_WEIGHED_MAX = 512;
-/** Largest factor by which one stream can differ from the estimate; a larger difference is reduced to it. */
+/** A stream that differs from the estimate by more than this factor counts as if it differed by exactly this factor. */
 const OUTLIER_FACTOR = 4;
 /** Compensates rounding errors, so that whole numbers stay whole. */
 const ROUNDING = 1e-6;

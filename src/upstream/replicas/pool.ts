@@ -110,7 +110,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return choice(replicas, turn, wanted);
 	}
 
-	/** Counts an account's places, without those of its batch lines, which yield to any waiting request. */
+	/** Counts an account's places. Its batch lines do not count, because they yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
 		lines.goBehind(accountId);

@@ -47,7 +47,7 @@ async function startServer() {
 	return { admin, addressOf };
 }
 
-/** Only the long run checks costs; other tests check the results. */
+/** Only the long run checks the costs; other tests check what the service answers. */
 const server = LONG ? await startServer() : undefined;
 
 async function filledDatabase(name: string, size: Size) {

@@ -92,7 +92,7 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 
 const NOTHING: AsciiLength = { bytes: 0, chars: 0 };
 
-/** Size of the text that `short` lacks compared with `whole`. Asserts that everything else is equal. */
+/** Size of the text that is in `whole` but not in `short`. Asserts that everything else is equal. */
 function missingIn(whole: unknown, short: unknown): AsciiLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);

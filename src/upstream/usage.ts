@@ -66,9 +66,9 @@ function sumOf(one: number | undefined, other: number | undefined): number | und
 
 /**
  * How servers report usage in a stream.
- * - `last`: each record covers everything; the last one counts.
- * - `per_choice`: a record on an event with a choice is cumulative for that choice; a record without choices covers
- *   everything.
+ * - `last`: each record covers the whole answer so far; the last one counts.
+ * - `per_choice`: a record on an event with a choice covers that choice so far; a record on an event without choices
+ *   covers the whole answer.
  * - `sum`: each choice ends with its own record without choices, which repeats the prompt.
  */
 export type UsageStyle = "last" | "per_choice" | "sum";

@@ -111,7 +111,7 @@ test("sessions and links keep their lifetime although Postgres's clock is ahead"
 	expect(items).toEqual([expect.objectContaining({ current: true })]);
 });
 
-test("unanswered challenges expire by both clocks", async () => {
+test("unanswered challenges are deleted once both clocks are past their expiry", async () => {
 	const { person } = await withFactor();
 	await post(newPerson(service, person.email), "sign-in/email", { email: person.email, password: PASSWORD });
 	await sql`update verification set expires_at = clock_timestamp() - interval '1 minute'`;

@@ -1,11 +1,11 @@
 /**
- * Measures the shipped product against a bare Bun pass-through and nginx, in interleaved rounds on pinned cores.
+ * Measures the shipped product against a plain Bun proxy and nginx, in alternating rounds on fixed CPU cores.
  *
  *     bun run bench                                all scenarios, windows of 6 s: about ten minutes
  *     bun run bench -- --quick                     short windows: about two minutes
  *     bun run bench -- plain stream                only these scenarios
  *     bun run bench -- --baseline ../before        another checkout (or its binary) in the same rounds
- *     bun run soak                                 only `soak`, which the others leave out: some minutes
+ *     bun run soak                                 only the scenario `soak`, which the other commands omit: some minutes
  *     … --rounds 5 --window 3                      other rounds and windows (s)
  *
  * With the usual rounds and windows and without a baseline, a run over all scenarios replaces `results/bench.md`, and

@@ -1,6 +1,6 @@
 /**
- * The service with a real model server, whose model has random weights: checks tokens, charges, limits, endings, and one
- * customer's effect on another. The text of the answers is noise.
+ * Tests the service with a real model server: tokens, charges, limits, endings, and one customer's effect on another.
+ * The model has random weights, so the text of its answers is meaningless.
  *
  *     python -m venv real && real/bin/pip install 'llama-cpp-python[server]' gguf     builds for about 12 minutes
  *     bun test/real/run.ts --python real/bin/python

@@ -317,7 +317,7 @@ describe("a request on which replicas fail", () => {
 		}
 	});
 
-	test("is not to blame if the replicas fail on every request", async () => {
+	test("is not blamed if the replicas fail on every request", async () => {
 		const { upstreams, model, servers } = openUpstreams(2, { breakerFailuresInRow: 100 });
 		for (const server of servers) server.always(() => reply().errorStatus(500));
 		const errors = [];

@@ -35,16 +35,16 @@ const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
 };
 
 /**
- * Keeps calls away from a failing replica. Opens after several failures in a row, or a share of the last 20 calls.
- * After the cool-down a trial call runs, which closes the breaker or opens it for twice as long, up to a maximum. While
- * a trial is slow, another may start.
+ * Keeps calls away from a failing replica. The breaker opens if several calls in a row fail, or a share of the last 20.
+ * After a cool-down it admits one trial call, which closes it or opens it for twice as long, up to a maximum. If the
+ * trial is slow, another may start.
  *
- * A failure may be the request's fault, and no account may take a model from others. So failures of a single account
- * keep only that account away. Failures of several accounts keep none away while the health check succeeds and other
- * accounts are answered. If no other account calls, the failing accounts are kept away and the next account is a trial;
- * from FAILING_ACCOUNTS_MAX accounts on, the breaker opens. A failure proved to be the replica's own counts for any
- * account. An answer of another replica to the same request proves it, if no other account was answered here or several
- * accounts failed.
+ * A failure may be the request's fault, and no account may make a model unavailable to others. So failures of a single
+ * account exclude only that account. Failures of several accounts exclude none while the health check succeeds and other
+ * accounts get answers. If no other account calls, the failing accounts are excluded, and the next account's call is a
+ * trial; if FAILING_ACCOUNTS_MAX accounts fail, the breaker opens. A failure proved to be the replica's own counts for
+ * all accounts. The proof is another replica's answer to the same request, if no other account got an answer here or
+ * several accounts failed.
  */
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean) {
 	const outcomes = createCallOutcomes(clock, healthy);

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * What a call shows about the replica:
- * - `failed`: the replica's fault, for any account, such as a refused connection.
+ * What the result of a call shows about the replica:
+ * - `failed`: certainly the replica's fault, such as a refused connection.
  * - `suspect`: the replica's fault or the request's.
  * - `neutral`: nothing, because the client disconnected or its request was refused.
  */

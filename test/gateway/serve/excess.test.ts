@@ -101,7 +101,7 @@ test("a cost above the reservation is charged up to the key's cap", async () => 
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("a stop settles a request that is drawing credit immediately", async () => {
+test("a stop immediately settles a request that is drawing credit", async () => {
 	const customer = await service.customer();
 	const { accountId } = customer;
 	await whileHeld(customer, (client) => Promise.race([service.app.stop(), client.until("[DONE]")]));

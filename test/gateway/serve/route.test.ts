@@ -170,7 +170,7 @@ test("a route by price or by speed uses the cheapest or fastest model first", as
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 
-test("a route uses a model whose servers' breakers are open last", async () => {
+test("a route tries a model last if all its servers' breakers are open", async () => {
 	const { secret, accountId } = await service.customer();
 	gone.always(() => reply().errorStatus(500));
 	for (let round = 0; round < 8; round += 1) expect((await post(secret, { model: "auto:gone" })).served).toBe("cheap");

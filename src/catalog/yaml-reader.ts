@@ -189,7 +189,7 @@ export interface YamlField {
 export interface Scalar {
 	/** The text as in the file, which may be shown in messages. */
 	readonly written: string;
-	/** The value with variables replaced. It may be a secret. */
+	/** The value after variables were replaced. It may be a secret. */
 	readonly value: unknown;
 	readonly substituted: boolean;
 }

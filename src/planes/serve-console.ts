@@ -69,7 +69,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			url: runDir === null ? listeningUrl(config.host, server.port) : undefined,
 			reload: async () => {},
 			sendAway({ successor }: { successor: boolean }) {
-				// A successor already gets new requests. Without one, the gateways send their requests here until they stop.
+				// A successor already gets new requests. If there is none, the gateways send theirs here until they stop.
 				if (!successor) beginDrain();
 				return !successor;
 			},

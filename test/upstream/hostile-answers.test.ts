@@ -161,7 +161,7 @@ function watchLoop(): () => number {
 	}, 5);
 	return () => {
 		clearInterval(timer);
-		// Includes the current turn.
+		// Includes the time since the last turn of the event loop.
 		return Math.max(worstMs, performance.now() - lastMs);
 	};
 }

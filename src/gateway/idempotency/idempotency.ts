@@ -88,7 +88,7 @@ export function createIdempotency(deps: {
 			if (outcome.state === "new") return { claimed: { claim, seal, connection }, bytes };
 			if (outcome.state !== "answered") throw refusalOf(outcome);
 			const answer = await seal.open(outcome.sealed);
-			// A replay skips admission, so the gate and the API key are checked here, after the body was read.
+			// A replay is not admitted like other requests: the gate and the key are checked here, after the body is read.
 			deps.admission.checkOpen();
 			checkKey(key, clock.wallMs());
 			return { replay: replayOf(answer, passed(answer.body, claim, connection)) };

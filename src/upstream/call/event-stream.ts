@@ -75,7 +75,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	open({ source, first }: OpenedBody): void {
 		this.#source = source;
 		this.#waiting = first;
-		// While the request was sent, the gateway may have closed the stream.
+		// The gateway may have closed the stream while the request was being sent.
 		if (this.#state === "opening") this.#enter("streaming");
 	}
 

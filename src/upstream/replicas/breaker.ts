@@ -99,7 +99,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		if (states.is("half_open")) {
 			change("closed");
 			coolMs = limits().breakerCoolMs;
-			// Recorded again, because `change` has cleared it and earlier failures would make the next call a trial.
+			// Records the answer again, because `change` cleared it, and earlier failures would make the next call a trial.
 			outcomes.answered(call.accountId);
 		} else if (states.is("closed")) {
 			outcomes.answered(call.accountId);

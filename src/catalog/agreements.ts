@@ -2,19 +2,18 @@ import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { Model, RateCard, Rates } from "./model.ts";
 import { buildRates, readRate } from "./rate-cards.ts";
 
-/** Prices of an account. Without `discount` and `rates`: the list price again. */
+/** Prices agreed with an account. Without `discount` and `rates`, the list price applies again. */
 export interface PriceTerms {
-	/** Id of the model; null: every model. An agreement for one model precedes one for every model. */
+	/** Id of the model; null: all models. An agreement for one model overrides one for all models. */
 	readonly model: string | null;
-	/** Hundredths of a percent off the list price, also of batch lines: 1 to 10,000. */
+	/** Discount from the list price in hundredths of a percent, also for batch lines: 1 to 10,000. */
 	readonly discount: number | null;
-	/** Own rates of one model, also of its batch lines. */
+	/** Agreed rates of one model, also for its batch lines. */
 	readonly rates: Rates | null;
-	/** 0: in force as soon as an instance knows it, whatever its clock says. */
+	/** Wall-clock time at which the terms begin. 0: as soon as an instance knows them, whatever its clock says. */
 	readonly fromMs: number;
 }
 
-/** Terms from a moment on. */
 export interface Agreement extends PriceTerms {
 	/** Id of the adjustment that made it; part of the ids of its rate cards. */
 	readonly id: string;
@@ -22,15 +21,15 @@ export interface Agreement extends PriceTerms {
 
 export type AccountPrices = ReturnType<typeof createAccountPrices>;
 
-/** Most agreements of an account that are in force or planned. */
+/** Maximum number of an account's agreements that are in force or planned. */
 export const AGREEMENTS_MAX = 50;
 export const DISCOUNT_WHOLE = 10_000;
 
 const CARD_PART = "#adj_";
 
 /**
- * Rate card of an agreement: `<list card>#<agreement>`. Neither part ever changes, so the id names one version of
- * prices, although no row has it. A discounted rate is rounded up to whole pico-dollars, once, here.
+ * Rate card of an agreement, with the id `<list card>#<agreement>`. Neither part ever changes, so the id names one
+ * version of prices, although no row has it. Discounted rates are rounded up to whole pico-dollars only here.
  */
 export function agreedCard(list: RateCard, { id, discount, rates }: Agreement): RateCard {
 	const whole = BigInt(DISCOUNT_WHOLE);
@@ -40,7 +39,7 @@ export function agreedCard(list: RateCard, { id, discount, rates }: Agreement): 
 	return Object.freeze({ ...agreed, id: `${list.id}#${id}`, version: list.version });
 }
 
-/** Ids of the list card and of the agreement; of a list card without an agreement: itself and null. */
+/** Splits a card's id into the ids of the list card and of the agreement; null without an agreement. */
 export function partsOfCard(id: string): readonly [list: string, agreement: string | null] {
 	const at = id.lastIndexOf(CARD_PART);
 	return at < 0 ? [id, null] : [id.slice(0, at), id.slice(at + 1)];
@@ -55,7 +54,7 @@ function newestBegun(list: readonly Agreement[], model: string | null, nowMs: nu
 	return found;
 }
 
-/** The model at the price that these agreements give it now. */
+/** The model at the price that these agreements set for it at `nowMs`. */
 export function atAgreedPrice<M extends Pick<Model, "id" | "rateCard" | "batch">>(
 	model: M,
 	list: readonly Agreement[],
@@ -69,18 +68,18 @@ export function atAgreedPrice<M extends Pick<Model, "id" | "rateCard" | "batch">
 	return Object.freeze(lines ? { ...priced, batch: { rateCard: agreedCard(lines, agreement) } } : priced);
 }
 
-/** The list with `added`, which replaces what would begin later for the same models. Drops what is over. */
+/** Adds an agreement, which replaces those that would begin later for the same models. Drops those that are over. */
 export function withAgreement(list: readonly Agreement[], added: Agreement, nowMs: number): readonly Agreement[] {
 	const all = [...list.filter(({ model, fromMs }) => model !== added.model || fromMs < added.fromMs), added];
 	return all.filter((one) => one.fromMs > nowMs || (newestBegun(all, one.model, nowMs) === one && !isListPrice(one)));
 }
 
-/** Computes each model's price once between two beginnings of agreements; keeps one object per used model. */
+/** Computes each model's price once, until another agreement begins. Keeps one object per used model. */
 export function createAccountPrices(list: readonly Agreement[]) {
 	let priced = new WeakMap<Model, Model>();
 	let [sinceMs, untilMs] = [Number.POSITIVE_INFINITY, 0];
 	return {
-		/** The model at the account's present price. A reservation keeps the one with which it was admitted. */
+		/** The model at the account's current price. A reservation keeps the price at which it was admitted. */
 		of(model: Model, nowMs: number): Model {
 			if (nowMs < sinceMs || nowMs >= untilMs) {
 				const moments = list.map(({ fromMs }) => fromMs);

@@ -60,7 +60,7 @@ function resolveRoute({ id, name, modelIds, by }: RouteSpec, models: ReadonlyMap
 	return Object.freeze({ id, name, models: Object.freeze([first, ...others] as const), by });
 }
 
-/** Order of a route by price. */
+/** Compares two models of a route by price, cheapest first. */
 export function byPrice(a: Model, b: Model): number {
 	const [priceA, priceB] = [typicalPrice(a), typicalPrice(b)];
 	return priceA < priceB ? -1 : priceA > priceB ? 1 : 0;

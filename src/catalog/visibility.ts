@@ -5,7 +5,7 @@ import type { CatalogSnapshot, Model } from "./model.ts";
 export interface CatalogViewer {
 	readonly id: string;
 	readonly tags: readonly string[];
-	/** Absent: list prices. */
+	/** Without it, list prices apply. */
 	readonly prices?: AccountPrices | undefined;
 }
 
@@ -20,7 +20,7 @@ function isNamed(names: readonly string[], { id, tags }: CatalogViewer): boolean
 	return names.some((name) => name === id || tags.includes(name));
 }
 
-/** The catalogue reduced to models that the account can see, at its prices, and routes to them. */
+/** The models that the account can see, at its prices, and the routes to them. */
 export function visibleCatalog(
 	snapshot: CatalogSnapshot,
 	account: CatalogViewer | null,

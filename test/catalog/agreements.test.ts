@@ -1,4 +1,4 @@
-/** Prices that accounts agreed on: which agreement is in force when, its rates, and charges by them. */
+/** Prices agreed with accounts: which agreement is in force at which time, its rates, and charges at these rates. */
 import { expect, test } from "bun:test";
 import { billLines, maxCost, priceOf } from "../../src/admission/price.ts";
 import {
@@ -44,7 +44,7 @@ function agreement(random: Random, fromMs: number): Agreement {
 	};
 }
 
-/** The terms in force by the rule alone: the last agreement made whose moment has come, for the model, else for all. */
+/** The terms in force by the rule: those of the last agreement that has begun, for the model or else for all. */
 function expected(made: readonly Agreement[], model: string, nowMs: number): Agreement | undefined {
 	const lastOf = (scope: string | null) => {
 		let found: Agreement | undefined;
@@ -54,7 +54,7 @@ function expected(made: readonly Agreement[], model: string, nowMs: number): Agr
 	return lastOf(model) ?? lastOf(null);
 }
 
-test("the last agreement whose moment has come gives the price, at every moment", () => {
+test("the last agreement that has begun gives the price at every moment", () => {
 	for (let seed = 1; seed <= RUNS / 10; seed++) {
 		const random = createRandom(seed);
 		const models = ["a", "b", "c"].map((id) => modelOf(random, id));
@@ -65,7 +65,7 @@ test("the last agreement whose moment has come gives the price, at every moment"
 			if (random.chance(0.5)) {
 				const added = agreement(random, random.chance(0.5) ? 0 : nowMs + random.int(1, 100));
 				kept = withAgreement(kept, added, nowMs);
-				// From its moment on an agreement replaces all later ones of its models.
+				// From its beginning an agreement replaces all that would begin later for its models.
 				const from = Math.max(added.fromMs, nowMs);
 				all = [...all.filter((one) => one.model !== added.model || one.fromMs <= from), { ...added, fromMs: from }];
 			}
@@ -86,7 +86,7 @@ test("the last agreement whose moment has come gives the price, at every moment"
 	}
 });
 
-test("a charge is the exact price by the agreed card, at most its bound", () => {
+test("a charge is the exact price of the agreed rate card, and at most its bound", () => {
 	const random = createRandom(1_971);
 	for (let run = 0; run < RUNS; run++) {
 		const list = cardOf(random, "m");
@@ -98,7 +98,7 @@ test("a charge is the exact price by the agreed card, at most its bound", () => 
 			const exact = (BigInt(readRate(list, name)) * BigInt(10_000 - (terms.discount ?? 0))) / 10_000n;
 			const rate = BigInt(readRate(card, name));
 			if (terms.rates !== null) expect(rate).toBe(BigInt(readRate(terms.rates, name)));
-			// At most a pico-dollar above the exact rate, and 0 only if the list's is, or at 100 percent.
+			// At most a pico-dollar above the exact rate; 0 only if the list rate is 0 or the discount is 100 percent.
 			else {
 				expect(rate === exact || rate === exact + 1n).toBe(true);
 				expect(rate * 10_000n).toBeGreaterThanOrEqual(
@@ -120,7 +120,7 @@ test("a charge is the exact price by the agreed card, at most its bound", () => 
 	}
 });
 
-test("a known price is found without computing it again", () => {
+test("a price that was computed once is not computed again", () => {
 	const random = createRandom(7);
 	const model = modelOf(random, "a");
 	const prices = createAccountPrices([{ id: "adj_1", model: null, fromMs: 500, discount: 1_000, rates: null }]);

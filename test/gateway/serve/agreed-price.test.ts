@@ -1,4 +1,4 @@
-/** Requests at an account's agreed prices: reserved, charged and shown by one rate card, for that account only. */
+/** Requests at agreed prices: one rate card determines what is reserved, charged and shown, for that account only. */
 import { expect, test } from "bun:test";
 import { requestDetail } from "../../../src/console/log/log-page.ts";
 import { batchesOf, batchModel, chatLine } from "../../batch/batch-service.ts";
@@ -12,7 +12,7 @@ import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const upstream = withUpstream("vllm");
-// A context of 16 tokens makes the reserved prompt equal the charged one, so that a request costs its reservation.
+// With a context of 16 tokens, the reserved prompt equals the charged one, so a request costs what it reserves.
 const small = chatModel({ id: "small-model", url: upstream.url, dialect: "vllm" })
 	.replace("context_length: 8192", "context_length: 16")
 	.replace("max_output_tokens: 1024", "max_output_tokens: 16");
@@ -27,7 +27,7 @@ const send = async (secret: string, body: unknown = ask(), url = service.url) =>
 	await response.text();
 	return response.status;
 };
-/** Prices per token as GET /v1/models shows them, and the id of the card. */
+/** Prices per token that GET /v1/models shows, and the id of the rate card. */
 async function shown(secret: string) {
 	const response = await service.get("/v1/models/test-model", secret);
 	const {
@@ -77,7 +77,7 @@ test.each(TERMS)("$terms charge requests and batch lines of their account only",
 	expect(await shown(customer.secret)).toEqual(LIST);
 });
 
-test("an agreement that begins or ends during a request leaves its price alone", async () => {
+test("an agreement that begins or ends during a request does not change its price", async () => {
 	const { accountId, secret } = await service.customer();
 	for (const [at, terms] of [{ discount: "50" }, {}].entries()) {
 		upstream.next(reply().text("a b c d").trickle(100));
@@ -99,7 +99,7 @@ test("an agreement that begins or ends during a request leaves its price alone",
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a planned price begins at its moment, not before", async () => {
+test("a planned price applies from its beginning, not before", async () => {
 	const { accountId, secret } = await service.customer();
 	const fromMs = Date.now() + 1_500;
 	await agree(service.db, accountId, { discount: "50", from: new Date(fromMs).toISOString() });
@@ -111,7 +111,7 @@ test("a planned price begins at its moment, not before", async () => {
 		return !isList;
 	}, "the agreed price");
 	expect(list).toBeGreaterThan(0);
-	// The look that saw the agreed price ended after the moment; those before it saw the list price.
+	// The query that returned the agreed price ended after its beginning; earlier ones returned the list price.
 	expect(Date.now()).toBeGreaterThanOrEqual(fromMs);
 	expect(last).toBeLessThan(fromMs + 1_000);
 });
@@ -122,7 +122,7 @@ test.each([1, 3])(
 		const atOnce = LONG ? 400 : 160;
 		const urls = [service.url, ...others.map(({ url }) => url)].slice(0, gateways);
 		upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: 16, completion: 8 }));
-		// 37.5 percent off 32,000 nano-dollars.
+		// 32,000 nano-dollars less 37.5 percent.
 		const cost = 20_000;
 		const { accountId, secret } = await service.customer({ exactCredit: (atOnce / 2) * cost });
 		await agree(service.db, accountId, { discount: "37.5" });

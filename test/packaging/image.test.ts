@@ -118,10 +118,11 @@ test("the image serves as its user, writes to its volume only, and drains", asyn
 	expect([page.status, (await fetch(`${url}${script}`)).status]).toEqual([200, 200]);
 	// A limit of all three processes, with shared pages counted in each.
 	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
-	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
-	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);
-	expect(megabytes).toHaveLength(3);
-	expect(megabytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(250);
+	expect(pids).toHaveLength(3);
+	const megabytes = () => pids.map((pid) => Math.round(residentBytes(pid) / 1024 / 1024));
+	// Just after the start the processes have not yet returned the memory that starting took.
+	await waitFor(() => megabytes().reduce((sum, one) => sum + one, 0) < 250, "all to take less than 250 MB");
+	console.log(`parent, console, gateway: ${megabytes().join(" + ")} MB`);
 	const month = new Date().toISOString().slice(0, 7);
 	const person = await operator({ url, db });
 	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);

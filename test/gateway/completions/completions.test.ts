@@ -46,11 +46,8 @@ const eventsOf = (text: string): any[] => jsonEvents(text);
 describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	test("a completion that is not streamed has OpenAI's fields and the exact price", async () => {
 		const { secret, accountId } = await service.customer();
-		const response = await service.post("/v1/completions", secret, {
-			model: dialect,
-			prompt: "a b c d",
-			max_tokens: 9,
-		});
+		const ask = { model: dialect, prompt: "a b c d", max_tokens: 9 };
+		const response = await service.post("/v1/completions", secret, ask);
 		const text = await response.text();
 		expect(response.status).toBe(200);
 		expect(text).not.toMatch(FOREIGN);
@@ -152,11 +149,8 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 
 	test("token prompts are sent if the dialect accepts them", async () => {
 		const { secret } = await service.customer();
-		const response = await service.post("/v1/completions", secret, {
-			model: dialect,
-			prompt: [[5, 6, 7], [8]],
-			max_tokens: 2,
-		});
+		const ask = { model: dialect, prompt: [[5, 6, 7], [8]], max_tokens: 2 };
+		const response = await service.post("/v1/completions", secret, ask);
 		if (dialect === "ollama" || dialect === "tgi") {
 			expect(response.status).toBe(400);
 			return;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Fault } from "../../../src/base/fault.ts";
 import { audioDuration } from "../../../src/gateway/transcriptions/audio-duration.ts";
 import { LONG } from "../../support/long-form.ts";
+import { createRandom } from "../../support/random.ts";
 import { wavOf } from "../../support/upstream-endpoints.ts";
 import { cpuMs } from "../../support/wait.ts";
 import { oggPage } from "./ogg-page.ts";
@@ -233,11 +234,8 @@ describe("audio files changed at random", () => {
 	const CPU_MS_MAX = 5_000;
 
 	test.each(NAMES)("%s is measured or refused within its CPU time limit", async (name) => {
-		let seed = SEED + NAMES.indexOf(name);
-		const random = (below: number) => {
-			seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-			return Math.floor((seed / 2 ** 32) * below);
-		};
+		const { int } = createRandom(SEED + NAMES.indexOf(name));
+		const random = (below: number) => int(0, below - 1);
 		const startedMs = cpuMs();
 		for (let round = 0; round < ROUNDS; round += 1) {
 			const bytes = changed(name, (original) => {

@@ -154,9 +154,9 @@ test("a stream whose server dies is charged for the delivered words", async () =
 	expect(tokens).toContain('"output_tokens":2,');
 });
 
-test("reported seconds above the recording's length are reduced to it", async () => {
+test.each([{ usage: { type: "duration", seconds: 6_000 } }, {}])("%j is charged as the file's length", async (more) => {
 	const { secret, accountId } = await service.customer();
-	server("openai").next(() => Response.json({ text: "hi", usage: { type: "duration", seconds: 6_000 } }));
+	server("openai").next(() => Response.json({ text: "hi", ...more }));
 	const answer = await (await post(secret, form("audio-openai", {}, 5))).json();
 	expect(answer.usage).toMatchObject({ type: "duration", seconds: 5, cost: 0.0005 });
 	expect(await only(accountId)).toMatchObject({ reserved: 500_000, charged: 500_000, basis: "estimated" });
@@ -174,13 +174,6 @@ test("a recording with contradictory headers is refused before it is sent", asyn
 	expect(response.status).toBe(400);
 	expect((await response.json()).error).toMatchObject({ code: "invalid_request", param: "file" });
 	expect(server("openai").requests.length).toBe(before);
-});
-
-test("missing usage is estimated as the file's length", async () => {
-	const { secret, accountId } = await service.customer();
-	server("openai").next(() => Response.json({ text: "hi" }));
-	await post(secret, form("audio-openai", {}, 5));
-	expect(await only(accountId)).toMatchObject({ charged: 500_000, basis: "estimated" });
 });
 
 test.each([

@@ -21,7 +21,7 @@ const LARGE_BODY_MS_MAX = 5 * 60_000;
 /** Limits of concurrent reads of pages. The console has four connections to the database. */
 const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: consoleIsBusy };
 
-/** Requests of one kind of sign-in that run at once. Those that wait for another service may each last 10 s. */
+/** Limits of concurrent sign-in requests of one kind. A request that waits for another service may last 10 s. */
 const SIGN_INS = { ...READS, places: 4 };
 const ELSEWHERE_PLACES = 16;
 
@@ -49,10 +49,10 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 	const ofNetworks = createBodyMemory({ limits: () => NETWORKS_MEMORY });
 	const reads = createFairQueue({ clock }, READS);
 	const signIns = {
-		/** Of browsers that signed in before. */
+		/** Sign-in requests of browsers that signed in before. */
 		known: createFairQueue({ clock }, SIGN_INS),
 		unknown: createFairQueue({ clock }, SIGN_INS),
-		/** With an identity provider. */
+		/** Sign-in requests that wait for an identity provider. */
 		elsewhere: createFairQueue({ clock }, { ...SIGN_INS, places: ELSEWHERE_PLACES }),
 	};
 	const windows = CHANGES.map((window) => ({ ...window, counts: new CounterMap(), endsMs: 0 }));

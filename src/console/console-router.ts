@@ -24,7 +24,7 @@ import { type Membership, readMemberships, type Viewer, viewedAccount } from "./
 /** Longest duration of a company session. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const BODY_BYTES_MAX = 64 * 1024;
-/** Steps of a sign-in that wait for an identity provider. */
+/** Paths of sign-in requests that wait for an identity provider. */
 const ELSEWHERE = /^\/api\/auth\/(?:company|callback)\//;
 
 type RouterParts = Parts<"statements" | "gateways" | "config" | "limiter" | "log" | "auth" | "sessions" | "origin">;

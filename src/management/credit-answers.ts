@@ -24,7 +24,7 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 		return adjustmentView(row);
 	}
 
-	/** Fault invalid_request without a token. */
+	/** Returns fields that all adjustments of a call share. Fault `invalid_request` without a token. */
 	function askedBy({ caller, connection, token }: ManagementCall) {
 		if (token === null)
 			throw new Fault("invalid_request", "An adjustment needs the header `Idempotency-Key` or a `client_token`.", {

@@ -123,7 +123,7 @@ export function useAccount(): AccountView {
 	return account;
 }
 
-/** The models at the prices of the selected account. */
+/** Returns the models with the prices of the selected account. */
 export function useModels() {
 	const account = useSession().me?.account?.id ?? null;
 	return useResource("models", () => api.models(account));

@@ -14,7 +14,7 @@ interface How {
 	readonly operator?: string;
 }
 
-/** Asks for prices of an account. Terms that are absent: the list price of every model, at once. */
+/** Requests prices for an account. Without terms: the list price of every model, from now on. */
 export async function askPrice(db: TestDatabase, accountId: string, terms: Partial<WrittenTerms>, how: How = {}) {
 	const { key = crypto.randomUUID(), secondLookFrom = null, operator = "usr_one" } = how;
 	const price = await checkTerms(db.statements, { ...LIST_PRICE, ...terms }, Date.now());
@@ -22,7 +22,7 @@ export async function askPrice(db: TestDatabase, accountId: string, terms: Parti
 	return bookAdjustment(db.tx, { ...asked, operatorId: operator, ip: null }, secondLookFrom);
 }
 
-/** Agrees on prices of an account; returns once all instances know them. */
+/** Agrees on prices of an account; returns once all instances have applied them. */
 export async function agree(db: TestDatabase, accountId: string, terms: Partial<WrittenTerms>) {
 	const made = await askPrice(db, accountId, terms);
 	const entry = await newestControlEntry(db.statements);

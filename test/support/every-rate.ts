@@ -14,7 +14,7 @@ export const EVERY_RATE: Rates = {
 	search: pico(7),
 };
 
-/** Every rate with the same value, or the same arbitrary value. */
+/** Returns an object in which every rate has this value. */
 export const sameRates = <Value>(value: Value) => ({
 	input: value,
 	cachedInput: value,

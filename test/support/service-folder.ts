@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { temporaryFolder } from "./at-end.ts";
 import { chatModel } from "./service.ts";
 
-/** Secrets of these services, for tests that make keys without a process. */
+/** `KEY_PEPPER` of these services, with which tests create keys without starting a process. */
 export const PEPPER = "p".repeat(40);
 
 /** Environments of services as processes: a catalogue with one chat model, and a DATA_DIR for each name. */

@@ -109,7 +109,7 @@ export async function startService(options: ServiceOptions) {
 			const { id, secret } = await service.key(accountId, settings);
 			return { accountId, keyId: id, secret };
 		},
-		/** Posts JSON, a text as it is, or a form. */
+		/** Posts JSON, a text unchanged, or a form. */
 		post(path: string, secret: string | undefined, body: unknown, init: RequestInit = {}): Promise<Response> {
 			const isForm = body instanceof FormData;
 			const headers = {

@@ -24,7 +24,7 @@ export interface Mail {
 	readonly link?: string;
 	/** For password resets: no daily limit, because a stranger could use it up and lock the owner out. */
 	readonly isWayIn?: true;
-	/** For mails that strangers can cause at will. They take at most half of the places. */
+	/** For mails that strangers can cause at will. They take at most half of SENDING_MAX. */
 	readonly isByStranger?: true;
 	/** For subscribed mails, which the end of each batch may cause: they have higher limits. */
 	readonly isAskedFor?: true;

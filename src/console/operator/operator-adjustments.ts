@@ -45,7 +45,7 @@ export async function listAdjustments(
 	return rows.map(toView<AdjustmentRow>);
 }
 
-/** Waits until all instances know the booked prices; null if nothing is to be waited for. */
+/** Waits until all instances have the booked prices; null if no price was booked. */
 export async function priceFence(
 	{ statements, fence }: Parts<"statements" | "fence">,
 	actor: Pick<Actor, "connection">,

@@ -168,7 +168,7 @@ export async function serviceFigures(statements: Statements, filter: UsageRange 
 	};
 }
 
-/** A row for each model and bucket. The cost includes replicas without requests. */
+/** Returns a CSV row for each model and bucket. The cost includes replicas without requests. */
 export function marginCsv(earned: readonly Earned[]): string {
 	const rows = earned.map(({ atMs, model, chargedNanoUsd, costNanoUsd, replicaHours }) => [
 		new Date(atMs).toISOString(),

@@ -19,7 +19,7 @@ export async function readDevice(ctx: GenericEndpointContext): Promise<Device | 
 	return typeof value === "string" ? deviceIn(value) : null;
 }
 
-/** Like `readDevice`, before the library handles the request. */
+/** Like `readDevice`, but for a request that the sign-in library has not parsed yet. */
 export function deviceOf(
 	{ headers }: Request,
 	{ createAuthCookie, secret }: Pick<GenericEndpointContext["context"], "createAuthCookie" | "secret">,

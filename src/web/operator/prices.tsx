@@ -13,7 +13,7 @@ import { useAttempt } from "../token.ts";
 import { operatorApi } from "./api.ts";
 import { reasonField } from "./decision.tsx";
 
-/** The model, and its discount, own rates or list price. */
+/** Describes agreed terms: the model, and its discount, own rates or list price. */
 export function termsText({ model, discount, rates }: Omit<PriceTerms, "fromMs">): string {
 	const name = model ?? t("Every model");
 	if (discount !== null) return t("{name}: {percent} % off", { name, percent: formatDecimal(discount, 2, 0) });
@@ -23,7 +23,7 @@ export function termsText({ model, discount, rates }: Omit<PriceTerms, "fromMs">
 	return `${name}: ${own || t("Free")}`;
 }
 
-/** Prices in force and planned. */
+/** Lists agreed prices that apply now or are planned. */
 export function AgreedPrices({ of }: { of: readonly Agreement[] }) {
 	if (of.length === 0) return t("List prices");
 	return of.map((one) => (
@@ -36,7 +36,7 @@ export function AgreedPrices({ of }: { of: readonly Agreement[] }) {
 
 const FRESH = { model: null as string | null, discount: "", rates: {} as Record<string, string>, from: "" };
 
-/** The decision about an account's prices: a discount, own rates where one is entered, or else the list price. */
+/** Dialog for an account's prices: a discount, own rates, or the list price if neither is entered. */
 export function usePrices(id: string, onDone: (fence: Fence) => void) {
 	const [draft, setDraft] = useState(FRESH);
 	const attempt = useAttempt();

@@ -35,9 +35,9 @@ export interface DataTableProps<T> {
 	readonly label: string;
 	readonly columns: readonly Column<T>[];
 	readonly rows: readonly T[] | undefined;
-	/** Default: the row's id. */
+	/** React key of a row; the default is the row's id. */
 	readonly rowKey?: (row: T) => string;
-	/** Buttons or links of a row, in a last column. */
+	/** Buttons or links of a row, shown in the last column. */
 	readonly act?: (row: T) => ReactNode;
 	readonly actLabel?: string;
 	readonly empty: ReactNode;

@@ -9,6 +9,7 @@ import {
 	OPERATOR_DESTINATIONS,
 	PUBLIC_DESTINATIONS,
 } from "./navigation.ts";
+import { ActButton } from "./parts/form.tsx";
 import { Icon } from "./parts/icons.tsx";
 import { Notice, Problem } from "./parts/page.tsx";
 import { LanguageSwitch, SchemeSwitch } from "./parts/switches.tsx";
@@ -85,9 +86,7 @@ function ViewBanner() {
 							{ account: <strong>{account.name}</strong> },
 						)}
 					</span>
-					<Button size="xs" variant="default" onClick={() => void close.run(account.id)}>
-						{t("Close the view")}
-					</Button>
+					<ActButton label={t("Close the view")} onClick={() => void close.run(account.id)} />
 				</Group>
 				{close.error && <Problem error={close.error} />}
 			</Notice>

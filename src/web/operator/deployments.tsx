@@ -1,4 +1,4 @@
-import { KIND_LABELS } from "../parts/model-table.tsx";
+import { KIND_LABELS, ModelState } from "../parts/model-table.tsx";
 import { Empty, LoadState, Notice, Page, Panel, State } from "../parts/page.tsx";
 import { type Column, DataTable, fromItems, TablePanel } from "../parts/table.tsx";
 import { Amount, RelativeTime } from "../parts/text.tsx";
@@ -37,10 +37,7 @@ export function DeploymentsPage() {
 							<span className="small dim">
 								{t("Prompt tokens from caches: {share}", { share: cachedShare(deployment.replicas) })}
 							</span>
-							<State
-								value={deployment.status}
-								label={deployment.status === "connected" ? t("Connected") : t("Unavailable")}
-							/>
+							<ModelState model={deployment} />
 						</>
 					}
 				>

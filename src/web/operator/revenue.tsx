@@ -3,7 +3,7 @@ import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { LedgerEntry, UsageSeries } from "../api.ts";
 import { LEDGER_KINDS } from "../labels.ts";
 import { ServiceFilters } from "../parts/filters.tsx";
-import { CsvButton } from "../parts/form.tsx";
+import { DownloadButton } from "../parts/form.tsx";
 import { Empty, LoadState, Page, Panel, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
 import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-panel.tsx";
@@ -41,7 +41,7 @@ export function RevenuePage() {
 	const figures = useResource(`figures ${of}`, () => operatorApi.figures(service));
 	const top = useResource(`revenue account ${of}`, () => operatorApi.revenue({ ...service, group: "account" }));
 	return (
-		<Page title={t("Revenue")} aside={<CsvButton href={operatorApi.revenueCsvAddress(filter)} />}>
+		<Page title={t("Revenue")} aside={<DownloadButton href={operatorApi.revenueCsvAddress(filter)} />}>
 			<OpenTasks />
 			<ServiceFilters range={RANGE} />
 			<LoadState of={figures} />

@@ -1,7 +1,7 @@
 import { Select } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { displayDifference, displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
-import { CsvButton } from "../parts/form.tsx";
+import { DownloadButton } from "../parts/form.tsx";
 import { Empty, LoadState, Panel } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import type { TimeSeries } from "../parts/time-series.ts";
@@ -66,7 +66,7 @@ function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly
 	});
 	return (
 		<>
-			<Panel title={t("Margin")} aside={<CsvButton href={csv} />}>
+			<Panel title={t("Margin")} aside={<DownloadButton href={csv} />}>
 				<TimeChart
 					series={seriesOf(
 						data,

@@ -1,8 +1,7 @@
-import { Box, Button, Progress } from "@mantine/core";
+import { Box, Progress } from "@mantine/core";
 import { useState } from "react";
 import { api, type BatchView } from "../api.ts";
-import { ActButton } from "../parts/form.tsx";
-import { Icon } from "../parts/icons.tsx";
+import { ActButton, DownloadButton } from "../parts/form.tsx";
 import { DetailList, Empty, LoadState, Notice, Page, Panel, Problem, State } from "../parts/page.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { Amount, CopyableId, RelativeTime, Timestamp, Truncated } from "../parts/text.tsx";
@@ -173,22 +172,14 @@ function BatchPage({ id }: { id: string }) {
 function Detail({ item }: { item: BatchView }) {
 	const account = useAccount();
 	const maySend = useMay()("requests.send");
-	const download = (file: string, label: string) => (
-		<Button
-			component="a"
-			href={api.batchFileAddress(account.id, file)}
-			download
-			size="xs"
-			variant="default"
-			leftSection={<Icon name="download" />}
-		>
-			{label}
-		</Button>
-	);
 	const files = maySend && (
 		<>
-			{item.outputFileId && download(item.outputFileId, t("Results"))}
-			{item.errorFileId && download(item.errorFileId, t("Failed requests"))}
+			{item.outputFileId && (
+				<DownloadButton href={api.batchFileAddress(account.id, item.outputFileId)} label={t("Results")} />
+			)}
+			{item.errorFileId && (
+				<DownloadButton href={api.batchFileAddress(account.id, item.errorFileId)} label={t("Failed requests")} />
+			)}
 		</>
 	);
 	return (

@@ -110,14 +110,10 @@ function KeyFacts({ item }: { item: KeyView }) {
 
 export function limitsText(item: Pick<KeyView, "requestsPerMinute" | "concurrencyMax" | "tokensPerMinute">): string {
 	const parts = [
-		item.requestsPerMinute === null
-			? undefined
-			: t("{count} requests per minute", { count: formatCount(item.requestsPerMinute) }),
-		item.concurrencyMax === null ? undefined : t("{count} concurrent", { count: formatCount(item.concurrencyMax) }),
-		item.tokensPerMinute === null
-			? undefined
-			: t("{count} tokens per minute", { count: formatCount(item.tokensPerMinute) }),
-	].filter((part) => part !== undefined);
+		item.requestsPerMinute !== null && t("{count} requests per minute", { count: formatCount(item.requestsPerMinute) }),
+		item.concurrencyMax !== null && t("{count} concurrent", { count: formatCount(item.concurrencyMax) }),
+		item.tokensPerMinute !== null && t("{count} tokens per minute", { count: formatCount(item.tokensPerMinute) }),
+	].filter((part) => part !== false);
 	return parts.length === 0 ? t("Service defaults") : parts.join(", ");
 }
 
@@ -129,9 +125,7 @@ function KeyUsage({ item }: { item: KeyView }) {
 			to: Date.now(),
 			bucket: "day",
 			group: "model",
-			model: null,
 			key: item.id,
-			status: null,
 		}),
 	);
 	const requests = useResource(`key-requests ${account.id} ${item.id}`, () =>

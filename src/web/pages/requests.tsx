@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
 import { SearchField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
-import { ActButton, CsvButton, LinkButton } from "../parts/form.tsx";
+import { ActButton, DownloadButton, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Page, Panel } from "../parts/page.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { fromList } from "../parts/table.tsx";
@@ -39,7 +39,7 @@ export default function RequestsPage() {
 			aside={
 				<>
 					<ActButton label={t("Reload")} busy={list.loading && list.items !== undefined} onClick={renew} />
-					<CsvButton href={api.requestsCsvAddress(account.id, filter)} />
+					<DownloadButton href={api.requestsCsvAddress(account.id, filter)} />
 				</>
 			}
 		>

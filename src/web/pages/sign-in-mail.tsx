@@ -5,7 +5,7 @@ import { ApiError } from "../http.ts";
 import { pageAfterSignIn } from "../navigation.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
-import { AuthForm } from "../parts/form.tsx";
+import { ActButton, AuthForm } from "../parts/form.tsx";
 import { Notice, Page, PageWaiting, Panel, Problem } from "../parts/page.tsx";
 import { type Action, useAction } from "../resource.ts";
 import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx";
@@ -74,9 +74,7 @@ export function VerifyPage() {
 		<AuthLayout title={t("Confirm your address")}>
 			<p>{t("Confirm that you signed up with this address.")}</p>
 			{confirm.error && <Problem error={confirm.error} />}
-			<Button loading={confirm.busy} onClick={() => void confirm.run()}>
-				{t("Confirm the address")}
-			</Button>
+			<ActButton size="sm" look="main" label={t("Confirm the address")} action={confirm} />
 		</AuthLayout>
 	);
 }
@@ -171,9 +169,7 @@ export function InvitePage() {
 						)}
 					</p>
 					{accept.error && <Problem error={accept.error} />}
-					<Button onClick={() => void accept.run()} loading={accept.busy}>
-						{t("Accept the invitation")}
-					</Button>
+					<ActButton size="sm" look="main" label={t("Accept the invitation")} action={accept} />
 				</Stack>
 			</Panel>
 		</Page>

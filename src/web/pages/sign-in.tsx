@@ -7,7 +7,7 @@ import { brand } from "../brand.ts";
 import { pageAfterSignIn } from "../navigation.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { CheckField, EmailField, NameField, NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
-import { AuthForm } from "../parts/form.tsx";
+import { ActButton, AuthForm } from "../parts/form.tsx";
 import { Notice, Problem } from "../parts/page.tsx";
 import { useAction } from "../resource.ts";
 import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx";
@@ -73,9 +73,7 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	return (
 		<>
 			{signIn.error && <Problem error={signIn.error} />}
-			<Button variant="subtle" loading={signIn.busy} onClick={() => void signIn.run()}>
-				{t("Sign in with a passkey")}
-			</Button>
+			<ActButton size="sm" look="text" label={t("Sign in with a passkey")} action={signIn} />
 		</>
 	);
 }
@@ -100,11 +98,7 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 		const { url } = await authApi.beginCompany(email.trim(), next);
 		location.assign(url);
 	});
-	const back = (
-		<Button variant="subtle" onClick={onBack}>
-			{t("Use a password")}
-		</Button>
-	);
+	const back = <ActButton size="sm" look="text" label={t("Use a password")} onClick={onBack} />;
 	return (
 		<AuthForm action={begin} act={t("Continue")} more={back}>
 			<EmailField label={t("Work email")} autoComplete="username" data-autofocus value={email} onChange={setEmail} />
@@ -266,9 +260,7 @@ export function TermsPage({ terms }: { terms: Terms }) {
 	const below = (
 		<>
 			{leave.error && <Problem error={leave.error} />}
-			<Button variant="subtle" size="xs" loading={leave.busy} onClick={() => void leave.run()}>
-				{t("Sign out")}
-			</Button>
+			<ActButton look="text" label={t("Sign out")} action={leave} />
 		</>
 	);
 	return (

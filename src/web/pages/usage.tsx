@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
 import { api, type UsageSeries } from "../api.ts";
 import { UsageFilters } from "../parts/filters.tsx";
-import { ActButton, CsvButton } from "../parts/form.tsx";
+import { ActButton, DownloadButton } from "../parts/form.tsx";
 import { Empty, LoadState, Page, Stat } from "../parts/page.tsx";
 import { Amount } from "../parts/text.tsx";
 import { type Grouping, Tokens, UsagePanel, UsageTable, useGrouping } from "../parts/usage-panel.tsx";
@@ -30,7 +30,7 @@ export default function UsagePage() {
 	const data = usage.data;
 
 	return (
-		<Page title={t("Usage")} aside={<CsvButton href={api.usageCsvAddress(account.id, filter)} />}>
+		<Page title={t("Usage")} aside={<DownloadButton href={api.usageCsvAddress(account.id, filter)} />}>
 			<UsageFilters />
 			<LoadState of={usage} />
 			{(data || !usage.error) && (

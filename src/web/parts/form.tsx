@@ -183,10 +183,10 @@ export function LinkButton({
 	);
 }
 
-export function CsvButton({ href }: { href: string }) {
+export function DownloadButton({ href, label = "CSV" }: { href: string; label?: string }) {
 	return (
 		<Button component="a" href={href} download size="xs" variant="default" leftSection={<Icon name="download" />}>
-			CSV
+			{label}
 		</Button>
 	);
 }

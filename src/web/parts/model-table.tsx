@@ -66,7 +66,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 	{ label: t("Other"), figure: otherRates },
 ];
 
-export function ModelState({ model }: { model: ModelView }) {
+export function ModelState({ model }: { model: Pick<ModelView, "status"> }) {
 	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
 }
 

@@ -6,16 +6,7 @@ import { useAction } from "../../resource.ts";
 import { t } from "../../texts.tsx";
 import { type AnswerStats, type AnswerTurn, type ChatSetup, chatBody, NO_ANSWER, type Turn } from "./conversation.ts";
 
-export interface Thread {
-	readonly turns: readonly Turn[];
-	/** A message that the service refused; its turns join the conversation only when it is sent again. */
-	readonly refused: { readonly turns: readonly Turn[]; readonly error: ApiError } | undefined;
-	readonly busy: boolean;
-	/** Adds turns to the conversation and requests an answer. */
-	ask(added: readonly Turn[]): void;
-	stop(): void;
-	set(turns: readonly Turn[]): void;
-}
+export type Thread = ReturnType<typeof useThread>;
 
 /** State of a conversation with a model. `address` is the URL of the chat endpoint; undefined without a key. */
 export function useThread(
@@ -23,7 +14,7 @@ export function useThread(
 	model: ModelView | undefined,
 	setup: ChatSetup,
 	start: readonly Turn[],
-): Thread {
+) {
 	const [turns, setTurns] = useState(start);
 	const [refused, setRefused] = useState<readonly Turn[]>();
 	const abort = useRef<AbortController>(undefined);
@@ -52,11 +43,13 @@ export function useThread(
 	});
 	return {
 		turns,
+		/** A message that the service refused; its turns join the conversation only when it is sent again. */
 		refused: refused && ask.error ? { turns: refused, error: ask.error } : undefined,
 		busy: ask.busy,
-		ask: (added) => void ask.run(added),
+		/** Adds turns to the conversation and requests an answer. */
+		ask: (added: readonly Turn[]) => void ask.run(added),
 		stop: () => abort.current?.abort(),
-		set(next) {
+		set(next: readonly Turn[]) {
 			setTurns(next);
 			setRefused(undefined);
 			ask.clear();

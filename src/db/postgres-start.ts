@@ -192,15 +192,8 @@ const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	],
 ];
 
-/** Why the server did not start, according to its output. */
-export interface StartProblem {
-	/** What the operator can do; undefined if the cause is unknown. */
-	readonly remedy: string | undefined;
-	/** First line of the output that reports a fatal error. */
-	readonly line: string;
-}
-
-export function parseStartProblem(said: string): StartProblem {
+/** Why the server did not start, by its output: the first fatal line, and the remedy if the cause is known. */
+export function parseStartProblem(said: string) {
 	const lines = said.split("\n").filter((line) => line.trim() !== "");
 	const fatal = lines.find((line) => /FATAL|PANIC|error:/.test(line));
 	const known = PROBLEMS.find(([pattern]) => pattern.test(said));

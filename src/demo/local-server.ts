@@ -2,11 +2,6 @@ import type { Clock } from "../base/clock.ts";
 
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-interface JsonAnswer {
-	readonly body: JsonRecord;
-	readonly serverHeader: string;
-}
-
 type AskInit = Pick<RequestInit, "method" | "body"> & { headers?: Record<string, string> };
 
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
@@ -41,7 +36,7 @@ export function localServer(
 		}
 	}
 
-	async function askJson(path: string, init: AskInit): Promise<JsonAnswer | undefined> {
+	async function askJson(path: string, init: AskInit) {
 		const { status, body, serverHeader } = await ask(path, init);
 		return status === 200 && body !== undefined ? { body, serverHeader } : undefined;
 	}

@@ -2,15 +2,6 @@
 export const CAP_PERIODS = ["lifetime", "day", "week", "month"] as const;
 export type CapPeriod = (typeof CAP_PERIODS)[number];
 
-/** One day, week or month of a calendar. */
-export interface CalendarPeriod {
-	/** First day of the period, such as 2026-11-22. */
-	readonly firstDay: string;
-	readonly fromMs: number;
-	/** Start of the next period, in Unix milliseconds. */
-	readonly untilMs: number;
-}
-
 /** The current period of a cap, kept until it ends. */
 export interface CurrentPeriod {
 	readonly budgets: readonly string[];
@@ -25,13 +16,15 @@ const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } a
  * The period that contains a time in a time zone; weeks start on Monday. A day starts with its first moment, which
  * daylight saving time may move to one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
  */
-export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): CalendarPeriod {
+export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number) {
 	const day = Temporal.Instant.fromEpochMilliseconds(Math.trunc(atMs)).toZonedDateTimeISO(timeZone).toPlainDate();
 	const first =
 		period === "day" ? day : period === "week" ? day.subtract({ days: day.dayOfWeek - 1 }) : day.with({ day: 1 });
 	return {
+		/** First day of the period, such as 2026-11-22. */
 		firstDay: first.toString(),
 		fromMs: first.toZonedDateTime(timeZone).epochMilliseconds,
+		/** Start of the next period, in Unix milliseconds. */
 		untilMs: first.add(LENGTHS[period]).toZonedDateTime(timeZone).epochMilliseconds,
 	};
 }

@@ -31,14 +31,9 @@ const DECISIONS: Readonly<Record<string, LineRetryDecision>> = {
 	invalid_api_key: "key",
 };
 
-interface AnswerError {
-	readonly code: string;
-	readonly message: string;
-}
-
 /** Parses an error body that the gateway wrote. */
-export function parseErrorBody(text: string): AnswerError {
-	const { error } = JSON.parse(text) as { error: AnswerError };
+export function parseErrorBody(text: string) {
+	const { error } = JSON.parse(text) as { error: { code: string; message: string } };
 	return { code: error.code, message: error.message };
 }
 

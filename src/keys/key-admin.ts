@@ -45,14 +45,6 @@ export interface PlannedKey {
 	readonly secret: Secret;
 }
 
-/** A new key. Only its digest is stored, so the secret can be shown only now. */
-export interface CreatedKey {
-	readonly id: string;
-	readonly secret: Secret;
-	/** Number of the control entry that announces the key to the instances. */
-	readonly seq: number;
-}
-
 /** A key with the settings and spending that its owner may see. */
 export interface KeyRecord extends LimitedRecord {
 	readonly id: string;
@@ -80,14 +72,17 @@ export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number):
 	return state === "active" && expiresAtMs !== null && expiresAtMs <= nowMs ? "expired" : state;
 }
 
-/** Creates a key. Faults: `not_found` (account or project), `invalid_request`, `conflict`. */
+/**
+ * Creates a key. Only the digest of its secret is stored, so the secret can be shown only now. `seq` is the number of
+ * its control entry. Faults: `not_found` (account or project), `invalid_request`, `conflict`.
+ */
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
 	settings: NewKeySettings,
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 	act?: AuditNote,
-): Promise<CreatedKey> {
+) {
 	checkKeySettings(settings);
 	const { id, secret } = planned;
 	const readsOnly = settings.readsOnly === true;
@@ -147,7 +142,7 @@ export async function rotateKey(
 	token: string = crypto.randomUUID(),
 	activeMost: number | null = null,
 	act?: AuditNote,
-): Promise<CreatedKey & AppendedEntry> {
+) {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
 		throw new Fault("invalid_request", "The grace period must be at most 90 days.", { param: "grace" });
 	}

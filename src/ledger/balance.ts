@@ -15,18 +15,6 @@ export interface Balance {
 	readonly spent: NanoUsd;
 }
 
-/** Cap and spending of one key, or of all keys of a project together. */
-export interface KeyBalance {
-	readonly cap: NanoUsd | null;
-	readonly held: NanoUsd;
-	/** Spending since the key or project was created. */
-	readonly spent: NanoUsd;
-	/** Spending that counts against the cap: of the current period if the cap renews, otherwise all spending. */
-	readonly capSpent: NanoUsd;
-	/** Cap minus `capSpent`; null without a cap. The account may have less credit. */
-	readonly remaining: NanoUsd | null;
-}
-
 interface Row {
 	limit: string | null;
 	/** Limit minus spending, subtracted by Postgres because either amount may exceed 2^53. */
@@ -52,11 +40,12 @@ export async function keyBalance(
 	id: string,
 	period: { readonly cap: NanoUsd | null; readonly budget: string } | null = null,
 	kind: "key" | "project" = "key",
-): Promise<KeyBalance> {
+) {
 	const { limit, spent, periodSpent, held } = await readBudget(statements, id, kind, period?.budget);
 	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
 	const { cap, capSpent } = period ? { cap: period.cap, capSpent: periodSpent } : { cap: lifetime, capSpent: spent };
 	const remaining = cap === null ? null : displayDifference(displayDifference(cap, capSpent), held);
+	// `capSpent` counts against the cap, `spent` since the creation. Null: no cap. The account may have less credit.
 	return { cap, held, spent, capSpent, remaining };
 }
 

@@ -23,14 +23,8 @@ export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
 
 const PERIODS: Readonly<Record<string, TextId>> = { day: " today", week: " this week", month: " this month" };
 
-interface AlertMail {
-	readonly subject: KnownText;
-	readonly says: KnownText;
-	readonly path: string;
-}
-
 /** Subject and text of an alert's mail, without text that a person entered. `service` is the service's name. */
-export function alertMail({ type, data }: Alert, service: string): AlertMail {
+export function alertMail({ type, data }: Alert, service: string) {
 	const values: TextValues = {
 		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap), top: usd(data.most) },
 		...{ balance: usd(data.balance), threshold: usd(data.threshold), amount: usd(data.amount) },
@@ -39,7 +33,7 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 		period: PERIODS[String(data.period)] ?? "",
 		why: STOP_REASONS[data.reason as StopReason] ?? "",
 	};
-	const mail = (path: string, subject: TextId, says: TextId): AlertMail => ({
+	const mail = (path: string, subject: TextId, says: TextId) => ({
 		path,
 		subject: { id: subject, values: { ...values, service } },
 		says: { id: says, values },

@@ -9,21 +9,17 @@ export interface ModelSpeed {
 	readonly requests: number;
 }
 
-export interface ModelSpeeds {
-	/** Speeds by model id, at most a minute old. Omits models with fewer than SPEED_REQUESTS_MIN samples. */
-	current(): Promise<ReadonlyMap<string, ModelSpeed>>;
-}
-
 /** With fewer samples a median is imprecise and could reveal a single customer's usage. */
 export const SPEED_REQUESTS_MIN = 20;
 const FRESH_MS = 60_000;
 const STEPS_PER_DECADE = 20;
 
 /** Caches for a minute, so that visits do not load the database. */
-export function createModelSpeeds({ statements, clock }: { statements: Statements; clock: Clock }): ModelSpeeds {
+export function createModelSpeeds({ statements, clock }: { statements: Statements; clock: Clock }) {
 	let read: Promise<ReadonlyMap<string, ModelSpeed>> | undefined;
 	let readAtMs = 0;
 	return {
+		/** Speeds by model id, at most a minute old. Omits models with fewer than SPEED_REQUESTS_MIN samples. */
 		current() {
 			const nowMs = clock.monotonicMs();
 			if (read === undefined || nowMs - readAtMs > FRESH_MS) {

@@ -149,7 +149,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 				.getByText(/tokens\/s|to first token/)
 				.count(),
 		).toBe(0);
-		await page.getByText("Models with fewer than 20 responses show none.").waitFor();
+		await page.getByText("It is not shown for models with fewer than 20 responses.").waitFor();
 		await walk(page, "/models?can=images");
 		await page.getByText("No model matches.").waitFor();
 		await page.getByRole("button", { name: "Show all" }).click();
@@ -167,7 +167,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		await settled(page);
 		await page.keyboard.press("/");
 		await page.keyboard.type("spending cap");
-		const found = page.getByRole("list", { name: "Found" });
+		const found = page.getByRole("list", { name: "Results" });
 		await found.getByRole("link", { name: "Keys" }).first().click();
 		await page.waitForURL("**/docs/limits#keys");
 		await page.locator("h2:focus").getByText("Keys").waitFor();

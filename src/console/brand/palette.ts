@@ -1,11 +1,7 @@
 import chroma from "chroma-js";
 
 /** Ten shades of one colour, light to dark, and the accents of both themes. Hexadecimal, `#rrggbb`. */
-export interface Palette {
-	readonly shades: readonly string[];
-	readonly light: Accents;
-	readonly dark: Accents;
-}
+export type Palette = ReturnType<typeof createPalette>;
 
 export interface Accents {
 	readonly fill: string;
@@ -20,7 +16,7 @@ const STEP = 0.01;
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
 /** Derives a brand colour's palette. Accents are darkened or lightened until their contrast suffices. */
-export function createPalette(color: string): Palette {
+export function createPalette(color: string) {
 	const [, chromaOf, hue] = chroma(color).oklch();
 	// Greys have no hue, so their shades get no saturation either.
 	const at = (lightness: number, strength = 1) =>

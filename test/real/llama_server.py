@@ -27,5 +27,7 @@ params.cpuparams.n_threads = args.threads
 params.cpuparams_batch.n_threads = args.threads
 params.hostnames = [args.host]
 params.port = args.port
+params.embedding = args.embeddings
+params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
 server = xllamacpp.Server(params)
 signal.pause()

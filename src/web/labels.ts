@@ -1,24 +1,8 @@
 import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts";
-import type { LedgerEntry, RequestRow, TopUpView } from "./api.ts";
+import type { RequestRow } from "./api.ts";
 import { isolatedText, t } from "./texts.tsx";
 
 /** Labels for codes of the API, equal on all pages. */
-
-export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
-	transfer: t("Bank transfer"),
-	card: t("Card"),
-	demo: t("Demo credit"),
-};
-
-export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
-	top_up: t("Top-up"),
-	refund: t("Refund"),
-	adjustment: t("Adjustment"),
-	promotion: t("Promotional credit"),
-	dispute: t("Dispute"),
-	credit_note: t("Credit note"),
-	usage: t("Usage"),
-};
 
 export const REQUEST_STATUSES: Readonly<Record<RequestRow["statusClass"], string>> = {
 	ok: t("Completed"),
@@ -74,14 +58,3 @@ const STATES: Readonly<Record<string, string>> = {
 /** Label of a state. A state that this version does not know is shown as its code. */
 export const stateText = (code: string): string =>
 	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
-
-const ENDPOINTS: Readonly<Record<string, string>> = {
-	chat: t("Chat completions"),
-	completions: t("Completions"),
-	embeddings: t("Embeddings"),
-	transcription: t("Transcriptions"),
-	image: t("Images"),
-	rerank: t("Rerank"),
-};
-
-export const endpointName = (code: string): string => ENDPOINTS[code] ?? code;

@@ -37,3 +37,14 @@ export function basisText({ basis, ending }: Pick<RequestDetail, "basis" | "endi
 		? t("Estimated: the client disconnected before the model server reported its count")
 		: t("Estimated: the model server reported no valid count");
 }
+
+const ENDPOINTS: Readonly<Record<string, string>> = {
+	chat: t("Chat completions"),
+	completions: t("Completions"),
+	embeddings: t("Embeddings"),
+	transcription: t("Transcriptions"),
+	image: t("Images"),
+	rerank: t("Rerank"),
+};
+
+export const endpointName = (code: string): string => ENDPOINTS[code] ?? code;

@@ -1,6 +1,6 @@
 import { formatDecimal } from "../../money/decimal.ts";
 import { api } from "../api.ts";
-import { LEDGER_KINDS } from "../labels.ts";
+import { LEDGER_KINDS } from "../parts/account-tables.tsx";
 import { LinkButton } from "../parts/form.tsx";
 import { DetailList, Empty, LoadState, Panel, Stat, State } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";

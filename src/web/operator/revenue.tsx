@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { LedgerEntry, UsageSeries } from "../api.ts";
-import { LEDGER_KINDS } from "../labels.ts";
+import { LEDGER_KINDS } from "../parts/account-tables.tsx";
 import { ServiceFilters } from "../parts/filters.tsx";
 import { DownloadButton } from "../parts/form.tsx";
 import { Empty, LoadState, Page, Panel, Stat } from "../parts/page.tsx";

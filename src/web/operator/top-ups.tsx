@@ -1,6 +1,7 @@
 import { SegmentedControl } from "@mantine/core";
 import type { ReactNode } from "react";
-import { stateText, TOP_UP_METHODS } from "../labels.ts";
+import { stateText } from "../labels.ts";
+import { TOP_UP_METHODS } from "../parts/account-tables.tsx";
 import { DetailList, Empty, Notice, Page, Panel, State } from "../parts/page.tsx";
 import { DataTable, type DataTableProps, fromList } from "../parts/table.tsx";
 import { Amount, CopyableId, RelativeTime } from "../parts/text.tsx";

@@ -2,11 +2,26 @@ import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
 import { addUsd, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import type { Balance, CreditView, LedgerEntry, RequestDetail, TopUpView } from "../api.ts";
-import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
 import { formatCount, rich, showLineCost, showRatePerMillion, showRatePerUnit, t } from "../texts.tsx";
 import { Empty, Stat, State } from "./page.tsx";
 import { type Column, DataTable } from "./table.tsx";
 import { Amount, CopyableId, Day, Timestamp } from "./text.tsx";
+
+export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
+	transfer: t("Bank transfer"),
+	card: t("Card"),
+	demo: t("Demo credit"),
+};
+
+export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
+	top_up: t("Top-up"),
+	refund: t("Refund"),
+	adjustment: t("Adjustment"),
+	promotion: t("Promotional credit"),
+	dispute: t("Dispute"),
+	credit_note: t("Credit note"),
+	usage: t("Usage"),
+};
 
 /** Column with a key's visible characters, for API keys and management keys. */
 export const KEY_COLUMN: Column<{ readonly prefix: string; readonly lastFour: string }> = {

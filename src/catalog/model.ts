@@ -89,7 +89,7 @@ export interface Model {
 	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
 	/** Role that servers get for `developer`. Default: `keep` if all of them have the dialect `openai`. */
 	readonly developerRole?: "keep" | "system";
-	/** Default: the field that the dialect of its servers reads. */
+	/** Field of an assistant message in which servers expect the reasoning. Default: that of the servers' dialect. */
 	readonly reasoningHistory?: ReasoningHistory;
 	/** First day (UTC) on which the model is not served, `2027-01-31`. Undefined: no day is set. */
 	readonly retiresOn?: string;

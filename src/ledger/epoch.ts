@@ -21,7 +21,7 @@ export type ReadEpochTimes = (
 ) => Promise<{ readonly began?: string | undefined; readonly ended?: string | undefined }>;
 
 /** Dependencies of an epoch, which the simulation replaces to run without database, disk and real time. */
-export interface EpochParts {
+export interface EpochDeps {
 	clock: Clock;
 	log: Log;
 	newUuid(): string;
@@ -74,7 +74,7 @@ const ABANDONED_DRAIN_MS = 5_000;
  * and the caller then calls `retire`.
  */
 export async function beginEpoch(
-	parts: EpochParts,
+	parts: EpochDeps,
 	options: EpochOptions,
 	events: { onEnded(why: EndOfEpoch): void; isStopping(): boolean },
 ) {
@@ -192,7 +192,7 @@ export async function beginEpoch(
  * numbers; their old journals must be replayed, never appended to.
  */
 async function joinUnused(
-	parts: EpochParts,
+	parts: EpochDeps,
 	options: EpochOptions,
 	{ isStopping, ...events }: Pick<HeartbeatDeps, "apply" | "onEnded"> & { isStopping(): boolean },
 ) {
@@ -223,7 +223,7 @@ function heartbeatOptions({ instanceId, leaseTtlMs }: EpochOptions) {
 }
 
 function buildLedger(
-	parts: EpochParts,
+	parts: EpochDeps,
 	options: EpochOptions,
 	epoch: { number: number; disk: JournalDisk; store: LedgerStore; close: () => Promise<void> },
 ): Ledger {

@@ -11,7 +11,7 @@ import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { startWitness, type WitnessStore } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
 import { WrongServer } from "../db/outage.ts";
-import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
+import { beginEpoch, type Epoch, type EpochDeps, type EpochOptions } from "./epoch.ts";
 import { type JournalOwner, openJournalHome } from "./journal-home.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
 import { createJournalReplays } from "./left-journals.ts";
@@ -25,11 +25,11 @@ export interface InstanceLeaseOptions
 	dataDir: string;
 }
 
-export interface InstanceLeaseDeps extends Pick<EpochParts, "clock" | "log" | "apply" | "reset" | "onDiskFailed"> {
+export interface InstanceLeaseDeps extends Pick<EpochDeps, "clock" | "log" | "apply" | "reset" | "onDiskFailed"> {
 	db: Database;
 }
 
-export interface InstanceLeaseParts extends EpochParts {
+export interface InstanceLeaseParts extends EpochDeps {
 	witness: WitnessStore;
 	/** Like `waitUntilSilent` of `lost-journal.ts`, for epochs of other processes. Rejects with `InstanceRunning`. */
 	waitUntilSilent(

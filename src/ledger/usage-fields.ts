@@ -5,7 +5,7 @@ interface UsageField {
 	/** When the value becomes known: at the request's admission or at its end. */
 	readonly known: "admission" | "end";
 	readonly nullable?: true;
-	/** True if an event leaves the field out where the column is null. */
+	/** True if events without a value lack the property; in other fields it is null. */
 	readonly optional?: true;
 	/** True for a number of tokens or other units that the request used; 0 if it used none. */
 	readonly count?: true;

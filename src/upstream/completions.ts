@@ -9,7 +9,7 @@ import { readOtherFields } from "./chat/answer-fields.ts";
 import type { TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, finishReason } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
-import { fieldsForChoice, type GenerationRequest, generationText, joinReplies } from "./generation-request.ts";
+import { fieldsForChoice, type GenerationRequest, generationBody, joinReplies } from "./generation-request.ts";
 import { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { gatherText, TextReader } from "./text-reader.ts";
@@ -121,7 +121,7 @@ function textOf(
 	const { parameters } = model;
 	const { cacheSalt } = call;
 	const request = { kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters, cacheSalt } as const;
-	return generationText(replica, request, stream);
+	return generationBody(replica, request, stream);
 }
 
 export class CompletionReader extends TextReader<CompletionChoice> {

@@ -22,7 +22,7 @@ export interface GenerationRequest {
  * JSON text of the request for a replica. The output limit is only in the field that its server reads. A prompt that is
  * already text is inserted.
  */
-export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
+export function generationBody(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;
 	const { kind, fields, n } = request;
 	const omitted = fieldsNotCopied(dialect.name, kind);

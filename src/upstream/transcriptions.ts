@@ -189,7 +189,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		return chunk.delta === "" && chunk.seconds === undefined ? undefined : chunk;
 	}
 
-	/** Returns the text that only the last event contains. */
+	/** Returns the part of the final text that no earlier event contained. */
 	function done(whole: string, seconds: number | undefined): TranscriptionChunk | undefined {
 		finished = true;
 		ended = true;

@@ -1,11 +1,10 @@
+/** Tests which actions an unattended page or a stolen cookie allows some time after the sign-in. */
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { withChat } from "../support/service.ts";
-
-/** Actions that a session allows some time after its sign-in, from an unattended page or with a stolen cookie. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;

@@ -3,7 +3,7 @@ import { parseCatalogFile } from "../../src/catalog/file.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { whyUnsupported } from "../../src/catalog/request-fields.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
-import { generationText } from "../../src/upstream/generation-request.ts";
+import { generationBody } from "../../src/upstream/generation-request.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 
@@ -84,7 +84,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
 		const asked = { fields: FIELDS, prompt: new Prompt([]), maxOutputTokens: 9, n: 3, parameters: new Set<string>() };
 		const [chat, completion] = (["chat", "completions"] as const).map(
-			(kind) => JSON.parse(generationText(replica, { kind, ...asked }, false)) as Record<string, unknown>,
+			(kind) => JSON.parse(generationBody(replica, { kind, ...asked }, false)) as Record<string, unknown>,
 		) as [Record<string, unknown>, Record<string, unknown>];
 		const parameters = [...NAMES, "n"];
 		const isDropped = (field: string) => !(field in chat) || !(field in completion);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ROUTE_RULES, SUSPENDED_MAY } from "../../src/console/members/route-rules.ts";
+import { ROUTE_RULES, ROUTES_OF_SUSPENDED } from "../../src/console/members/route-rules.ts";
 import { withChat } from "../support/service.ts";
 import { operator, PERSON_ENV, signedUp } from "./person.ts";
 
@@ -15,10 +15,10 @@ const changes = routes.map(([route]) => route).filter((route) => !route.startsWi
 
 for (const route of [...changes, "POST /playground/chat", "POST /batch-start"]) {
 	const [method = "", path = ""] = route.split(" ");
-	test(`a suspended account ${SUSPENDED_MAY.has(route) ? "may" : "may not"} ${route}`, async () => {
+	test(`a suspended account ${ROUTES_OF_SUSPENDED.has(route) ? "may" : "may not"} ${route}`, async () => {
 		const { status, body } = await ann.send(method, `/api/console${path.replace(":id", key.id)}`, { usd: "100" });
 		expect([status === 403, body.error?.code === "account_suspended"]).toEqual(
-			SUSPENDED_MAY.has(route) ? [false, false] : [true, true],
+			ROUTES_OF_SUSPENDED.has(route) ? [false, false] : [true, true],
 		);
 	});
 }

@@ -44,7 +44,7 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 		const { uid, gid } = statSync(follower.cluster);
 		chownSync(path, uid, gid);
 	};
-	/** Settles when the promoted server accepts writes, which the embedded server counts as ready. */
+	/** Settles when the promoted server accepts writes. */
 	let promoted: Promise<void> | undefined;
 	async function startFollower(): Promise<void> {
 		place("postgresql.auto.conf", `primary_conninfo = '${line}'\nrestore_command = ''\n`);

@@ -180,7 +180,7 @@ test.each([
 	const first = held(ledger, ofProject(100));
 	ledger.limitChanged(lowered, true);
 	expect(sum(lowered)).toMatchObject({ free: usd(0), held: usd(100) });
-	// Advances the clock beyond the time for which a budget counts as contested.
+	// Advances the clock until the refused budget is no longer marked as contested.
 	clock.advance(60_000);
 	expect(await ledger.draw(ofProject(0), usd(10))).toBe(null);
 	clock.advance(0);

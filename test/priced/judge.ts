@@ -11,7 +11,7 @@ import { shortenTexts } from "../../src/gateway/body/shortened-json.ts";
 import { chat, readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { completions, readCompletionRequest } from "../../src/gateway/completions/completions.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
-import { generationText } from "../../src/upstream/generation-request.ts";
+import { generationBody } from "../../src/upstream/generation-request.ts";
 import { createReplica } from "../../src/upstream/replicas/replica.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
 import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
@@ -52,7 +52,7 @@ export function judgeBody(kind: "chat" | "completions", text: string): number {
 		taken += 1;
 		const { bound, prompt, maxOutputTokens, n, fields, stream } = read;
 		const { parameters } = model;
-		const sent = generationText(replica, { kind, fields, prompt, maxOutputTokens, n, parameters }, stream);
+		const sent = generationBody(replica, { kind, fields, prompt, maxOutputTokens, n, parameters }, stream);
 		compare(sent, { kind, dialect, model, bound, prompts: read.prompts });
 	}
 	return taken;

@@ -147,7 +147,7 @@ function createState(
 		draws: new Set<PendingDraw>(),
 		mutant,
 		listeners: new Set<() => void>(),
-		/** A world with ample credit, one host at first, and few faults but disconnections, so that the log is quiet. */
+		/** Ample credit, one host at first, few faults except disconnections: no later control entry replaces a lost one. */
 		lonely: mutant?.world?.lonely ?? random.chance(0.25),
 		/** Probability that an announcement is lost while faults happen. */
 		deafness: mutant?.world?.deafness ?? random.pick([0.1, 0.3, 0.9]),

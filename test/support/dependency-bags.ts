@@ -13,7 +13,7 @@ const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
 	["BatchRunnerDeps", /^src\/batch\//],
 	["RunDeps", /^src\/(batch|cli)\//],
 	["InstanceLeaseParts", /^src\/ledger\//],
-	["EpochParts", /^src\/ledger\//],
+	["EpochDeps", /^src\/ledger\//],
 	["JournalReplaysDeps", /^src\/ledger\//],
 	["GatewayPlaneDeps", /^src\/planes\//],
 ];

@@ -88,7 +88,7 @@ export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, with
 };
 
 /** Changes that a suspended account may make: paying in and revoking keys. `sessions.allow` refuses all others. */
-export const SUSPENDED_MAY: ReadonlySet<string> = new Set([
+export const ROUTES_OF_SUSPENDED: ReadonlySet<string> = new Set([
 	"POST /credit/top-ups/transfer",
 	"POST /credit/top-ups/card",
 	"POST /credit/top-ups/:id/cancel",
@@ -117,7 +117,7 @@ export function checkRoute(
 		throw new ConsoleError("forbidden", "The read-only view of an account does not include this page.");
 	if (!/^\/(public|operator)\//.test(path)) {
 		assert(who !== undefined && who !== "operator", "the table has the right of every route");
-		if (who !== "person" && who !== "anybody") sessions.allow(request, who, SUSPENDED_MAY.has(name));
+		if (who !== "person" && who !== "anybody") sessions.allow(request, who, ROUTES_OF_SUSPENDED.has(name));
 		else if (who === "person" && sessions.viewer(request).company)
 			throw new ConsoleError(
 				"forbidden",

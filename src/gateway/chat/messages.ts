@@ -103,7 +103,7 @@ function fitAnswer(message: Message): boolean {
 
 const REASONING_FIELDS = ["reasoning_content", "reasoning", "reasoning_details"] as const;
 
-/** Keeps an answer's reasoning only in the field that the servers read: hosted servers refuse others, even null. */
+/** Moves an assistant message's reasoning to the field that its servers read: hosted servers refuse other fields. */
 function fitReasoning(message: Message, history: ReasoningHistory): boolean {
 	let isSame = true;
 	for (const field of REASONING_FIELDS) {

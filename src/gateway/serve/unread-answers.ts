@@ -72,7 +72,7 @@ export function createUnreadAnswers(deps: {
 				});
 		},
 		passed,
-		/** Like `passed`, for an answer in memory. A short answer is returned unchanged. */
+		/** Counts an answer in memory until the client has read it. A short answer is returned unchanged. */
 		passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody {
 			if (body.length <= SHORT_BYTES) return body as Uint8Array<ArrayBuffer>;
 			return passed(piecesOf(body), body.length, reader);

@@ -3,7 +3,7 @@ import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { PostSender, UnaryCall, UnaryPost } from "../call/unary.ts";
-import { fieldsForChoice, type GenerationRequest, generationText, joinReplies } from "../generation-request.ts";
+import { fieldsForChoice, type GenerationRequest, generationBody, joinReplies } from "../generation-request.ts";
 import type { Prompt } from "../prompt.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { gatherText } from "../text-reader.ts";
@@ -46,7 +46,7 @@ export function chatStream(model: Model, context: CallContext, input: ChatCallIn
 		body(replica) {
 			const { cacheSalt } = context;
 			const request = { kind: "chat", fields, prompt, maxOutputTokens, n, parameters, cacheSalt } as const;
-			return generationText(replica, request, true);
+			return generationBody(replica, request, true);
 		},
 		dropLimit() {
 			const hadLimit = maxOutputTokens !== undefined;
@@ -85,7 +85,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	run(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		if (this.n > 1 && !replica.dialect.unaryUsageCoversChoices) return this.#oneByOne(ask, replica);
 		const gather = gatherOf(this.n);
-		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole, gather });
+		return ask.post({ path: PATH, body: generationBody(replica, this, false), read: readWhole, gather });
 	}
 
 	dropLimit(): boolean {
@@ -97,7 +97,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	async #oneByOne(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {
-			const body = generationText(replica, { ...this, n: 1, fields: fieldsForChoice(this.fields, index) }, false);
+			const body = generationBody(replica, { ...this, n: 1, fields: fieldsForChoice(this.fields, index) }, false);
 			replies.push(await ask.post({ path: PATH, body, read: readWhole, gather: gatherOne }));
 		}
 		return joinReplies(replies, this.n);

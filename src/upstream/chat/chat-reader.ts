@@ -60,7 +60,10 @@ export class PlainEvents {
 	#about: AnswerFields | undefined;
 	#unused = 0;
 
-	/** Remembers an event. `chunk` is the parsed `payload`, which must have neither usage nor sources. */
+	/**
+	 * Keeps the text around an event's content, so that a next event with another content needs no parsing. `chunk` is the
+	 * parsed `payload`, which must have neither usage nor sources.
+	 */
 	remember(payload: string, chunk: ChatChunk): void {
 		if (this.#unused >= UNUSED_MAX || payload.length > CHARS_MAX || payload.includes("\\")) return;
 		const content = onlyContentOf(chunk);

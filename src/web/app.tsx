@@ -4,7 +4,6 @@ import type { AccountView } from "./api.ts";
 import { pageFault } from "./http.ts";
 import { type Lazy, lazy } from "./lazy.tsx";
 import { pageAfterSignIn } from "./navigation.ts";
-import { OverviewPage } from "./pages/overview.tsx";
 import { ClosedPage, NoAccountPage, NotAllowedPage, NotFoundPage } from "./pages/refused-pages.tsx";
 import { SignInPage, SignUpPage, TermsPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
@@ -51,7 +50,7 @@ const ROUTES: readonly Route[] = [
 	["/verify", "guest", VerifyPage],
 	["/reset", "guest", ResetPage],
 	["/invite", "viewer", InvitePage],
-	["/overview", "account", OverviewPage],
+	["/overview", "account", onDemand(() => import("./pages/overview.tsx"))],
 	["/keys", "account", KeyPages],
 	["/keys/:id", "account", KeyPages],
 	["/projects", "account", ProjectPages, "projects.see"],

@@ -18,7 +18,7 @@ import { formatCompact, formatCount, plural, rich, showUsd, t } from "../texts.t
 
 const ToolChoice = lazy(() => import("../snippets/tool-choice.tsx"), <Skeleton height={260} />);
 
-export function OverviewPage() {
+export default function OverviewPage() {
 	const account = useAccount();
 	const key = `overview ${account.id}`;
 	const overview = useResource(key, () => api.overview(account.id));

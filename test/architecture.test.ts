@@ -47,7 +47,7 @@ const made = (path: string, text: string): SourceFile => ({ path, text });
 
 describe("the source", () => {
 	test("imports only from lower rooms", () => expect(orderProblems(source)).toEqual([]));
-	test("has every folder of the listed layers, each as low as its imports allow", () =>
+	test("puts each folder of src in the lowest layer that its imports allow", () =>
 		expect(layerProblems(source)).toEqual([]));
 	test("has no import cycles, types included", () => expect(importCycles(source)).toEqual([]));
 	test("lets the pages import only one file of the console", () => expect(sharedProblems(source)).toEqual([]));
@@ -68,9 +68,9 @@ describe("the source", () => {
 	});
 	test("has no file over its maximum length", () => expect(lengthProblems(source)).toEqual([]));
 	// Longer than the default of 5 s, because a busy machine needs more to search all source files.
-	test("passes at most eight dependencies in one object", () => expect(bagProblems(source)).toEqual([]), 60_000);
+	test("has no object of more than eight dependencies", () => expect(bagProblems(source)).toEqual([]), 60_000);
 	test("has no index.ts barrels and no utility files", () => expect(nameProblems(source)).toEqual([]));
-	test("has named states in each closure that changes six variables", () => expect(stateProblems(source)).toEqual([]));
+	test("names the states of each closure that changes six variables", () => expect(stateProblems(source)).toEqual([]));
 
 	test("lists every migration in order", () => {
 		const folder = readdirSync(join(ROOT, "src/db/migrations")).filter((name) => name.endsWith(".sql"));
@@ -175,8 +175,8 @@ describe("the source", () => {
 	});
 });
 
-describe("each rule finds", () => {
-	test("imports of all forms", () => {
+describe("the architecture rules report", () => {
+	test("a forbidden import in each form of import", () => {
 		const text = [
 			'import a from "./a.ts";',
 			'import type { B } from "../base/b.ts";',
@@ -201,7 +201,7 @@ describe("each rule finds", () => {
 		]);
 	});
 
-	test("closures that change six variables without named states", () => {
+	test("a closure that changes six variables without named states", () => {
 		const closure = (count: number, more = "") => {
 			const names = Array.from({ length: count }, (_, nth) => `v${nth}`);
 			const lets = names.map((name) => `let ${name} = 0;`).join("");
@@ -217,7 +217,7 @@ describe("each rule finds", () => {
 		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
 	});
 
-	test("more than eight dependencies, also in Pick and intersection types", () => {
+	test("an object of more than eight dependencies, also in Pick and intersection types", () => {
 		const names = (count: number, letter = "m") => Array.from({ length: count }, (_, n) => `${letter}${n}`);
 		const members = (count: number, letter?: string) =>
 			names(count, letter)
@@ -238,7 +238,7 @@ describe("each rule finds", () => {
 		expect(found(`function make(deps: Pick<LargeDeps, "m0" | "m1">) {}`)).toEqual([]);
 	});
 
-	test("files that a Markdown file names but that do not exist", () => {
+	test("a file that a Markdown file names but that does not exist", () => {
 		const there = ["src/keys/secret.ts", "src/db/README.md", "src/keys"];
 		const found = (text: string) => missingPaths(made("src/db/README.md", text), (path) => there.includes(path));
 		const fine = "[a](README.md#b), `../keys/secret.ts`, [c](https://example.org/d.md), `src/keys/`, `tollgate.yaml`";

@@ -244,7 +244,7 @@ describe("loadConfig", () => {
 		]);
 	});
 
-	test("reads exactly the variables in the table, each listed once", () => {
+	test("reads exactly the variables in its table, which lists each once", () => {
 		const root = join(import.meta.dir, "..");
 		const readers = [
 			"src/config.ts",
@@ -329,7 +329,7 @@ describe("warnings of ineffective or ambiguous settings", () => {
 		expect(warningsOf({ WORKER: "2", WORKERS: "2" })).toEqual([]);
 	});
 
-	test("name no other setting, no variable of systems, shells, clusters, drivers", () => {
+	test("do not name variables of operating systems, shells, clusters and drivers", () => {
 		const names = CONFIG_TABLE.map(({ name }) => name);
 		const others = ["HOME", "PATH", "HOSTNAME", "SHELL", "USER", "TERM", "LANG", "EDITOR", "COLUMNS", "JOURNAL_STREAM"];
 		const clusters = ["TOLLGATE_PORT", "TOLLGATE_SERVICE_HOST", "KUBERNETES_PORT", "PGHOST", "PGUSER", "NODE_OPTIONS"];
@@ -357,7 +357,7 @@ describe("warnings of ineffective or ambiguous settings", () => {
 });
 
 describe("roles", () => {
-	test("a gateway needs no session secret, reads no console variable", () => {
+	test("a gateway needs no session secret and ignores the console's variables", () => {
 		const { CONSOLE_SECRET: _, ...withoutSessions } = PRODUCTION;
 		expect(problemsOf({ ...withoutSessions, ROLE: "gateway" })).toEqual([]);
 		expect(problemsOf({ ...withoutSessions, ROLE: "console" })).toHaveLength(1);
@@ -374,7 +374,7 @@ describe("roles", () => {
 		expect(config.warnings.join()).toContain("does not use CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
 	});
 
-	test("a HOST that lets other machines in refuses the demo without --demo-public", () => {
+	test("a demo on a HOST that other machines reach requires --demo-public", () => {
 		const refused = [expect.stringContaining("--demo-public")];
 		for (const HOST of ["0.0.0.0", "::", "192.0.2.1"]) {
 			expect(problemsOf({ HOST })).toEqual(refused);
@@ -385,7 +385,7 @@ describe("roles", () => {
 		expect(problemsOf({ HOST: "::1" })).toEqual([]);
 	});
 
-	test("only `serve` of both planes runs the demo; its children get DEMO", () => {
+	test("a process of one plane runs the demo only with DEMO=1, never in production", () => {
 		expect(loadConfig({}, cwd).demo).toBe(true);
 		for (const ROLE of ["gateway", "console"]) expect(loadConfig({ ROLE }, cwd).demo).toBe(false);
 		const child = { ROLE: "gateway", RUN_DIR: "/r", DATABASE_URL: "postgres://h/d" };
@@ -431,7 +431,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(statSync(join(cwd, ".data/demo/console-secret")).mode & 0o777).toBe(0o600);
 	});
 
-	test("prefers secrets of the environment and keeps the stored ones", () => {
+	test("returns secrets of the environment and leaves the stored ones unchanged", () => {
 		const given = loadOrCreateSecrets(loadConfig({ KEY_PEPPER: "given", INSTANCE_ID: "here" }, cwd));
 		expect(given).toMatchObject({ keyPepper: "given", instanceId: "here", made: ["CONSOLE_SECRET"] });
 		const later = loadOrCreateSecrets(loadConfig({}, cwd));

@@ -92,7 +92,7 @@ test("src/README.md links the README of each room", () => {
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
 });
 
-test("a text on not storing prompts names batch files and encrypted answers", () => {
+test("papers that say prompts are not stored name batch files and encrypted answers", () => {
 	for (const [path, says] of [
 		["../SECURITY.md", "prompts and answers"],
 		["console/README.md", "No prompt and no answer"],

@@ -53,7 +53,7 @@ async function runJobs(verifyRowsPerS: number): Promise<void> {
 	await stop();
 }
 
-test("a failed job logs that it is tried again, but not during a stop", async () => {
+test("a failed job is logged as tried again, unless the process is stopping", async () => {
 	const said: string[] = [];
 	const log = { ...silentLog, warn: (message: string) => void said.push(message) };
 	const failing = Object.assign(() => Promise.reject(connectionEndedError()), { end: async () => {} }) as Statements;
@@ -82,7 +82,7 @@ test("a console verifies the days that it sealed, unless verification is off", a
 	});
 });
 
-test("old reconciliations are deleted, except the first since the last failure", async () => {
+test("old results of the books check are deleted, except the first good one in a row", async () => {
 	const history = createBooksHistory(statements);
 	const add = (ok: boolean) => history.add({ ok, checks: [] }, "test");
 	await add(false);

@@ -20,13 +20,13 @@ function codeOf(run: () => unknown): string {
 	}
 }
 
-describe("access", () => {
+describe("the access check", () => {
 	test("admits a valid key of a valid account", () => {
 		expect(codeOf(() => checkAccess(plainKey(), NOW))).toBe("none");
 		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
 	});
 
-	test("names the first cause in the order key, account, money", () => {
+	test("names only the first cause of a refusal: key, then account, then money", () => {
 		const worst = { state: "suspended", toppedUp: false, signedIn: false } as const;
 		expect(codeOf(() => checkAccess(plainKey({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
 			"api_key_revoked",
@@ -37,7 +37,7 @@ describe("access", () => {
 		expect(codeOf(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
 	});
 
-	test("keeps a read-only key read-only", () => {
+	test("allows a read-only key only reads, also after a change of the key", () => {
 		const reader = plainKey({ readsOnly: true });
 		expect(codeOf(() => checkAccess(reader, NOW))).toBe("read_only_key");
 		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
@@ -50,7 +50,7 @@ describe("access", () => {
 		expect(codeOf(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
 	});
 
-	test("refuses an evicted key", () => {
+	test("answers 503 for a key that is no longer in memory", () => {
 		const stale = plainKey();
 		stale.current = false;
 		expect(codeOf(() => checkAccess(stale, NOW))).toBe("service_unavailable");
@@ -68,12 +68,12 @@ describe("a bearer token", () => {
 		expect(read({ authorization: `Bearer ${secret}`, "x-api-key": secret })).toBe(secret);
 	});
 
-	test("gives missing_api_key if there is none", () => {
+	test("is reported as missing_api_key if the request has none", () => {
 		expect(codeOf(() => read({}))).toBe("missing_api_key");
 		expect(codeOf(() => read({ authorization: "Bearer " }))).toBe("missing_api_key");
 	});
 
-	test("gives invalid_api_key if it is malformed", () => {
+	test("is reported as invalid_api_key if it is malformed", () => {
 		for (const authorization of [
 			"Bearer x",
 			`Basic ${secret}`,
@@ -86,15 +86,15 @@ describe("a bearer token", () => {
 		expect(codeOf(() => read({ "x-api-key": "" }))).toBe("invalid_api_key");
 	});
 
-	test("is refused if the two headers differ", () => {
+	test("is refused if the two headers have different ones", () => {
 		expect(codeOf(() => read({ authorization: `Bearer ${secret}`, "x-api-key": newSecret("service") }))).toBe(
 			"invalid_api_key",
 		);
 	});
 });
 
-describe("failed attempts", () => {
-	test("get 429 beyond the limit until the minute ends", () => {
+describe("failed attempts with a key", () => {
+	test("of an address get 429 beyond the limit until the minute ends", () => {
 		const clock = createManualClock();
 		const attempts = createFailedAttempts({ clock }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 3; i++) attempts.count("192.0.2.1");
@@ -111,7 +111,7 @@ describe("failed attempts", () => {
 		expect(codeOf(() => attempts.count("192.0.2.1"))).toBe("none");
 	});
 
-	test("count an IPv6 /64 as one address, and an IPv4-mapped one as its IPv4", () => {
+	test("count for an IPv6 /64 as one address, and for an IPv4-mapped one as its IPv4", () => {
 		expect(addressNetwork("2001:db8:0:1::5")).toBe("2001:db8:0:1");
 		expect(addressNetwork("2001:0DB8:0000:0001:ffff:1:2:3")).toBe("2001:db8:0:1");
 		expect(addressNetwork("::1")).toBe("0:0:0:0");

@@ -12,7 +12,7 @@ const PERIODS = ["day", "week", "month"] as const;
 const HOUR_MS = 3_600_000;
 const at = (iso: string) => Date.parse(iso);
 
-test("a day in which clocks change has 23 or 25 hours", () => {
+test("a cap's day has 23 or 25 hours when the clocks change", () => {
 	const hours = (zone: string, iso: string) => {
 		const { fromMs, untilMs } = periodAt("day", zone, at(iso));
 		return (untilMs - fromMs) / HOUR_MS;
@@ -34,7 +34,7 @@ test("a day in which clocks change has 23 or 25 hours", () => {
 	});
 });
 
-test("gateway and database agree on periods in every time zone", async () => {
+test("gateway and database compute the same cap periods in every time zone", async () => {
 	const random = createRandom(16);
 	const zones = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 	const asked: { period: CapPeriod; zone: string; ms: number; day: string }[] = [];
@@ -56,7 +56,7 @@ test("gateway and database agree on periods in every time zone", async () => {
 	expect(rows.length).toBe(zones.length * PERIODS.length * 2);
 });
 
-test("a request counts in the period of its admission", () => {
+test("a request counts in the cap period in which it was admitted", () => {
 	const key = plainKey({ capNanoUsd: nanoUsd(5), capPeriod: "day" });
 	const midnight = at("2026-11-23T00:00:00Z");
 	expect(extraBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
@@ -74,7 +74,7 @@ test("a request counts in the period of its admission", () => {
 	expect(extraBudgets(key, midnight)).toBe(undefined);
 });
 
-test("a cap accepts IANA time zones and refuses offsets", () => {
+test("a cap accepts names of IANA time zones and refuses offsets", () => {
 	for (const zone of ["UTC", "Europe/Berlin"]) expect(isTimeZone(zone)).toBe(true);
 	for (const zone of ["+02:00", "XXX-2", "Mars/Olympus", "", "europe/berlin"]) expect(isTimeZone(zone)).toBe(false);
 });

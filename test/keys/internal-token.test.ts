@@ -10,14 +10,14 @@ const token = signInternalToken(SECRET, { keyDigest, path }, NOW);
 const read = (text: string, more: { secret?: string; path?: string; nowMs?: number } = {}) =>
 	readInternalToken(more.secret ?? SECRET, text, more.path ?? path, more.nowMs ?? NOW);
 
-test("a token is valid for its key and path for a minute", () => {
+test("an internal token is valid for its key and path for a minute", () => {
 	expect(read(token)).toBe(keyDigest);
 	expect(read(token, { nowMs: NOW + 59_000 })).toBe(keyDigest);
 	expect(read(token, { nowMs: NOW + 60_000 })).toBeUndefined();
 	expect(read(token, { path: "/v1/embeddings" })).toBeUndefined();
 });
 
-test("a token cannot be forged without the secret", () => {
+test("an internal token cannot be forged without the secret", () => {
 	expect(read(token, { secret: SECRET.replace("0", "1") })).toBeUndefined();
 	const [text = "", signature = ""] = token.slice(4).split(".");
 	const claims = Buffer.from(JSON.stringify(["e".repeat(64), path, NOW + 60_000])).toString("base64url");
@@ -37,7 +37,7 @@ test("a token cannot be forged without the secret", () => {
 		expect([forged.slice(0, 20), read(forged)]).toEqual([forged.slice(0, 20), undefined]);
 });
 
-test("a token with a longer validity is refused", () => {
+test("an internal token that claims a longer validity than a minute is refused", () => {
 	const late = signInternalToken(SECRET, { keyDigest, path }, NOW + 10 * 60_000);
 	expect(read(late)).toBeUndefined();
 });

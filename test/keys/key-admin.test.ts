@@ -58,7 +58,7 @@ describe("accounts", () => {
 		expect(await findAccount(statements, "nobody")).toBeNull();
 	});
 
-	test("reach instances in order when suspended, active again or first signed in", async () => {
+	test("send instances their state when suspended, active again or first signed in", async () => {
 		const { id } = await createAccount(statements, { email: "states@example.com", vouched: false });
 		const suspended = await suspendAccount(statements, id);
 		const active = await unsuspendAccount(statements, id);
@@ -86,7 +86,7 @@ describe("accounts", () => {
 });
 
 describe("keys", () => {
-	test("load by their secret, which is not stored", async () => {
+	test("are found by their secret, which is not stored", async () => {
 		const accountId = await newAccount();
 		const settings = {
 			name: "prod",
@@ -152,7 +152,7 @@ describe("keys", () => {
 		expect((await listKeys(statements, accountId)).items).toEqual([]);
 	});
 
-	test("are not found by an unknown digest", async () => {
+	test("are not found by the digest of an unknown secret", async () => {
 		const loaded = await keyLoader(statements)("nothing" as KeyDigest);
 		expect(loaded).toMatchObject({ key: null, account: null });
 		const [clock] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
@@ -203,7 +203,7 @@ describe("keys", () => {
 		expect(await codeOf(updateKey(statements, { id, accountId: "acc_other" }, { name: "x" }))).toBe("not_found");
 	});
 
-	test("end after the grace period of a rotation", async () => {
+	test("remain valid for the grace period of a rotation and then expire", async () => {
 		const accountId = await newAccount();
 		const settings = {
 			name: "prod",
@@ -226,7 +226,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0))).toBe("conflict");
 	});
 
-	test("end at once without grace, and a long grace never extends them", async () => {
+	test("end at once without a grace period, and a long one never extends them", async () => {
 		const accountId = await newAccount();
 		const first = await createKey(maker, accountId, { name: "k" });
 		await rotateKey(maker, { id: first.id }, 0);
@@ -266,8 +266,8 @@ describe("keys", () => {
 	});
 });
 
-describe("keyring on Postgres", () => {
-	test("ends in the state of Postgres, whatever changed during loads", async () => {
+describe("the keyring on Postgres", () => {
+	test("has the same keys as Postgres at the end, whatever changed while it loaded them", async () => {
 		const accountId = await newAccount();
 		const keys = await Promise.all(
 			Array.from({ length: 12 }, (_, i) => createKey(maker, accountId, { name: `k${i}` })),

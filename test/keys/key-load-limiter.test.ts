@@ -43,7 +43,7 @@ const counted = (results: readonly string[]) =>
 	Object.fromEntries([...new Set(results)].sort().map((code) => [code, results.filter((one) => one === code).length]));
 
 describe("unknown keys", () => {
-	test("cost at most as many queries as the address's limit, then one a second", async () => {
+	test("of one address cost its limit of queries, then one query a second", async () => {
 		const { clock, find, loads } = setUp();
 		const heard: string[] = [];
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
@@ -60,14 +60,14 @@ describe("unknown keys", () => {
 		await Promise.all(all);
 	});
 
-	test("count as failures even when they share a query", async () => {
+	test("count as failed attempts even when they share a query", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: LIMIT + 40 }, () => find("bad")));
 		expect(counted(results)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 40 });
 		expect(loads).toEqual(["bad"]);
 	});
 
-	test("wait in order for the previous query", async () => {
+	test("are queried in order, each after the previous query", async () => {
 		const clock = createManualClock();
 		const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => 1 });
 		const asked = new Map<string, PromiseWithResolvers<KeyEntry | null>>();
@@ -94,7 +94,7 @@ describe("unknown keys", () => {
 		expect(await Promise.all([first, second, third])).toEqual([entry, entry, entry]);
 	});
 
-	test("of many networks cost at most the total limit and delay no valid key", async () => {
+	test("of many networks share one limit of queries and delay no valid key", async () => {
 		const { clock, find, loads } = setUp(600);
 		for (const [at, digest] of many(2_000, "bad").entries()) void find(digest, `10.0.${at % 20}.${at % 99}`);
 		await waitFor(() => loads.length === 32, "a burst of queries");
@@ -116,21 +116,21 @@ describe("unknown keys", () => {
 });
 
 describe("known keys", () => {
-	test("are queried once for any number of requests", async () => {
+	test("are queried once for any number of simultaneous requests", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: 5_000 }, () => find("good")));
 		expect(counted(results)).toEqual({ found: 5_000 });
 		expect(loads).toEqual(["good"]);
 	});
 
-	test("of one address are found, at most 32 at once", async () => {
+	test("of one address are all found, with at most 32 queries at once", async () => {
 		const { find, mostUnderWay } = setUp();
 		const results = await Promise.all(many(500, "good").map((digest) => find(digest)));
 		expect(counted(results)).toEqual({ found: 500 });
 		expect(mostUnderWay()).toBe(32);
 	});
 
-	test("are found from a blocked address, one a second", async () => {
+	test("are found even from a blocked address, one a second", async () => {
 		const { clock, find } = setUp();
 		for (const digest of many(LIMIT, "bad")) await find(digest);
 		expect(await find("good")).toBe("found");
@@ -141,13 +141,13 @@ describe("known keys", () => {
 		expect(await Promise.all(two)).toEqual(["found", "found"]);
 	});
 
-	test("of another address are not affected", async () => {
+	test("of another address are found without a wait for unknown keys", async () => {
 		const { find } = setUp();
 		for (const digest of many(900, "bad")) void find(digest);
 		expect(await find("good", "192.0.2.2")).toBe("found");
 	});
 
-	test("wait in a bounded number", async () => {
+	test("get 503 if more than a thousand of them wait", async () => {
 		const { find } = setUp();
 		const results = counted(await Promise.all(many(1_500, "good").map((digest) => find(digest))));
 		expect(results).toEqual({ found: LIMIT + 1_000, service_unavailable: 1_500 - LIMIT - 1_000 });

@@ -104,7 +104,7 @@ describe("the keyring", () => {
 		]);
 	});
 
-	test("ignores control entries that are older than a row", async () => {
+	test("ignores control entries that are older than the loaded key", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		asked[0]?.answer(loaded(9, "key_1", { state: "revoked", name: "new" }, { state: "suspended" }));
@@ -137,7 +137,7 @@ describe("the keyring", () => {
 		expect(entry2?.account.state).toBe("suspended");
 	});
 
-	test("remembers an unknown digest until any key is created", async () => {
+	test("remembers that a key is unknown until any key is created", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d"));
 		asked[0]?.answer({ seq: 3, key: null, account: null });
@@ -160,7 +160,7 @@ describe("the keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("does not read a row again after an entry about credit", async () => {
+	test("does not load a key again because of a control entry about credit", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply({ seq: 50, atMicros: 0, kind: "budget", subject: "acc_1", payload: {} });
@@ -168,7 +168,7 @@ describe("the keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("answers 503 if a row stays outdated", async () => {
+	test("answers 503 if the database keeps returning an outdated key", async () => {
 		let reads = 0;
 		const load = async () => {
 			reads += 1;
@@ -194,7 +194,7 @@ describe("the keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("drops all keys and repeats running loads on `clear`", async () => {
+	test("drops all keys on `clear` and repeats the loads in progress", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(1, "key_1"));
@@ -210,7 +210,7 @@ describe("the keyring", () => {
 		expect((await waiting)?.state).toBe("revoked");
 	});
 
-	test("accepts rows of a server that lacks the last entries after `clear`", async () => {
+	test("accepts, after `clear`, keys of a server that lacks the last entries", async () => {
 		const { ring, asked } = scripted();
 		ring.apply(keyChange(9, "key_1", { name: "of the server before" }));
 		ring.clear(6);
@@ -243,7 +243,7 @@ describe("the keyring", () => {
 		expect(entries.filter((entry) => !entry.current).length).toBe(16);
 	});
 
-	test("bounds the number of unknown digests", async () => {
+	test("bounds the number of remembered unknown keys", async () => {
 		const ring = answering(new Map(), { unknownMax: 10 });
 		for (let i = 0; i < 50; i++) await ring.load(digestOf(`d${i}`));
 		expect(ring.size().unknown).toBe(10);
@@ -305,7 +305,7 @@ describe("the keyring", () => {
 		}
 	});
 
-	test("returns no key older than the applied entries, in any order", async () => {
+	test("never returns a key that is older than a control entry it has applied", async () => {
 		const step = fc.constantFrom("load", "change", "apply", "answer", "evict");
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(

@@ -91,7 +91,7 @@ describe("a project", () => {
 		expect(await codeOf(createProject(statements, "acc_none", { name: "x" }))).toBe("not_found");
 	});
 
-	test("changes only the given fields and appends one entry", async () => {
+	test("changes only the given fields and writes one control entry", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, settings);
 		const changes = {
@@ -115,7 +115,7 @@ describe("a project", () => {
 			expect(await codeOf(updateProject(statements, { id }, wrong))).toBe("invalid_request");
 	});
 
-	test("reports a lowered cap to instances", async () => {
+	test("tells instances of its lowered cap", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p", capNanoUsd: usd(10) });
 		await updateProject(statements, { id }, { capNanoUsd: usd(4) });
@@ -131,7 +131,7 @@ describe("a project", () => {
 		expect((await getProject(statements, { id })).name).toBe("q");
 	});
 
-	test("refuses requests of its keys once archived, which may be repeated", async () => {
+	test("refuses requests of its keys once archived, and may be archived again", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p" });
 		const { id: key } = await createKey(maker, account, { name: "k" });

@@ -4,7 +4,7 @@ import { createDigest, type KeyDigest, newSecret, parseSecret, shownParts } from
 
 const BASE62 = [..."0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"];
 
-describe("a secret", () => {
+describe("a key's secret", () => {
 	test("has the documented form and checksum", () => {
 		const secret = newSecret("service");
 		expect(secret).toMatch(/^sk_service_[0-9A-Za-z]{46}$/);
@@ -27,7 +27,7 @@ describe("a secret", () => {
 		for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(6 * Math.sqrt(expected));
 	});
 
-	test("refuses every change of a single character", () => {
+	test("is refused after any change of a single character", () => {
 		fc.assert(
 			fc.property(fc.nat(), fc.constantFrom(...BASE62, "_", "-", " ", "é"), (at, char) => {
 				const secret = newSecret("service");
@@ -40,7 +40,7 @@ describe("a secret", () => {
 		);
 	});
 
-	test("refuses every swap of two neighbours", () => {
+	test("is refused after any swap of two neighbouring characters", () => {
 		for (let round = 0; round < 100; round++) {
 			const secret = newSecret("service");
 			for (let at = 0; at + 1 < secret.length; at++) {
@@ -51,7 +51,7 @@ describe("a secret", () => {
 		}
 	});
 
-	test("refuses keys of other services and other texts", () => {
+	test("is distinguished from keys of other services and from other texts", () => {
 		const secret = newSecret("service");
 		for (const text of [
 			"",
@@ -80,7 +80,7 @@ describe("a secret", () => {
 	});
 });
 
-describe("a digest", () => {
+describe("the digest of a key's secret", () => {
 	test("is HMAC-SHA-256 of the secret under the pepper", () => {
 		const secret = newSecret("service");
 		const expected = new Bun.CryptoHasher("sha256", "pepper").update(secret).digest("hex") as KeyDigest;
@@ -90,7 +90,7 @@ describe("a digest", () => {
 		expect(createDigest("other")(secret)).not.toBe(expected);
 	});
 
-	test("has a distinct type", () => {
+	test("has a type of its own, so the compiler refuses other texts for it", () => {
 		const lookUp = (digest: KeyDigest) => digest.length;
 		const digest = createDigest("pepper");
 		const secret = newSecret("service");

@@ -252,7 +252,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		expect(files[0]?.path).toBe(`${place.name.replace(/\/$/, "")}/entries-2026-01-01.parquet`);
 	});
 
-	test(`the archive does not mark a day whose files in ${where} are torn or of another day`, async () => {
+	test(`the archive marks no day whose files in ${where} are torn or of another day`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		const other = join(folder, "other");
@@ -358,7 +358,7 @@ test("the archive deletes the work folder of a killed process, not of a running 
 	}
 });
 
-test("the archive writes only ledger entries for a day whose requests were deleted", async () => {
+test("the archive writes only the ledger entries of a day whose requests are deleted", async () => {
 	const place = ownPlaces["a folder"]();
 	await db.sql`update removal set usage_before = '2026-01-02'`;
 	await archiveDays(db.statements, place, { own: false });

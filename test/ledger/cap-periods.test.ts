@@ -50,7 +50,7 @@ async function budgetOf(id: string) {
 	);
 }
 
-test("concurrent first grants of a period create one budget and keep the cap", async () => {
+test("concurrent first grants in a cap's period together stay within the cap", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const ids = ["first-1", "first-2", "first-3", "first-4"];
 	for (const id of ids) await goLive(db, id);
@@ -66,7 +66,7 @@ test("concurrent first grants of a period create one budget and keep the cap", a
 	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
 });
 
-test("a period's first grant is refused at once as busy while its cap changes", async () => {
+test("the first grant of a cap's period is refused as busy while the cap changes", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const other = await cappedKey(1_000, "day");
 	await goLive(db, "patient");
@@ -79,7 +79,7 @@ test("a period's first grant is refused at once as busy while its cap changes", 
 	expect((await storeOf("patient").grant([wish(today, 10)]))[0]).toMatchObject({ amount: 10, available: 990 });
 });
 
-test("a past, future or other period of a cap grants nothing", async () => {
+test("a cap grants nothing for a past or future period or one of another length", async () => {
 	const { key, periodAt, today } = await cappedKey(1_000, "day");
 	await goLive(db, "untimely");
 	const grant = async (budget: string) => (await storeOf("untimely").grant([wish(budget, 10)]))[0];
@@ -99,7 +99,7 @@ test("a past, future or other period of a cap grants nothing", async () => {
 	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a past period keeps its limit for late instances after the cap's change", async () => {
+test("a past cap period keeps its limit for late instances after the cap's change", async () => {
 	const { key, today, periodAt } = await cappedKey(100, "day");
 	const unused = await cappedKey(100, "day");
 	await goLive(db, "not-heard");
@@ -118,7 +118,7 @@ test("a past period keeps its limit for late instances after the cap's change", 
 	expect(await grant(today, 11)).toMatchObject({ amount: 0, available: 10 });
 });
 
-test("a period grants from a minute before its start until an hour after its end", async () => {
+test("a cap's period grants credit from a minute before its start to an hour after it", async () => {
 	const ahead = await cappedKey(1_000, "day", DAY_S - 30);
 	const early = await cappedKey(1_000, "day", DAY_S - 120);
 	const behind = await cappedKey(1_000, "day", 3_600 - 120);
@@ -132,7 +132,7 @@ test("a period grants from a minute before its start until an hour after its end
 	expect(await grant(late, "-2 hours")).toMatchObject({ amount: 0, untimely: true });
 });
 
-test("only a week's first day starts a weekly period, also near midnight", async () => {
+test("a weekly cap starts only on the first day of a week, also near midnight", async () => {
 	const { account, key, setDay } = await cappedKey(1_000, "week", 1_800);
 	const firstDays = async () => {
 		const [days] = await db.sql`
@@ -155,7 +155,7 @@ test("only a week's first day starts a weekly period, also near midnight", async
 	expect(first).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a grant is repeated after its period ended, and a refusal is final", async () => {
+test("a grant that is repeated after its cap period gets the first answer again", async () => {
 	const { periodAt, today, setDay } = await cappedKey(1_000, "day");
 	await goLive(db, "lost");
 	const lost = wish(today, 100);
@@ -170,7 +170,7 @@ test("a grant is repeated after its period ended, and a refusal is final", async
 	expect((await storeOf("lost").grant([wish(early.budget, 100)]))[0]).toMatchObject({ amount: 100 });
 });
 
-test("a request is settled on its own period: in time, late and after a crash", async () => {
+test("a request is charged to its own cap period: in time, late and after a crash", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "over");
 	const store = storeOf("over", epoch);
@@ -200,7 +200,7 @@ test("a request is settled on its own period: in time, late and after a crash", 
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
 
-test("a changed cap applies to the current period, then replaces the lifetime cap", async () => {
+test("a changed cap applies in the current period, then replaces the lifetime cap", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "change");
 	const store = storeOf("change", epoch);

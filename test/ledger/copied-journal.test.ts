@@ -35,7 +35,7 @@ const BESIDE = [
 	["one/1", "one/20261126", "one/20261126"],
 ] as const;
 
-test("a copy is not replayed while its instance runs, whatever its name or lock", async () => {
+test("a copied journal is not replayed while its instance runs, in any name or lock", async () => {
 	await world.serveThere(30_000);
 	const elsewhere = ALTERED.map(([name, alter]) => {
 		const folder = world.newFolder(name);
@@ -61,7 +61,7 @@ test("a copy is not replayed while its instance runs, whatever its name or lock"
 	await world.endThere();
 }, 60_000);
 
-test("a copy is not replayed while its instance stops and settles requests", async () => {
+test("a copied journal is not replayed while its instance stops and settles requests", async () => {
 	const instanceLease = await world.startOn(world.original, "one");
 	const ledger = () => instanceLease.ledger() as Ledger;
 	await ledger().draw({ account: "acc", key: "key" }, nanoUsd(1_000));
@@ -79,7 +79,7 @@ test("a copy is not replayed while its instance stops and settles requests", asy
 	expect(await world.charges()).toEqual([[700, "exact"]]);
 });
 
-test("a running process's journal is not replayed on a mount without locks", async () => {
+test("a running process's journal is not replayed even from a mount without locks", async () => {
 	await world.serveThere(30_000);
 	const flock = spyOn(libc(), "flock").mockReturnValue(0);
 	try {
@@ -92,7 +92,7 @@ test("a running process's journal is not replayed on a mount without locks", asy
 	}
 }, 30_000);
 
-test("a journal from before a restore takes no credit from a new epoch's number", async () => {
+test("a journal from before a restore frees no credit of the new epoch of its number", async () => {
 	await world.serveThere(30_000);
 	await world.child.end();
 	const before = world.db;
@@ -126,7 +126,7 @@ test("a journal from before a restore takes no credit from a new epoch's number"
 	await before.drop();
 }, 30_000);
 
-test("a copy is replayed once its instance was silent for its lease", async () => {
+test("a copied journal is replayed once its instance was silent for its lease", async () => {
 	await world.serveThere(2_000);
 	await world.child.end();
 	world.copyTo(world.copy);

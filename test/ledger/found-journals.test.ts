@@ -18,7 +18,7 @@ const RENAMED = [
 	["f", "f/1", "f/01"],
 ] as const;
 
-test("a renamed journal is replayed under its writer's id", async () => {
+test("a renamed journal is replayed for the instance that wrote it", async () => {
 	// Runs all these instances in this process. Each has a settled and a running request.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();

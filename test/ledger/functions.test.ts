@@ -43,7 +43,7 @@ test("concurrent flushes, grants and returns of many instances do not deadlock",
 	expect(Number(row?.settled)).toBe(120 * 6 * 10);
 });
 
-test("a close during grants, returns and flushes keeps the books correct", async () => {
+test("closing leases during grants, returns and flushes keeps the books correct", async () => {
 	await makeAccount(db, "c", 10_000, { "c-key": 5_000 });
 	for (let round = 0; round < 8; round++) {
 		const id = `c-${round}`;
@@ -71,7 +71,7 @@ test("a close during grants, returns and flushes keeps the books correct", async
 	expect(Number(budget?.drawn)).toBe(160);
 });
 
-test("a refusal proves nothing while credit of an earlier epoch will return", async () => {
+test("a refused grant is not final while an earlier epoch may still return credit", async () => {
 	await makeAccount(db, "e", 100, {});
 	await goLive(db, "e-gone");
 	await goLive(db, "e-asks");
@@ -145,7 +145,7 @@ test("a booking waits for an uncommitted booking with the same reference", async
 	expect(rows.map(({ credit }) => credit)).toEqual([50, 0]);
 });
 
-test("grants, returns and flushes wait for an uncommitted close", async () => {
+test("grants, returns and flushes wait for an uncommitted closing of leases", async () => {
 	const event = settledEvent("n", "n-key", 20);
 	const statements: Record<string, (store: LedgerStore) => Promise<unknown>> = {
 		grant: (store: LedgerStore) => store.grant([wish("n", 50)]),
@@ -200,7 +200,7 @@ test("two concurrent late settlements share the available credit", async () => {
 	]);
 });
 
-test("a late settlement waits for no locked row", async () => {
+test("a late settlement is recorded without waiting for locked rows", async () => {
 	await makeAccount(db, "u", 1_000, { "u-key": null });
 	await goLive(db, "u");
 	const store = storeOf("u");
@@ -232,7 +232,7 @@ test("a late settlement waits for no locked row", async () => {
 	expect((await db.sql`select charged_nano_usd from usage_event where account_id = 'u'`).length).toBe(1);
 });
 
-test("a recall is announced when it commits", async () => {
+test("the database notifies instances of a recall when it commits", async () => {
 	await goLive(db, "r");
 	let heard = 0;
 	await db.listen(

@@ -81,7 +81,7 @@ test.each(REMOVALS)("an instance starts a new epoch when its journal %s", async 
 	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
 });
 
-test("an instance retries until it has room for a new journal", async () => {
+test("an instance tries again until the disk has room for a new journal", async () => {
 	const instanceLease = await startHere("one", 30_000, lookingOften);
 	const journal = join(world.dataDir, "journal");
 	rmSync(journal, { recursive: true });
@@ -100,7 +100,7 @@ test("an instance retries until it has room for a new journal", async () => {
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a start without room or a folder for the journal fails with a remedy", async () => {
+test("a start without disk space or a journal folder fails and names a remedy", async () => {
 	writeFileSync(join(world.dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
@@ -114,7 +114,7 @@ test("a start without room or a folder for the journal fails with a remedy", asy
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("an instance stops admitting before its lease ends: a fifth, at most 2 s", async () => {
+test("an instance stops admitting requests a fifth of its lease before the end, or 2 s", async () => {
 	for (const [leaseTtlMs, marginMs] of [
 		[30_000, 2_000],
 		[5_000, 1_000],
@@ -192,7 +192,7 @@ test("a stop leaves requests that outlast the drain time to the next start", asy
 	expect(await broken()).toEqual([]);
 });
 
-test("a stop reports settlements that a fenced epoch leaves to a replay", async () => {
+test("the stop of a fenced instance reports settlements that it leaves to a replay", async () => {
 	const { db, dataDir } = world;
 	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
 	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;

@@ -38,7 +38,7 @@ const REQUESTS = 60;
 /** Maximum number of segments on disk: those with running requests, the current one, and one that is being removed. */
 const SEGMENTS_MAX = 6;
 
-test("a long request keeps few segments, and its progress survives a crash", async () => {
+test("a long request keeps few journal segments, and its progress survives a crash", async () => {
 	const path = temporaryFolder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -60,7 +60,7 @@ test("a long request keeps few segments, and its progress survives a crash", asy
 	]);
 });
 
-test("many long requests are copied to new segments, however fast these fill", async () => {
+test("many long requests are copied to new journal segments, however fast these fill", async () => {
 	const many = 500;
 	const folder = temporaryFolder();
 	const disk = openJournalDisk(folder, { create: true });

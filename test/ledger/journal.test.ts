@@ -114,7 +114,7 @@ test("a replay ends at any flipped bit and keeps all records before it", () => {
 	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
-test("a segment longer than the limit is read up to the limit", () => {
+test("the journal reads a segment that is longer than the limit up to the limit", () => {
 	const path = folder();
 	const { name, bytes } = writeThree(path);
 	const whole = replayedJournal(openJournalDisk(path, { create: false }), 0);
@@ -127,12 +127,12 @@ test("a segment longer than the limit is read up to the limit", () => {
 	}
 });
 
-test("a record longer than the buffer is refused", () => {
+test("the journal refuses a record that is longer than its buffer", () => {
 	const target = Buffer.alloc(1024);
 	expect(() => encodeRecord(target, RecordKind.admit, "é".repeat(400))).toThrow("fits the buffer");
 });
 
-test("segments are deleted oldest first, once Postgres has their requests", () => {
+test("the journal deletes the oldest segment first, once Postgres has its requests", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -158,7 +158,7 @@ test("segments are deleted oldest first, once Postgres has their requests", () =
 	expect(disk.list()).toEqual([]);
 });
 
-test("a segment or folder that cannot be deleted is logged", () => {
+test("the journal logs a segment or folder that it cannot delete", () => {
 	const parent = folder();
 	const path = join(parent, "1");
 	const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
@@ -178,7 +178,7 @@ test("a segment or folder that cannot be deleted is logged", () => {
 	);
 });
 
-test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is closed", () => {
+test.skipIf(!existsSync("/proc/self/fd"))("the journal closes a file that it cannot truncate", () => {
 	const path = folder();
 	const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
 		segmentBytesMax: 1,
@@ -211,7 +211,7 @@ test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is cl
 	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
 });
 
-test("a settlement in a later segment is kept as long as its admission", () => {
+test("the journal keeps a settlement as long as its admission in an earlier segment", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -266,7 +266,7 @@ function scriptedDisk() {
 	return { disk, state, syncs, files };
 }
 
-test("a full disk refuses new requests, settles running ones and recovers", () => {
+test("on a full disk the journal refuses new requests, settles others and recovers", () => {
 	const { disk, state } = scriptedDisk();
 	const clock = createManualClock();
 	const { journal } = openTestJournal(disk, clock, {});
@@ -310,7 +310,7 @@ test("the journal keeps eight settled segments for a while, and none on a full d
 	expect(files.size).toBe(1);
 });
 
-test("the journal reads all settlements that Postgres has, even of kept segments", () => {
+test("the journal returns all settlements that Postgres has, even of kept segments", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, createManualClock(), { segmentBytesMax: 500, keepMs: 1_000 });
 	const ids = Array.from({ length: 6 }, (_, number) => `r${number}`);
@@ -330,7 +330,7 @@ test("the journal reads all settlements that Postgres has, even of kept segments
 	journal.close();
 });
 
-test("a missing folder refuses new requests, settles running ones and recovers", () => {
+test("without its folder the journal refuses new requests, settles others and recovers", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const clock = createManualClock();
@@ -358,7 +358,7 @@ test("a missing folder refuses new requests, settles running ones and recovers",
 	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["taken"]);
 });
 
-test("durable() waits for a sync that began after the append", async () => {
+test("the journal's durable() waits for a sync that began after the append", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true });
 	const done: string[] = [];
@@ -380,7 +380,7 @@ test("durable() waits for a sync that began after the append", async () => {
 	expect(done).toEqual(["1", "2", "3"]);
 });
 
-test("durable() covers every segment written since the last sync", async () => {
+test("the journal's durable() covers every segment written since the last sync", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	for (const id of ["1", "2", "3", "4"]) journal.admit(admit(id));
@@ -388,7 +388,7 @@ test("durable() covers every segment written since the last sync", async () => {
 	expect(syncs.map(({ name }) => name)).toEqual(["00000001.log", "00000002.log", "00000003.log", "00000004.log"]);
 });
 
-test("a segment that is deleted during a sync is closed after it", async () => {
+test("the journal closes a segment that was deleted during a sync after the sync", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("1"));
@@ -402,7 +402,7 @@ test("a segment that is deleted during a sync is closed after it", async () => {
 	expect(failures).toEqual([]);
 });
 
-test("a segment is deleted only once its copied records are synced", async () => {
+test("the journal deletes a segment only once the records copied from it are synced", async () => {
 	const { disk, syncs, files } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("long"));
@@ -419,7 +419,7 @@ test("a segment is deleted only once its copied records are synced", async () =>
 	journal.close();
 });
 
-test("a sync requested at the end of the first waits for the second", async () => {
+test("a record that arrives during a sync of the journal is durable after the next one", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const carried = [journal.admit(admit("a")), journal.admit(admit("b"))];
@@ -449,7 +449,7 @@ test("a sync requested at the end of the first waits for the second", async () =
 	journal.close();
 });
 
-test("a replay uses the progress from before a request was copied", () => {
+test("a replay uses the progress that a request had before it was copied", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
 	journal.admit(admit("carried"));
@@ -464,17 +464,20 @@ test("a replay uses the progress from before a request was copied", () => {
 	]);
 });
 
-test.each(["close", "destroy"] as const)("%s() leaves files to the running sync and the next one", async (end) => {
-	const disk = openJournalDisk(folder(), { create: true });
-	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
-	journal.admit(admit("1"));
-	const first = journal.durable();
-	journal.settle(settle("1"));
-	const behind = journal.durable();
-	journal[end]();
-	await Promise.all([first, behind]);
-	expect(failures).toEqual([]);
-});
+test.each(["close", "destroy"] as const)(
+	"the journal's %s() leaves open files to the running sync and the next one",
+	async (end) => {
+		const disk = openJournalDisk(folder(), { create: true });
+		const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
+		journal.admit(admit("1"));
+		const first = journal.durable();
+		journal.settle(settle("1"));
+		const behind = journal.durable();
+		journal[end]();
+		await Promise.all([first, behind]);
+		expect(failures).toEqual([]);
+	},
+);
 
 test("a closed journal closes its files once, after its last sync", async () => {
 	const { disk, state, syncs } = scriptedDisk();
@@ -491,7 +494,7 @@ test("a closed journal closes its files once, after its last sync", async () => 
 	}
 });
 
-test("a failed sync is reported and never repeated", async () => {
+test("a failed sync of the journal is reported and never repeated", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
 	journal.admit(admit("1"));
@@ -503,7 +506,7 @@ test("a failed sync is reported and never repeated", async () => {
 	expect(failures.length).toBe(1);
 });
 
-test("durable() resolves after fdatasync on a real disk", async () => {
+test("the journal's durable() resolves after fdatasync on a real disk", async () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
 	journal.admit(admit("1"));

@@ -14,7 +14,7 @@ const db = await withDatabase();
 const book = (account: string, amount: number, forced = false) =>
 	db.statements`select ledger_book(${newUuid()}, ${account}, 'adjustment', ${amount}::bigint, ${newUuid()}, 'test', '', ${forced})`;
 
-test("a booking that would make an account's credit uncountable is refused", async () => {
+test("a booking is refused if the account's credit would exceed exact numbers", async () => {
 	await makeAccount(db, "full", MAX_NANO_USD - 10, { "full-key": null });
 	await goLive(db, "full");
 	const store = createPgLedgerStore({ statements: db.ledger }, "full", 1);
@@ -28,7 +28,7 @@ test("a booking that would make an account's credit uncountable is refused", asy
 	await book("full", 60);
 });
 
-test("an account with uncountable credit gets grants, like others in its batch", async () => {
+test("an account with credit beyond exact numbers gets grants, as do others", async () => {
 	await makeAccount(db, "rich", MAX_NANO_USD, {});
 	await makeAccount(db, "beside", 1_000, {});
 	await db.sql`update budget set limit_nano_usd = limit_nano_usd + 5 where id = 'rich'`;
@@ -41,7 +41,7 @@ test("an account with uncountable credit gets grants, like others in its batch",
 	]);
 });
 
-test("the rest of a cap with uncountable spending is the nearest number", async () => {
+test("the remaining cap is the nearest number if the spending exceeds exact numbers", async () => {
 	await makeAccount(db, "long", 1_000, { "long-key": null });
 	for (const epoch of [1, 2])
 		await db.sql`
@@ -55,7 +55,7 @@ test("the rest of a cap with uncountable spending is the nearest number", async 
 	expect((await keyBalance(db.statements, "long-key", period)).remaining).toBe(remaining);
 });
 
-test("an account with uncountable credit is listed", async () => {
+test("the list of accounts includes an account with credit beyond exact numbers", async () => {
 	const { id } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await createAccount(db.statements, { email: "beside@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${`${MAX_NANO_USD + 1}`}::bigint where id = ${id}`;
@@ -67,7 +67,7 @@ test("an account with uncountable credit is listed", async () => {
 	]);
 });
 
-test("an instance's credit over all accounts may exceed the largest amount", async () => {
+test("an instance's credit over all accounts may exceed the largest exact amount", async () => {
 	await goLive(db, "lender");
 	for (const account of ["acc_a", "acc_b"])
 		await db.sql`

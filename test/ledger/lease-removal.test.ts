@@ -76,7 +76,7 @@ test("the removal job keeps unsealed rows and rows of epochs that have not ended
 	expect(await money(books)).toEqual(before);
 });
 
-test("the removal job records and seals a late settlement of a deleted epoch once", async () => {
+test("a late settlement of a deleted epoch is recorded and sealed once", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	await removeLeases(books.deps, KEPT_DAYS);
@@ -100,7 +100,7 @@ test("the removal job records and seals a late settlement of a deleted epoch onc
 	expect(await money(books)).toEqual(after);
 });
 
-test("the removal job loses and doubles no late settlement that arrives during it", async () => {
+test("a late settlement during the removal job is neither lost nor doubled", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const at = settled.at(-1)?.event.at ?? 0;
@@ -130,7 +130,7 @@ test("the removal job loses and doubles no late settlement that arrives during i
 	).toHaveLength(0);
 });
 
-test("an epoch's number is never assigned again after its deletion", async () => {
+test("the number of a deleted epoch is never assigned again", async () => {
 	const books = await agedBooks();
 	await books.sql`update instance_beat set ended_at = now() - interval '20 days'`;
 	await books.sql`update lease set sealed = sealed`;
@@ -140,7 +140,7 @@ test("an epoch's number is never assigned again after its deletion", async () =>
 	expect(row).toEqual({ epoch: 6 });
 });
 
-test("the removal job keeps the number of rows behind a balance constant over restarts", async () => {
+test("the number of rows behind a balance stays constant over many restarts", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const restarts = (from: number, to: number) => sql`

@@ -20,7 +20,7 @@ const giving = (op: string, amount: number, recall: number | null) => ({
 	recall,
 });
 
-test("the counter counts grants, returns and flushes once, when they are executed", async () => {
+test("the metrics count each grant, return and flush once, when it is executed", async () => {
 	const clock = createManualClock();
 	const counts = createLedgerCounts();
 	let isAway = false;

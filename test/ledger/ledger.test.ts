@@ -108,7 +108,7 @@ test("the ledger draws no account credit for a request that its key's cap refuse
 	expect(slices.get("rich")).toBeUndefined();
 });
 
-test("the ledger reserves from both budgets or none, after the journal's record", async () => {
+test("the ledger reserves from both budgets or neither, and from the journal on", async () => {
 	const { ledger, sum, slices, written, state } = await build("process");
 	const key = slices.get("k");
 	if (key) key.free = usd(99);
@@ -125,7 +125,7 @@ test("the ledger reserves from both budgets or none, after the journal's record"
 	expect(written.length).toBe(1);
 });
 
-test("the ledger frees the rest at a settlement and keeps the charge unacknowledged", async () => {
+test("a settlement frees the rest of a reservation; its charge is kept until recorded", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const hold = held(ledger, request(100));
 	ledger.settle(hold, outcome(30));
@@ -172,7 +172,7 @@ test.each([
 	["a", "journalled"],
 	["p", "journalled"],
 	["k", "not journalled"],
-])("returns a request's unused rest of %s, whose limit was lowered, %s", async (lowered, how) => {
+])("the ledger returns a request's rest of budget %s after a lowered limit, %s", async (lowered, how) => {
 	const { ledger, sum, state, clock, returned } = await build("process");
 	const ofProject = (reserved: number) => ({ ...request(reserved), budgets: ["p"] });
 	expect(await ledger.draw(ofProject(0), usd(1_000))).toBe(null);
@@ -198,7 +198,7 @@ test.each([
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });
 
-test("the ledger journals each increase of a bound before the bound counts", async () => {
+test("the ledger writes each increase of a request's bound to the journal first", async () => {
 	const { ledger, written } = await build("process");
 	const hold = held(ledger, request(100));
 	for (const [delivered, bound] of [
@@ -213,7 +213,7 @@ test("the ledger journals each increase of a bound before the bound counts", asy
 	expect(hold.bound).toBe(usd(20));
 });
 
-test("an answer waits for nothing, the disk or Postgres, by the journal's mode", async () => {
+test("an answer waits for nothing, the disk or Postgres, as the journal's mode says", async () => {
 	const process_ = await build("process");
 	const free = held(process_.ledger, request(10));
 	expect(process_.ledger.durable(free)).toBe(undefined);
@@ -261,7 +261,7 @@ test("the ledger refuses new requests with 503 while the queue is full", async (
 	}
 });
 
-test("a settlement missing in the journal frees its rest once Postgres has it", async () => {
+test("a settlement that the journal lacks frees credit only once Postgres has it", async () => {
 	const { ledger, state, sum, clock } = await build("process");
 	const hold = held(ledger, request(10));
 	state.settleFails = true;
@@ -287,7 +287,7 @@ test("the ledger retires by closing its leases after the last settlement", async
 	expect(written.slice(-2)).toEqual(["leases closed", "destroy"]);
 });
 
-test("the ledger keeps its journal and its leases at the deadline of a stop", async () => {
+test("a stop that reaches its deadline keeps the ledger's journal and leases", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	state.away = true;
@@ -301,7 +301,7 @@ test("the ledger keeps its journal and its leases at the deadline of a stop", as
 	expect(written.at(-1)).toBe("close");
 });
 
-test("the ledger settles a request that waits for credit at the drain deadline", async () => {
+test("at the drain deadline the ledger settles a request that still waits for credit", async () => {
 	const { ledger, written, clock, state } = await build("process", 10);
 	const hold = held(ledger, request(10));
 	state.grantsHang = true;
@@ -314,7 +314,7 @@ test("the ledger settles a request that waits for credit at the drain deadline",
 	expect(written.slice(-2)).toEqual(["settle 10", "close"]);
 });
 
-test("the ledger settles a request after the journal's end as its replay will", async () => {
+test("the ledger settles a request after the journal's end as a replay would", async () => {
 	for (const mode of ["process", "host", "remote"] as const) {
 		const { ledger, written, clock, sum } = await build(mode);
 		const hold = held(ledger, request(10));
@@ -355,7 +355,7 @@ test("the ledger rejects waits for Postgres in mode remote when the journal clos
 	expect(ledger.settle(running, outcome(9))).toMatchObject({ basis: "recovered" });
 });
 
-test("a reservation draws credit in advance for each of its slices", async () => {
+test("a reservation draws credit in advance for each of its budgets", async () => {
 	const { ledger } = await build("process");
 	const budgets = ["project"];
 	await ledger.draw({ account: "acc", key: "key", budgets }, usd(600));

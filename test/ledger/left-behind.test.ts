@@ -49,7 +49,7 @@ test("a stop without time for a replay leaves the journal to the next start", as
 	expect(journals("one")).toEqual([]);
 });
 
-test("a running process replays the journal of a process that ended next to it", async () => {
+test("a running process replays the journal of another process that ended", async () => {
 	const child = await startChild("beside");
 	const clock = createManualClock();
 	const instanceLease = await startHere("living", 30_000, clock);
@@ -68,7 +68,7 @@ test("a running process replays the journal of a process that ended next to it",
 	expect(await openLeases()).toBe(0);
 });
 
-test("a journal that waits for a locked row delays no later journal", async () => {
+test("a journal that waits for a locked row does not delay the other journals", async () => {
 	const second = await startChild("two");
 	const { free } = await leftBehind();
 	const lines: string[] = [];
@@ -90,7 +90,7 @@ test("a journal that waits for a locked row delays no later journal", async () =
 	expect([await openLeases(), await available(), await broken()]).toEqual([0, CREDIT - 500, []]);
 });
 
-test("the journal of a process in SIGSTOP is not replayed", async () => {
+test("the journal of a process that SIGSTOP paused is not replayed", async () => {
 	const child = await startChild("asleep");
 	await child.ask("open a 100", "opened a");
 	child.process.kill("SIGSTOP");
@@ -124,7 +124,7 @@ test("another instance on the same machine replays a dead instance's journal", a
 	expect(await other.stop(5_000)).toBe(true);
 });
 
-test("repeated looks at an unreadable journal leak no memory", async () => {
+test("an unreadable journal that is tried repeatedly leaks no memory", async () => {
 	const odd = join(world.dataDir, "journal", "other", "no number");
 	mkdirSync(odd, { recursive: true });
 	writeFileSync(join(odd, "00000001.log"), "whose it is, nothing says");

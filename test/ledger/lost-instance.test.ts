@@ -14,7 +14,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, available } = world;
 
-test("an attestation closes the leases and is refused while the instance may run", async () => {
+test("attesting an instance as lost closes its leases, and is refused while it may run", async () => {
 	const child = await startChild("lost", 1_500);
 	await child.ask("open a 1000", "opened a");
 	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");
@@ -34,7 +34,7 @@ test("an attestation closes the leases and is refused while the instance may run
 	expect(await broken()).toEqual([]);
 });
 
-test("an attestation is refused if the instance joins again during the wait", async () => {
+test("attesting an instance as lost is refused if it joins again during the wait", async () => {
 	const child = await startChild("again");
 	await child.end();
 	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
@@ -48,7 +48,7 @@ test("an attestation is refused if the instance joins again during the wait", as
 	expect(answer).toMatchObject({ code: "conflict", message: "Instance again is running: it has joined again." });
 });
 
-test("an attestation is refused if the instance returns before its leases close", async () => {
+test("attesting an instance as lost is refused if it returns before its leases close", async () => {
 	const instanceLease = await startHere("back");
 	const hold = await reserveHere(instanceLease, 1_000);
 	const fence = createPgFenceStore(world.db.liveness);
@@ -89,7 +89,7 @@ test("an attestation is refused if the instance returns before its leases close"
 	expect(await recoverLostInstance(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
 });
 
-test("an attestation pauses only after a step that closed no lease", async () => {
+test("attesting an instance as lost pauses only after a step that closed no lease", async () => {
 	const clock = createManualClock();
 	const epoch = { epoch: 1, beat: "1", state: "dead", ttl_ms: 1, place: "" };
 	const steps = [

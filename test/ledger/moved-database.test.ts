@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, journals, available } = world;
 
-test("a restored database that repeats an epoch's number leaves its journal intact", async () => {
+test("a journal stays intact if a restored database repeats its epoch's number", async () => {
 	const child = await startChild("one");
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
@@ -48,7 +48,7 @@ test("a restored database repeats no epoch number of an earlier process", async 
 	}
 });
 
-test("a new epoch sends the last settlements again to another database server", async () => {
+test("an instance sends its last settlements again to another database server", async () => {
 	const instanceLease = await startHere("moved", 5_000);
 	const settle = await reserveHere(instanceLease, 500);
 	const { id } = settle.admitted;
@@ -74,7 +74,7 @@ test("a new epoch sends the last settlements again to another database server", 
 	expect(await broken()).toEqual([]);
 });
 
-test("a second move while an epoch ends loses no settlement", async () => {
+test("a second change of the database server while an epoch ends loses no settlement", async () => {
 	const instanceLease = await startHere("chased", 5_000);
 	const [done, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
 	done.ledger.settle(done, outcome(40));
@@ -99,7 +99,7 @@ test("a second move while an epoch ends loses no settlement", async () => {
 	expect(await broken()).toEqual([]);
 });
 
-test("a kept journal is settled on an older server and its lost settlements counted", async () => {
+test("an older database server gets a kept journal's settlements and counts lost ones", async () => {
 	const start = () => startHere("kept", 30_000, systemClock, silentLog, 60_000);
 	const first = await start();
 	const settle = await reserveHere(first, 500);
@@ -134,7 +134,7 @@ test("an instance skips an epoch number that another database server repeats", a
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a stop before the move was noticed sends settlements again", async () => {
+test("a stop sends settlements again to a database server not yet noticed as another", async () => {
 	const instanceLease = await startHere("hurried");
 	const settle = await reserveHere(instanceLease, 500);
 	settle.ledger.settle(settle, outcome(40));
@@ -151,7 +151,7 @@ test("a stop before the move was noticed sends settlements again", async () => {
 	expect(await broken()).toEqual([]);
 });
 
-test("a fenced epoch sends its settlements again to a server that lacks it", async () => {
+test("a fenced instance sends settlements again to a server that lacks its epoch", async () => {
 	const lines: string[] = [];
 	const log = createLog({ level: "error", write: (line) => lines.push(line) });
 	const instanceLease = await startHere("twice", 2_000, systemClock, log);

@@ -34,7 +34,7 @@ const budgetOf = async (id: string) =>
 	)[0];
 
 for (const period of ["lifetime", "day"] as const)
-	test(`four instances get no more of a project than its ${period} cap`, async () => {
+	test(`four instances together draw no more of a project than its ${period} cap`, async () => {
 		const { limited, keys, project } = await cappedProject(period);
 		const ids = [1, 2, 3, 4].map((n) => `${period}-${n}`);
 		for (const id of ids) await goLive(db, id);
@@ -52,7 +52,7 @@ for (const period of ["lifetime", "day"] as const)
 		});
 	});
 
-test("a project's period is busy while its cap changes, and no other one grants", async () => {
+test("a project's period is busy while its cap changes; other periods grant nothing", async () => {
 	const { limited, project } = await cappedProject("day");
 	await goLive(db, "patient");
 	await db.sql.begin(async (transaction) => {
@@ -92,7 +92,7 @@ test("a key's usage is settled on its project, in time and late", async () => {
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
 });
 
-test("a project's changed cap applies at once; its lifetime cap ends once all know", async () => {
+test("a project's new cap applies at once, and its lifetime cap ends once all know it", async () => {
 	const { project } = await cappedProject("lifetime");
 	const epoch = await goLive(db, "lifts");
 	const store = storeOf("lifts", epoch);

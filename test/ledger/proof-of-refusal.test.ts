@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 import { drawOutcome, OPTIONS, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
 
-test("a recall finds credit that moves between instances during it", async () => {
+test("a request finds credit that moves between instances during its recall", async () => {
 	const clock = createManualClock();
 	const model = createModelStore(() => clock.wallMs());
 	model.budgets.set("b", { id: "b", kind: "account", account: "b", limit: 100, drawn: 0, writtenOff: 0 });
@@ -82,7 +82,7 @@ test("a recall finds credit that moves between instances during it", async () =>
 	expect(await drawn).toBe("drawn");
 });
 
-test("a recall is repeated if other instances drew credit between two checks", async () => {
+test("a recall is repeated if other instances drew credit between its two checks", async () => {
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
@@ -102,7 +102,7 @@ test("a recall is repeated if other instances drew credit between two checks", a
 	}
 });
 
-test("a recall is repeated if free credit here was used after it", async () => {
+test("a recall is repeated if this instance meanwhile used the credit that it found", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	let slice: Slice | undefined;
 	state.onGrant = ({ ticket }) => {

@@ -37,7 +37,7 @@ test("a recall whose notification was lost is found within two seconds", async (
 	answers.stop();
 });
 
-test("a newer recall waits only for a slow answer of its own budget", async () => {
+test("an instance answers a recall without waiting for slow answers of other budgets", async () => {
 	const { clock, state, answers } = build();
 	const { promise, resolve } = Promise.withResolvers<void>();
 	state.held = promise;
@@ -57,7 +57,7 @@ test("a newer recall waits only for a slow answer of its own budget", async () =
 	answers.stop();
 });
 
-test("an instance queries Postgres at most once in ten milliseconds", async () => {
+test("an instance asks Postgres for recalls at most once in ten milliseconds", async () => {
 	const { clock, state, answers } = build();
 	for (let asked = 0; asked < 20; asked++) {
 		answers.hear();

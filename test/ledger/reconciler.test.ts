@@ -136,7 +136,7 @@ test("the books check reports a result that cannot be stored, and runs again", a
 	one.stop();
 });
 
-test("the books check reports no run that a stop interrupted", async () => {
+test("the books check reports no result of a run that a stop interrupted", async () => {
 	for (const isStopped of [false, true]) {
 		const { instance, pass, holdChecks, history, said } = world();
 		const goOn = holdChecks();
@@ -153,7 +153,7 @@ test("the books check reports no run that a stop interrupted", async () => {
 	}
 });
 
-test("the books check uses the newest result that is young enough", async () => {
+test("the books check uses the newest stored result that is recent enough", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -183,7 +183,7 @@ test("the books check ignores a result dated in the future", async () => {
 	}
 });
 
-test("the books check starts no second run at the moment a shared one begins", async () => {
+test("the books check starts one run for callers that arrive as it begins", async () => {
 	const { books, rows, instance, holdChecks, clock } = world();
 	const one = instance();
 	clock.advance(MINUTE_MS);

@@ -142,7 +142,7 @@ test("a journal is replayed again if the database server changed during its repl
 	expect(done.filter((step) => step === "settled abc")).toHaveLength(2);
 });
 
-test("journals that wait for a locked row delay no other journal", async () => {
+test("journals that wait for a locked row do not delay the other journals", async () => {
 	let isHeld = true;
 	const isFree = (instance: string) => instance === "gone" || instance === "late";
 	const { leftJournals, passing, names, home, closedInPart } = left((_, instance) =>
@@ -173,7 +173,7 @@ test("journals that wait for a locked row delay no other journal", async () => {
 	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
-test("more journals than may wait are replayed once a row is unlocked", async () => {
+test("journals beyond the limit of waiting ones are replayed once a row is unlocked", async () => {
 	let isHeld = true;
 	const { recover, names, home, closedInPart } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
@@ -234,7 +234,7 @@ test("a replay settles charges above a lease as late beyond 10,000 settlements",
 	expect(late).toEqual({ all: 12_000, beforeClose: 10_500 });
 });
 
-test("a file that is no journal delays no journal", async () => {
+test("a foreign file in the journal folder does not delay any journal", async () => {
 	const { recover, done, home, names } = left(() => ({}));
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
@@ -292,7 +292,7 @@ test.each([
 	expect([done, isThere()]).toEqual([[...said], true]);
 });
 
-test("an owner runs elsewhere once it renews without a journal on this machine", async () => {
+test("an instance that renews its lease without a journal here runs elsewhere", async () => {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
 	const renews = (epoch: number) => new InstanceRunning("one", epoch, true);
@@ -316,13 +316,13 @@ test("an owner runs elsewhere once it renews without a journal on this machine",
 	claim?.release();
 });
 
-test("settlements of an ended epoch are settled one by one, as late", async () => {
+test("settlements of an ended epoch are recorded one by one, as late", async () => {
 	const { recover, done } = left(() => ({ late: true }));
 	expect(await recover()).toBe(0);
 	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
 });
 
-test("a broken connection repeats no late settlement", async () => {
+test("a late settlement is recorded once even if the connection breaks", async () => {
 	let asked = 0;
 	const { recover, done } = left(
 		() => ({ late: true }),
@@ -337,7 +337,7 @@ test("a broken connection repeats no late settlement", async () => {
 	expect(asked).toBe(5);
 });
 
-test("a late settlement is tried once per account with a locked row", async () => {
+test("late settlements are tried once for each account whose row is locked", async () => {
 	const tried: string[] = [];
 	const store = {
 		async settleLate(eventJson: string) {

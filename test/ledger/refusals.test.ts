@@ -4,7 +4,7 @@ import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
 import { drawOutcome, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
 
-test("a request is refused once every instance with a slice has answered the recall", async () => {
+test("a request is refused once each instance with credit has answered the recall", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 2;
 	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
@@ -17,7 +17,7 @@ test("a request is refused once every instance with a slice has answered the rec
 	expect(await drawn).toBe("refused");
 });
 
-test("a request gets 503 if its refusal is not proved in time", async () => {
+test("a request gets 503 if instances do not answer its recall in time", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 1;
 	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
@@ -30,7 +30,7 @@ test("a request gets 503 if its refusal is not proved in time", async () => {
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("a recall's answers refuse no request that arrived after the recall", async () => {
+test("a request is not refused by answers to a recall that was sent before it arrived", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	let answered = 1;
 	// Simulates an instance that counts as unanswered until it has answered this recall's ticket.
@@ -52,7 +52,7 @@ test("a recall's answers refuse no request that arrived after the recall", async
 	expect(state.recalled.length).toBe(3);
 });
 
-test("recalls of many budgets share few statements", async () => {
+test("recalls of many budgets are sent together in few statements", async () => {
 	const { slices, state, clock } = scriptedSlices(0);
 	state.unanswered = 1;
 	const budgets = Array.from({ length: 150 }, (_, n) => `b${n}`);
@@ -79,7 +79,7 @@ test("an unanswered recall is sent again", async () => {
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a grant repeated after a lost refusal uses credit returned since", async () => {
+test("a request whose refusal was lost gets credit that was returned in the meantime", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	let replies = 0;
 	state.beforeReply = async () => {
@@ -106,7 +106,7 @@ test("a locked row delays only its own account", async () => {
 	expect(await held).toBe("drawn");
 });
 
-test("a return for a locked row delays no other return and is not spent", async () => {
+test("a return that waits for a locked row delays no other; its credit is not spent", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["a"], usd(10));
 	await slices.draw(["b"], usd(10));
@@ -159,7 +159,7 @@ test("a recall is answered after all credit in transit has arrived", async () =>
 	}
 });
 
-test("a lowered limit returns free credit and arriving grants", async () => {
+test("an instance returns free credit and arriving grants after a limit was lowered", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -183,7 +183,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 	expect(await drawn).toBe("refused");
 });
 
-test("a lowered limit withdraws credit promised to a waiting request", async () => {
+test("a lowered limit withdraws credit that was promised to a waiting request", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
 	state.onGrant = ({ budget }) => {
@@ -205,7 +205,7 @@ test("a lowered limit withdraws credit promised to a waiting request", async () 
 	expect([slices.get("key")?.promised, slices.get("account")?.promised]).toEqual([usd(0), usd(0)]);
 });
 
-test("a contested budget grants no more than requests need", async () => {
+test("an instance draws only what its requests need from a contested budget", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	state.contested = true;
 	await slices.draw(["b"], usd(10));
@@ -216,7 +216,7 @@ test("a contested budget grants no more than requests need", async () => {
 	expect(asked).toMatchObject({ want: usd(10), min: usd(10) });
 });
 
-test("the totals sum the slices of accounts at each tick", async () => {
+test("the total of all accounts' free credit is computed anew every second", async () => {
 	const { slices, clock } = scriptedSlices(Number.MAX_SAFE_INTEGER);
 	for (let n = 0; n < 12_000; n++) {
 		await slices.draw([n % 2 ? `acc_${n}` : `key${n}`], usd(1));
@@ -229,7 +229,7 @@ test("the totals sum the slices of accounts at each tick", async () => {
 	expect(slices.totals().free).toBe(free);
 });
 
-test("a request that arrives while a recall is sent gets another recall", async () => {
+test("a request that arrives while a recall is being sent causes another recall", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket === null ? 1 : 0;
@@ -250,7 +250,7 @@ test("a request that arrives while a recall is sent gets another recall", async 
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a grant's refusal does not apply to a request that arrived during it", async () => {
+test("a request that arrives during another one's refused grant gets its own grant", async () => {
 	const { slices, state } = scriptedSlices(5);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -263,7 +263,7 @@ test("a grant's refusal does not apply to a request that arrived during it", asy
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a request whose need decreased during a grant gets another grant", async () => {
+test("a waiting request asks again if freed credit has lowered what it needs", async () => {
 	const { slices, state } = scriptedSlices(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -276,7 +276,7 @@ test("a request whose need decreased during a grant gets another grant", async (
 	expect(await drawn).toBe("drawn");
 });
 
-test("a grant restarts the proof of a shortage", async () => {
+test("a shortage is proved anew after another request got a grant", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 1;
 	const large = drawOutcome(slices.draw(["b"], usd(50)));
@@ -292,7 +292,7 @@ test("a grant restarts the proof of a shortage", async () => {
 	expect(await large).toBe("refused");
 });
 
-test("a grant resumes only as many waiters as it covers", async () => {
+test("a grant lets only as many waiting requests continue as it covers", async () => {
 	const { slices, clock } = scriptedSlices(15);
 	const reserve = async (): Promise<string> => {
 		const told = await drawOutcome(slices.draw(["b"], usd(10)));
@@ -308,7 +308,7 @@ test("a grant resumes only as many waiters as it covers", async () => {
 	expect(await Promise.all(reserved)).toEqual(["drawn", "refused"]);
 });
 
-test("a contested budget's freed credit is returned and none is drawn in advance", async () => {
+test("an instance returns freed credit of a contested budget and draws none in advance", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -326,7 +326,7 @@ test("a contested budget's freed credit is returned and none is drawn in advance
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("`handBack` returns free credit now and later", async () => {
+test("`handBack` returns free credit at once and credit that is freed later", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -341,7 +341,7 @@ test("`handBack` returns free credit now and later", async () => {
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("`handBack` returns credit that arrives for a new slice", async () => {
+test("`handBack` also returns a grant that arrives after the call", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	const replies: (() => void)[] = [];
 	state.beforeReply = () => new Promise((resolve) => replies.push(resolve));
@@ -356,7 +356,7 @@ test("`handBack` returns credit that arrives for a new slice", async () => {
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
 
-test("an instance that may hold more than it counts answers no recall", async () => {
+test("an instance that does not know whether a grant succeeded answers no recall", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	let fault: Error | undefined = new DatabaseTimeout("no answer");
 	state.beforeReply = async () => {

@@ -71,7 +71,7 @@ test("the removal job refuses and counts a deleted request that a journal sends 
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
-test("the removal job lets a later epoch with a slow clock charge its requests", async () => {
+test("requests of a later epoch with a slow clock are charged despite the removal job", async () => {
 	const { sql, db } = cutBooks;
 	const epoch = await goLive(db, "i");
 	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
@@ -94,7 +94,7 @@ test("the removal job lets a later epoch with a slow clock charge its requests",
 	expect(await cutBooks.broken()).toEqual([]);
 });
 
-test("the removal job does not take a late settlement for the start of its epoch", async () => {
+test("the removal job determines when an epoch started without its late settlements", async () => {
 	const { sql, settled } = cutBooks;
 	const [old] = settled;
 	if (old === undefined) throw new Error("there is one");
@@ -112,7 +112,7 @@ test("the removal job does not take a late settlement for the start of its epoch
 	expect(await cutBooks.ids()).not.toContain(old.event.id);
 });
 
-test("the removal job waits for instances that may lack the new limit, and for sums", async () => {
+test("the removal job waits for the sums and for instances that may lack the new limit", async () => {
 	const books = await agedBooks();
 	const { sql, deps, settled } = books;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -197,7 +197,7 @@ test("the removal job stops at a day that is unsealed, changed or not archived",
 	expect(leapt).toEqual({ kept: true });
 });
 
-test("a close records no attested request that is old enough to be removed", async () => {
+test("closing a lost instance's leases records no request as old as the deleted ones", async () => {
 	const { sql } = uncutBooks;
 	const [{ epoch } = {}] = await sql`select instance_join('lost', 60000) as epoch`;
 	await sql`

@@ -30,7 +30,7 @@ await db.sql`update usage_event set settled_at = settled_at - (2 + epoch % 3) * 
 await db.sql`update lease_op set at = at - (2 + epoch % 3) * interval '1 day'`;
 await db.sql`update ledger_entry set created_at = created_at - interval '5 days'`;
 
-test("the checks find nothing while days are sealed and late settlements arrive", async () => {
+test("checks of books and seals find no fault during sealing and late settlements", async () => {
 	let isSealed = false;
 	let late = 0;
 	const found: unknown[] = [];

@@ -116,7 +116,7 @@ test("the sealing job makes the same seal in steps of any size", async () => {
 	expect(seals[1]).toEqual(seals[0]);
 });
 
-test("verification reports a changed sealed row until its repair", () =>
+test("the verification of seals reports a changed row until it is repaired", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -149,7 +149,7 @@ const changes: Record<string, string> = {
 	"a sealed lease's sum": "update sealed_budget set spent_nano_usd = 1 where budget_id = 'key'",
 };
 for (const [what, statement] of Object.entries(changes)) {
-	test(`verification finds ${what}`, () =>
+	test(`the verification of seals finds ${what}`, () =>
 		onBooks(async ({ seal, run, verify, broken }) => {
 			await seal();
 			await verify(1);
@@ -160,7 +160,7 @@ for (const [what, statement] of Object.entries(changes)) {
 		}));
 }
 
-test("verification starts a pass an hour after the start of the previous one", () =>
+test("the verification of seals starts again an hour after its last start", () =>
 	onBooks(async ({ statements, seal, run, broken }) => {
 		const read = () => verifyDays({ statements, clock: systemClock }, 1_000);
 		await seal();
@@ -172,7 +172,7 @@ test("verification starts a pass an hour after the start of the previous one", (
 		expect(await broken()).toEqual([SEALED]);
 	}));
 
-test("verification finds a row that was changed together with its day's seal", () =>
+test("the verification of seals finds a row that was changed with its day's seal", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -186,7 +186,7 @@ test("verification finds a row that was changed together with its day's seal", (
 	}));
 
 for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
-	test(`verification finds a missing day of the chain: ${which}`, () =>
+	test(`the verification of seals finds a missing day: ${which}`, () =>
 		onBooks(async ({ seal, run, broken }) => {
 			await seal();
 			await run(`delete from sealed_day where day = (select ${which} from sealed_day)`);
@@ -234,7 +234,7 @@ test("the sealing job lets a late settlement replace a sealed request attested a
 		]);
 	}));
 
-test("the sealing job records nothing in a closed day when the clock goes back", () =>
+test("no request is recorded in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
 		// Simulates a day that was closed while the clock was ahead.

@@ -26,7 +26,7 @@ async function reserve(slices: Slices, budgets: readonly string[], amount: numbe
 	}
 }
 
-test("a grant whose reply was lost is repeated with the same op", async () => {
+test("a grant whose reply was lost is requested again with the same operation id", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	let failures = 2;
 	state.beforeReply = async () => {
@@ -45,7 +45,7 @@ test("a grant whose reply was lost is repeated with the same op", async () => {
 	expect((slices.get("b")?.free ?? 0) + state.available).toBe(1_000);
 });
 
-test("a reply that lacks a grant counts as no answer", async () => {
+test("a grant that is missing in Postgres's reply is requested again", async () => {
 	const clock = createManualClock();
 	const generous = generousStore();
 	let calls = 0;
@@ -56,7 +56,7 @@ test("a reply that lacks a grant counts as no answer", async () => {
 	expect([await drawn, calls]).toEqual([null, 2]);
 });
 
-test("a return leaves memory before it is sent", async () => {
+test("credit that is being returned cannot be spent even before the return is sent", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -74,7 +74,7 @@ test("a return leaves memory before it is sent", async () => {
 	});
 });
 
-test("a return without an answer is sent again with the same op", async () => {
+test("a return without an answer is sent again with the same operation id", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -93,7 +93,7 @@ test("a return without an answer is sent again with the same op", async () => {
 	expect(slices.get("b")?.returning).toBe(usd(0));
 });
 
-test("a recall is answered only after an arriving grant", async () => {
+test("a recall is answered only after the grant in transit has arrived", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -117,7 +117,7 @@ test("a recall is answered only after an arriving grant", async () => {
 	expect(state.available).toBe(1_000);
 });
 
-test("a shortage names the budget, the need and the available amount", async () => {
+test("a refusal names the budget, the needed and the available amount", async () => {
 	const { slices } = scriptedSlices(30);
 	expect(await slices.draw(["b"], usd(31))).toEqual({
 		budget: "b",
@@ -127,7 +127,7 @@ test("a shortage names the budget, the need and the available amount", async () 
 	});
 });
 
-test("a period that has ended or not begun is reported to all waiters", async () => {
+test("all waiting requests learn that a cap period has ended or not begun", async () => {
 	const { slices, state } = scriptedSlices(1_000);
 	state.untimely = true;
 	const drawn = await Promise.all([slices.draw(["b"], usd(10)), slices.draw(["b"], usd(20))]);
@@ -155,7 +155,7 @@ test("a request waits for returns in transit before its refusal", async () => {
 	expect(await drawn).toBe(null);
 });
 
-test("credit is drawn in advance, but not while Postgres has none", async () => {
+test("credit is drawn in advance, except while Postgres has none", async () => {
 	const { slices, state, calls } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	const slice = slices.get("b");
@@ -174,7 +174,7 @@ test("credit is drawn in advance, but not while Postgres has none", async () => 
 	expect([await grantsAfter(700), slice.free]).toEqual([4, usd(2_100)]);
 });
 
-test("a refusal does not apply to a later request of less", async () => {
+test("a refused large request does not refuse a later one that needs less credit", async () => {
 	const { slices, state } = scriptedSlices(20);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -187,7 +187,7 @@ test("a refusal does not apply to a later request of less", async () => {
 	expect(await small).toBe(null);
 });
 
-test("waiters are served in order as far as the credit suffices", async () => {
+test("waiting requests get credit in order of arrival, as far as it suffices", async () => {
 	const { slices } = scriptedSlices(30);
 	const served: number[] = [];
 	const outcomes = await Promise.all(
@@ -211,7 +211,7 @@ test("a request that waits longer than the deadline gets 503", async () => {
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("waiters of a fenced instance get 503", async () => {
+test("waiting requests of a fenced instance get 503", async () => {
 	const { slices, state } = scriptedSlices(1_000);
 	state.beforeReply = async () => {
 		throw new NotLive("fenced");
@@ -221,14 +221,14 @@ test("waiters of a fenced instance get 503", async () => {
 	expect((failure as Fault).code).toBe("service_unavailable");
 });
 
-test("a request for no credit creates a slice and sends no statement", async () => {
+test("a request that needs no credit sends no statement to Postgres", async () => {
 	const { slices, calls } = scriptedSlices(0);
 	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
 	expect(slices.get("b")?.free).toBe(usd(0));
 	expect(calls).toEqual([]);
 });
 
-test("a refused return is repeated at growing intervals", async () => {
+test("a return that Postgres refuses is repeated at growing intervals", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	await settleMicrotasks();
@@ -253,7 +253,7 @@ test("a refused return is repeated at growing intervals", async () => {
 	expect(slices.get("b")?.returning ?? 0).toBe(0);
 });
 
-test("an idle slice is returned and then dropped", async () => {
+test("an instance returns unused credit of an idle budget and forgets the budget", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(59_000);
@@ -265,7 +265,7 @@ test("an idle slice is returned and then dropped", async () => {
 	expect(slices.get("b")).toBe(undefined);
 });
 
-test("a slice with unacknowledged charges is not dropped", async () => {
+test("an instance does not forget a budget with unacknowledged charges", async () => {
 	const { slices, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);

@@ -38,7 +38,7 @@ for (const [name, store] of suites) {
 		const give = (op: number, budget: string, amount: number, recall: number | null = null) =>
 			giving(budget, amount, { op: uuid(op), recall });
 
-		test("a grant is fair, between its minimum and the available credit", async () => {
+		test("a grant is a fair part of the available credit and at least its minimum", async () => {
 			await live(store, "g");
 			const ledger = store.ledger("g", 1);
 			const amounts = async (...requests: ReturnType<typeof ask>[]) =>
@@ -104,7 +104,7 @@ for (const [name, store] of suites) {
 			expect(canonicalDump(await store.dump())).toEqual(before);
 		});
 
-		test("a close frees the rest of leases once and makes later settlements late", async () => {
+		test("closing leases frees their rest once and makes later settlements late", async () => {
 			const ledger = store.ledger("g", 1);
 			await ledger.close();
 			const closed = canonicalDump(await store.dump());
@@ -153,7 +153,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toContain("full-key 70 60 0");
 		});
 
-		test("a partial close keeps leases with settlements still to come", async () => {
+		test("closing leases spares those with settlements still to come", async () => {
 			await store.book("acc", "adjustment", 1_000, "kept", false);
 			await store.budget("kept", "account", "kept", 100);
 			await live(store, "keeps");
@@ -229,7 +229,7 @@ for (const [name, store] of suites) {
 			expect(await store.attest("idle", 1, 10)).toBe("1 true");
 		});
 
-		test("a refusal counts the instances that may still return credit", async () => {
+		test("a refused grant counts the instances that may still return credit", async () => {
 			await store.budget("thin", "account", "thin", 0);
 			await store.book("thin", "adjustment", 100, "thin", false);
 			for (const id of ["p", "q", "r"]) await live(store, id);
@@ -259,7 +259,7 @@ for (const [name, store] of suites) {
 			expect(await refusal(30, null, 89)).toMatchObject({ unanswered: 1 });
 		});
 
-		test("a contested grant is the minimum and answers the recall", async () => {
+		test("a grant from a contested budget is the minimum and answers the recall", async () => {
 			const ledger = store.ledger("q", 1);
 			const [held] = await store.ledger("p", 1).grant([ask(90, "thin", 20, 3)]);
 			expect(held).toMatchObject({ amount: usd(3), contested: true });

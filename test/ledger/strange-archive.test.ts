@@ -19,7 +19,7 @@ const bucket = {
 };
 const place = openArchive({ bucket, prefix: "days/" });
 
-test("an endless or foreign listing of a bucket is an error", async () => {
+test("the archive rejects a bucket listing that is endless or has foreign names", async () => {
 	keys = () => ["days/a", "days/b"];
 	await expect(place.names()).rejects.toThrow("not asked for");
 	expect(pages).toBe(2);

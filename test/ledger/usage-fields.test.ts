@@ -19,7 +19,7 @@ test("lease_settle takes one array per field, in the table's order", async () =>
 	expect(types).toEqual(["text", "integer", ...fields, "json"]);
 });
 
-test("each field has a column of its type", async () => {
+test("each field of a usage event has a database column of its type", async () => {
 	const rows = await db.sql`
 		select a.attname as name, format_type(a.atttypid, null) as type, a.attnotnull as required
 		from pg_attribute a where a.attrelid = 'usage_event'::regclass`;
@@ -30,7 +30,7 @@ test("each field has a column of its type", async () => {
 	}
 });
 
-test("a settled event takes each field from its source", () => {
+test("each field of a settled usage event is filled from its source", () => {
 	const from = (known: string) =>
 		Object.fromEntries(USAGE_FIELD_NAMES.map((name) => [name, usageField(name).known === known ? name : "wrong"]));
 	const event = settledEvent(

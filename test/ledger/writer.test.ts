@@ -58,7 +58,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	return { clock, writer, state, flushes, late, acknowledged, events, settle, pass, logged };
 }
 
-test("the writer flushes after the interval and then acknowledges", async () => {
+test("the writer flushes settlements after the interval and then acknowledges them", async () => {
 	const { settle, pass, flushes, acknowledged } = build();
 	settle("a");
 	settle("b");
@@ -69,24 +69,27 @@ test("the writer flushes after the interval and then acknowledges", async () => 
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
-test.each(["who hurries", "a full batch"])("%s starts the next flush, whenever the previous one ends", async (what) => {
-	const flushed: number[] = [];
-	for (let steps = 0; steps < 20; steps++) {
-		const { settle, pass, state, flushes, writer } = build({ flushAt: 3 });
-		let answer = () => {};
-		state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
-		settle("first");
-		writer.hurry();
-		await turn();
-		answer();
-		for (let step = 0; step < steps; step++) await undefined;
-		for (const id of ["a", "b", "c"]) settle(id);
-		if (what === "who hurries") writer.hurry();
-		await pass(0);
-		flushed.push(flushes.length);
-	}
-	expect(flushed).toEqual(flushed.map(() => 2));
-});
+test.each(["who hurries", "a full batch"])(
+	"%s starts the writer's next flush, whenever the previous one ends",
+	async (what) => {
+		const flushed: number[] = [];
+		for (let steps = 0; steps < 20; steps++) {
+			const { settle, pass, state, flushes, writer } = build({ flushAt: 3 });
+			let answer = () => {};
+			state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
+			settle("first");
+			writer.hurry();
+			await turn();
+			answer();
+			for (let step = 0; step < steps; step++) await undefined;
+			for (const id of ["a", "b", "c"]) settle(id);
+			if (what === "who hurries") writer.hurry();
+			await pass(0);
+			flushed.push(flushes.length);
+		}
+		expect(flushed).toEqual(flushed.map(() => 2));
+	},
+);
 
 test("the writer flushes a full batch at once and running requests at their interval", async () => {
 	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
@@ -109,7 +112,7 @@ test("the writer flushes a full batch at once and running requests at their inte
 	]);
 });
 
-test("the writer acknowledges a settlement with its batch, not the one in flight", async () => {
+test("the writer acknowledges a settlement when its own batch is stored, not earlier", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	const answers: ((answer: "ok" | Error) => void)[] = [];
 	state.flush = () =>
@@ -139,7 +142,7 @@ test("the writer acknowledges a settlement with its batch, not the one in flight
 	expect([writer.queued(), writer.oldestAgeMs()]).toEqual([0, 0]);
 });
 
-test("the writer repeats a refused flush with the same ids", async () => {
+test("the writer repeats a failed flush with the same settlements", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	let failures = 5;
 	state.flush = async () => {
@@ -217,7 +220,7 @@ test("the writer enlarges halved batches again after success", async () => {
 	expect(flushes.map(({ settled }) => settled.length)).toEqual([8, 4, 2, 2, 4, 8]);
 });
 
-test("the writer logs a repeated refusal as an error and as the end of an outage", async () => {
+test("the writer logs a repeated refusal as an error, and as the end of an outage", async () => {
 	const { settle, pass, state, logged } = build();
 	let calls = 0;
 	state.flush = async (settled) => {
@@ -280,7 +283,7 @@ test("the writer records a running request only if it outlasts a flush interval"
 	expect(flushes.at(-1)).toEqual({ settled: ["later"], open: [] });
 });
 
-test("the writer records an awaited request with the next flush", async () => {
+test("the writer records a request that a client awaits with the next flush", async () => {
 	const { writer, settle, pass, flushes, state } = build();
 	let answer = () => {};
 	state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
@@ -317,7 +320,7 @@ test("the writer drops an ended request unless a client awaits its record", asyn
 	expect([asked, flushes]).toEqual([0, []]);
 });
 
-test("the writer settles one by one as late when the leases are closed", async () => {
+test("the writer settles requests one by one as late when the leases are closed", async () => {
 	const { settle, pass, late, acknowledged, state } = build();
 	state.flush = async () => "late";
 	settle("a");
@@ -391,7 +394,7 @@ test("the writer sends acknowledged settlements again and counts unknown ones", 
 	writer.stop();
 });
 
-test("the writer settles charges above a lease that the database lost as late", async () => {
+test("the writer settles charges as late if the database lost credit of the lease", async () => {
 	const { events, writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
 	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
 		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");
@@ -424,7 +427,7 @@ test("the writer settles charges above a lease that the database lost as late", 
 	writer.stop();
 });
 
-test("the writer repeats sendAgain after locked rows and failed statements", async () => {
+test("the writer's sendAgain tries again after locked rows and failed statements", async () => {
 	const { events, writer, state, flushes, settle, pass } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);

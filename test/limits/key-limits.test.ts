@@ -76,7 +76,7 @@ describe("a limit of requests a minute", () => {
 	});
 
 	test.each([-45_000, -30_000, -25_000, -1_500, -400, 400, 1_500, 25_000, 30_000, 45_000])(
-		"never refuses a key within it while the wall clock is set by %i ms",
+		"admits requests within it although the wall clock is set by %i ms",
 		(stepMs) => {
 			const clock = createManualClock();
 			let setMs = 0;
@@ -90,27 +90,30 @@ describe("a limit of requests a minute", () => {
 		},
 	);
 
-	test.each([-900, -1, 0, 1, 900])("is not granted again where clocks are %i ms apart", (apartMs) => {
-		const clock = createManualClock(60_000_000);
-		let setMs = 0;
-		const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
-		const admitted = () => {
-			for (let count = 0; ; count++) {
-				try {
-					limits.enter("key", limitsOf(60, null), 1);
-				} catch {
-					return count;
+	test.each([-900, -1, 0, 1, 900])(
+		"is granted only once a minute, although the clock is then set by %i ms",
+		(apartMs) => {
+			const clock = createManualClock(60_000_000);
+			let setMs = 0;
+			const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
+			const admitted = () => {
+				for (let count = 0; ; count++) {
+					try {
+						limits.enter("key", limitsOf(60, null), 1);
+					} catch {
+						return count;
+					}
 				}
-			}
-		};
-		clock.advance(59_000);
-		expect(admitted()).toBe(60);
-		setMs = apartMs;
-		clock.advance(1_000);
-		expect(admitted()).toBeLessThanOrEqual(1);
-	});
+			};
+			clock.advance(59_000);
+			expect(admitted()).toBe(60);
+			setMs = apartMs;
+			clock.advance(1_000);
+			expect(admitted()).toBeLessThanOrEqual(1);
+		},
+	);
 
-	test("states the time until it is entirely free", () => {
+	test("states the time until its whole number is free again", () => {
 		const { clock, limits, enter } = setUp();
 		clock.advance(60_000 - (clock.wallMs() % 60_000));
 		enter(5);
@@ -187,7 +190,7 @@ describe("a limit of tokens a minute", () => {
 		return { clock, limits, enter, remaining };
 	}
 
-	test("counts the bound of a request until it ends, then what it used", () => {
+	test("counts a request at its highest token use until it ends, then at its real use", () => {
 		const { clock, limits, enter, remaining } = withTokens(1_000);
 		const [, enteredMs] = [enter(900), clock.monotonicMs()];
 		expect(remaining()).toBe(100);
@@ -201,7 +204,7 @@ describe("a limit of tokens a minute", () => {
 		[30_000, 1_000 - 50],
 		[90_000, 1_000 - 25],
 		[150_000, 1_000],
-	])("takes unused tokens off the minute that counted them, %i ms later", (laterMs, left) => {
+	])("frees a request's unused tokens in the minute that counted them, %i ms later", (laterMs, left) => {
 		const { clock, limits, enter, remaining } = withTokens(1_000);
 		const [, enteredMs] = [enter(900), clock.monotonicMs()];
 		clock.advance(laterMs);
@@ -210,7 +213,7 @@ describe("a limit of tokens a minute", () => {
 		expect(enter(left)).toBeUndefined();
 	});
 
-	test("refuses a larger request for good, and admits another at the stated time", () => {
+	test("refuses a request larger than itself as final, a smaller one until a stated time", () => {
 		const { clock, enter } = withTokens(100);
 		expect(enter(101)).toMatchObject({ isFinal: true, message: expect.stringContaining("up to 101") });
 		expect(enter(100)).toBeUndefined();

@@ -10,7 +10,7 @@ import { createShiftedClock, limitsOf, withInstances } from "./limits-world.ts";
 
 const { db, join } = await withInstances();
 
-test("a process that joins again keeps its counts, unlike another of the same name", async () => {
+test("a process that joins again keeps its request counts, unlike a namesake", async () => {
 	const clock = createShiftedClock(20);
 	let epoch = 1;
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 1, 1, 'live', 30000, now() + interval '1 hour')`;
@@ -36,7 +36,7 @@ test("a process that joins again keeps its counts, unlike another of the same na
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
-test("counts of a process that joined again are known to other instances", async () => {
+test("other instances know the request counts of a process that joined again", async () => {
 	const clock = createShiftedClock(20);
 	const here = { epoch: 1, openings: 1 };
 	const begin = () =>
@@ -94,25 +94,28 @@ async function epochsOf(id: string) {
 	};
 }
 
-test.each(["rate", "running"] as const)("a request for a share of %p after its epoch takes nothing", async (kind) => {
-	const { say, process, held } = await epochsOf("again");
-	const [before, ask] = [process(), process()];
-	await say(1, "live");
-	expect(await before(1, kind, 0, 4)).toBe(10);
-	expect(await ask(1, kind, 6, 6)).toBe(6);
-	await say(1, "dead");
-	await say(2, "live");
-	expect(await ask(2, kind, 6, 6)).toBe(6);
-	// Requests sent before the fence, with the share requested and the share held at that time.
-	expect(await before(1, kind, 6, 7)).toBe(undefined);
-	expect(await before(1, kind, 7, 7)).toBe(undefined);
-	expect(await held(kind)).toEqual([[2, 6]]);
-	await say(2, "dead");
-	expect(await ask(2, kind, 2, 2)).toBe(2);
-	expect(await held(kind)).toEqual([[2, 2]]);
-});
+test.each(["rate", "running"] as const)(
+	"a delayed request for a %s share of an ended epoch takes nothing",
+	async (kind) => {
+		const { say, process, held } = await epochsOf("again");
+		const [before, ask] = [process(), process()];
+		await say(1, "live");
+		expect(await before(1, kind, 0, 4)).toBe(10);
+		expect(await ask(1, kind, 6, 6)).toBe(6);
+		await say(1, "dead");
+		await say(2, "live");
+		expect(await ask(2, kind, 6, 6)).toBe(6);
+		// Requests sent before the fence, with the share requested and the share held at that time.
+		expect(await before(1, kind, 6, 7)).toBe(undefined);
+		expect(await before(1, kind, 7, 7)).toBe(undefined);
+		expect(await held(kind)).toEqual([[2, 6]]);
+		await say(2, "dead");
+		expect(await ask(2, kind, 2, 2)).toBe(2);
+		expect(await held(kind)).toEqual([[2, 2]]);
+	},
+);
 
-test("counts of another process with the same name are separate", async () => {
+test("request counts of another process with the same name are separate", async () => {
 	const { say, process, held } = await epochsOf("twice");
 	const [one, other] = [process(), process()];
 	await say(1, "live");
@@ -129,7 +132,7 @@ test("counts of another process with the same name are separate", async () => {
 	]);
 });
 
-test("a process counts the shares of its last 64 epochs", async () => {
+test("a process counts the shares of its last 64 epochs, not of older ones", async () => {
 	const named: number[] = [];
 	const statements = ((strings, ...values) => {
 		named.push(...values.flatMap((value) => /^\{(.*)\}$/.exec(String(value))?.[1]?.split(",").length ?? []));

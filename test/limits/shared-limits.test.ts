@@ -26,7 +26,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) =>
 		for (let place = 0; place < count; place++) expect(await at(place).enter("key", 10)).toBe(false);
 	});
 
-	test("moves to another instance once it is unused", async () => {
+	test("is fully available on another instance after two minutes without use", async () => {
 		const { clock, at } = await cluster(count, PATIENT_DIVISOR);
 		for (let round = 0; round < 2 * count; round++) {
 			let passed = 0;
@@ -70,7 +70,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) =>
 		expect(held?.most).toBeLessThanOrEqual(1_000);
 	});
 
-	test("is nearly used and never exceeded under random load", async () => {
+	test("is almost used up but never exceeded under random load", async () => {
 		const { clock, at } = await cluster(count);
 		const random = createRandom(count);
 		const perMinute = 12;
@@ -126,7 +126,7 @@ describe("a client that alternates between instances", () => {
 	}
 
 	test.each(LONG ? [2, 3, 5] : [3])(
-		"gets no more in the long run after %d first uses at different times",
+		"stays within its limit in the long run after %d first uses at different times",
 		async (count) => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
@@ -136,7 +136,7 @@ describe("a client that alternates between instances", () => {
 		},
 	);
 
-	test("gets no more in the long run if the clock was set back", async () => {
+	test("stays within its limit in the long run if the clock was set back", async () => {
 		const members = await cluster(3);
 		// Sets the clock back to the start of a minute, at which every instance then starts a window.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
@@ -147,7 +147,7 @@ describe("a client that alternates between instances", () => {
 	});
 });
 
-test("a cut-off instance keeps to its share and answers 503", async () => {
+test("an instance without Postgres admits the rest of its share, then answers 503", async () => {
 	const { at } = await cluster(2);
 	let passed = 0;
 	for (let sent = 0; sent < 4; sent++) if (await at(0).enter("key", 20)) passed += 1;
@@ -168,7 +168,7 @@ test("a cut-off instance keeps to its share and answers 503", async () => {
 	expect(await at(0).enter("key", 40)).toBe(true);
 });
 
-test("a share granted by a lost answer is returned", async () => {
+test("a share whose grant was lost is usable on another instance later", async () => {
 	const { at } = await cluster(2, PATIENT_DIVISOR);
 	expect(await at(0).enter("key", 20, 20)).toBe(true);
 	while (at(0).limits.enter("key", limitsOf(20, 20), 1));
@@ -214,7 +214,7 @@ test("a change of the database's clock frees no share of a live instance", async
 	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead");
 });
 
-test("a stopping instance returns everything except its counts", async () => {
+test("a stopping instance returns its shares except for what it has counted", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 16);
 	await at(0).limits.stop();
@@ -252,7 +252,7 @@ test("a request for more than is free gets nothing and leaves it to smaller ones
 	expect(await storeOf("instance-1").hold(ask(4, 2))).toMatchObject([{ share: 4, free: 0 }]);
 });
 
-test("a request for a share that arrives late changes nothing", async () => {
+test("a request for a share that arrives after a newer one changes nothing", async () => {
 	await cluster(2);
 	const store = storeOf("instance-0");
 	await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 8, seq: 2 }]);
@@ -274,7 +274,7 @@ test("a request for a share whose row is locked is skipped", async () => {
 	expect(await store.hold([ask("held", 6)])).toHaveLength(1);
 });
 
-test("a lowered limit applies at once, and a raised one can be drawn", async () => {
+test("a lowered limit applies at once, and a raised one can be used at once", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 4; sent++) await at(0).enter("key", 10);
 	expect(await at(0).enter("key", 4)).toBe(false);
@@ -286,7 +286,7 @@ test("a lowered limit applies at once, and a raised one can be drawn", async () 
 });
 
 test.each(["rate", "running"])(
-	"requests from before a limit of %p count from the first request under it",
+	"requests from before a %s limit exists count from the first request under it",
 	async (kind) => {
 		const { all, at } = await cluster(2, PATIENT_DIVISOR);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
@@ -323,7 +323,7 @@ test("a lowered limit applies to all instances together", async () => {
 	expect(served).toBe(5);
 });
 
-test("a request within its instance's share sends no statement", async () => {
+test("a request within its instance's share sends no statement to Postgres", async () => {
 	const { at } = await cluster(1);
 	await at(0).enter("key", 50, 50);
 	at(0).state = "cut off";
@@ -332,7 +332,7 @@ test("a request within its instance's share sends no statement", async () => {
 	expect(at(0).limits.rateLimitState("key", "rate", 50)).toMatchObject({ limit: 50, remaining: 0 });
 });
 
-test("the rate limit state is the limit minus all known shares", async () => {
+test("the reported rate limit state is the limit minus all known shares", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
 	expect(at(0).limits.rateLimitState("key", "rate", 10).remaining).toBe(7);

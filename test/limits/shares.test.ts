@@ -42,7 +42,7 @@ test("a share keeps its used part when it is returned", async () => {
 	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
 });
 
-test("a return at the end of a statement is sent at once", async () => {
+test("a share returned as a statement ends is sent at once", async () => {
 	for (let steps = 0; steps < 12; steps++) {
 		const { shares, asks, state } = build();
 		const [first, second] = ["first", "second"].map((key) => shares.obtain(key, "rate", () => 0));
@@ -62,7 +62,7 @@ test("a return at the end of a statement is sent at once", async () => {
 	}
 });
 
-test("a return during a draw stays returned after the draw's answer", async () => {
+test("a share returned during a draw stays returned after the draw's answer", async () => {
 	const { shares, asks, state } = build();
 	let used = 5;
 	const share = shares.obtain("key", "rate", () => used);
@@ -84,7 +84,7 @@ test("a return during a draw stays returned after the draw's answer", async () =
 });
 
 test.each(["the limit was lowered", "the gate was closed"])(
-	"a grant is not used if %s in between, and the store is told",
+	"a grant of a share is not used if %s meanwhile, and the store is told",
 	async (why) => {
 		const { shares, asks, state, clock } = build();
 		const share = shares.obtain("key", "running", () => 1);
@@ -134,7 +134,7 @@ test.each(["a lowered limit", "a gate that was closed"])(
 	},
 );
 
-test("a failed return is sent again", async () => {
+test("a failed return of a share is sent again", async () => {
 	const { shares, asks, state } = build();
 	const share = shares.obtain("key", "running", () => 1);
 	share.amount = 4;
@@ -190,7 +190,7 @@ test("a share that the store skips is reported again once a tick", async () => {
 	expect(shares.obtain("held", "rate", () => 0)).not.toBe(released);
 });
 
-test("a draw is sent before reports after the gate opened", async () => {
+test("a draw of a share is sent before reports once the gate is open again", async () => {
 	const { shares, asks, state } = build();
 	let [answer, count] = [() => {}, 3_000];
 	for (let at = 0; at < count; at++) shares.obtain(`key ${at}`, "running", () => 1).amount = 4;

@@ -14,7 +14,7 @@ const resources: readonly [path: string, changes: readonly object[]][] = [
 	[project, [{ cap_usd: "50" }, { requests_per_minute: 9000 }, { name: "b" }, { models: ["test-model"] }]],
 ];
 
-test.each(resources)("of concurrent changes of %s with one ETag, one succeeds", async (path, changes) => {
+test.each(resources)("of concurrent changes of %s with the same ETag, exactly one succeeds", async (path, changes) => {
 	const read = await script.get(path);
 	const etag = read.headers.get("etag") ?? "";
 	expect(etag).toBe(`"${read.body.etag}"`);
@@ -35,7 +35,7 @@ test.each(resources)("of concurrent changes of %s with one ETag, one succeeds", 
 	expect([again.status, again.body.name]).toEqual([200, "after"]);
 });
 
-test("a change by another caller invalidates the ETag, use of the key does not", async () => {
+test("a change by another caller invalidates an ETag, use of the key does not", async () => {
 	const read = (await script.get(`/keys/${keyId}`)).headers.get("etag") ?? "";
 	const ask = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
@@ -57,7 +57,7 @@ test("`*` matches any state, a weak ETag none, and an invalid ETag is refused", 
 	expect((await by("*")).status).toBe(200);
 });
 
-test("an absent field keeps its value, null removes it", async () => {
+test("an absent field of an update keeps its value, and null removes it", async () => {
 	const set = { cap_usd: "7.000000001", models: ["a", "b"], expires_at: "2030-01-31T12:00:00+01:00", concurrency: 3 };
 	const made = await script.send("POST", "/keys", { account_id: accountId, name: "patched", ...set });
 	const expected = { ...set, expires_at: "2030-01-31T11:00:00.000Z", requests_per_minute: null };

@@ -95,13 +95,13 @@ test("a management key cannot change an account of its creator", async () => {
 	expect(lifted.body).toMatchObject({ state: "active", name: "Lifted" });
 });
 
-test("a customer's session opens neither the page nor the interface", async () => {
+test("a customer's session opens neither the management page nor its interface", async () => {
 	const customer = await signedUp(service);
 	expect((await customer.get(PATH)).status).toBe(403);
 	expect((await customer.get("/v1/management/accounts")).body.error.code).toBe("missing_api_key");
 });
 
-test("requests of one network leave capacity to another network", async () => {
+test("many management requests of one network leave capacity to another network", async () => {
 	const hanging = { statements: () => new Promise(() => {}), clock: systemClock, log: silentLog };
 	const keyMaker = { digest: createDigest("p".repeat(40)), serviceName: "tollgate" };
 	const parts = { ...hanging, keyMaker } as unknown as Parameters<typeof createManagement>[0];

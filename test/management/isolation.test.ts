@@ -78,14 +78,14 @@ async function refused(caller: string | undefined, status: number, code: string)
 	}
 }
 
-test("a missing, unknown or API key opens no route", async () => {
+test("a missing, unknown or API key opens no management route", async () => {
 	await refused(undefined, 401, "missing_api_key");
 	await refused(secret, 401, "invalid_api_key");
 	await refused(newManagementSecret(service.app.config.serviceName), 401, "invalid_api_key");
 	await refused("tgm_anything", 401, "invalid_api_key");
 });
 
-test("made-up keys of many networks keep no management key out", async () => {
+test("made-up keys of many networks do not lock out a valid management key", async () => {
 	const route = routes.find(({ method }) => method === "GET") as ManagementRoute;
 	const { secret: used } = await managementClient(service);
 	expect((await call(used, route)).status).toBe(200);
@@ -148,7 +148,7 @@ test("a revoked or expired key, or one of a former operator, opens no route", as
 	await refused(orphan.secret, 401, "api_key_revoked");
 });
 
-test("guesses of one address are limited; a valid key from it still works", async () => {
+test("guesses of a management key by an address are limited; a valid key still works", async () => {
 	const { secret: good } = await managementClient(service);
 	const self = routes.find(({ path }) => path.endsWith("/self")) as ManagementRoute;
 	const statuses: number[] = [];
@@ -157,7 +157,7 @@ test("guesses of one address are limited; a valid key from it still works", asyn
 	expect((await call(good, self, "10.8.0.1")).status).toBe(200);
 });
 
-test("a right that ends while the body is read allows nothing", async () => {
+test("a management key whose right ends while the body is read changes nothing", async () => {
 	const client = await managementClient(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	const text = JSON.stringify({ email });
@@ -192,7 +192,7 @@ test("a right that ends while the body is read allows nothing", async () => {
 	expect(made).toHaveLength(0);
 });
 
-test("unknown paths get 404, other methods a 405 with the allowed ones", async () => {
+test("unknown management paths get 404, other methods a 405 with the allowed ones", async () => {
 	const client = await managementClient(service);
 	for (const path of [
 		"",

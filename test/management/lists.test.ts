@@ -24,7 +24,7 @@ async function whole(path: string, between: () => Promise<unknown> = async () =>
 	}
 }
 
-test("a list has each account and key once while others are created", async () => {
+test("a list has each account and key once although others are created meanwhile", async () => {
 	const accounts: string[] = [];
 	for (let n = 0; n < 5; n++) accounts.unshift(await service.account({ credit: null }));
 	const [accountId = ""] = accounts;
@@ -40,7 +40,7 @@ test("a list has each account and key once while others are created", async () =
 	expect((await script.get("/accounts?email=nobody%40example.com")).body.data).toEqual([]);
 });
 
-test("a list has each project once during creations, at most a thousand", async () => {
+test("the list of projects has each once while others are created, up to a thousand", async () => {
 	const accountId = await service.account();
 	const path = `/accounts/${accountId}/projects`;
 	const make = (name: string) => script.send("POST", path, { name });
@@ -137,7 +137,7 @@ test("an archived project can be read, not changed, nor seen by another account"
 	}
 });
 
-test("the adjustments are listed by account and state", async () => {
+test("the list of adjustments can be filtered by account and state", async () => {
 	const accountId = await service.account();
 	const made: string[] = [];
 	for (const token of ["a", "b", "c"]) {

@@ -17,7 +17,7 @@ const one = <T>(values: readonly T[]): T => {
 	return values[0] as T;
 };
 
-test("concurrent account creations with one token create one account", async () => {
+test("concurrent account creations with one client_token create one account", async () => {
 	const email = `${crypto.randomUUID()}@Example.com`;
 	const header = { "idempotency-key": "race-of-accounts" };
 	const answers = await eight(() => script.send("POST", "/accounts", { email, name: "Raced" }, header));
@@ -36,7 +36,7 @@ test("concurrent account creations with one token create one account", async () 
 	);
 });
 
-test("concurrent key creations with one token create one key", async () => {
+test("concurrent key creations with one client_token create one key", async () => {
 	const body = { account_id: accountId, name: "raced", cap_usd: "10.5", client_token: "race-of-keys" };
 	const answers = await eight(() => script.send("POST", "/keys", body));
 	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
@@ -53,7 +53,7 @@ test("concurrent key creations with one token create one key", async () => {
 	expect([both.status, both.body.error.param]).toEqual([400, "client_token"]);
 });
 
-test("concurrent project creations with one token create one project and budget", async () => {
+test("concurrent creations with one client_token create one project and one budget", async () => {
 	const body = { name: "raced", cap_usd: "10.5", client_token: "race-of-projects" };
 	const path = `/accounts/${accountId}/projects`;
 	const answers = await eight(() => script.send("POST", path, body));
@@ -77,7 +77,7 @@ test("concurrent project creations with one token create one project and budget"
 	expect(audit[0]?.detail).toEqual({ name: "raced", cap_usd: "10.5", operator: "cli" });
 });
 
-test("a token is bound to its request, its management key and a day", async () => {
+test("a client_token is bound to its request, its management key and a day", async () => {
 	const body = { account_id: accountId, name: "first", client_token: "of-one-body" };
 	const first = await script.send("POST", "/keys", body);
 	const other = await script.send("POST", "/keys", { ...body, name: "second" });
@@ -94,7 +94,7 @@ test("a token is bound to its request, its management key and a day", async () =
 	expect(later.body.secret).not.toBe(first.body.secret);
 });
 
-test("a token stays valid if the database's clock is set forward", async () => {
+test("a client_token stays valid if the database's clock is set forward", async () => {
 	const deps = { statements: service.db.statements, digest: createDigest("p".repeat(32)) };
 	const ask = (subject: string, aheadMs: number) =>
 		claimCreatedId(deps, { by: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
@@ -107,7 +107,7 @@ test("a token stays valid if the database's clock is set forward", async () => {
 	expect(await ask("two", 0)).toBe("two");
 });
 
-test("a repeated creation completes one that was interrupted after its claim", async () => {
+test("a repeated creation completes one that was interrupted after it began", async () => {
 	const body = { account_id: accountId, name: "interrupted", client_token: "interrupted" };
 	const { body: made } = await script.send("POST", "/keys", body);
 	await sql`delete from budget where id = ${made.id}`;
@@ -119,7 +119,7 @@ test("a repeated creation completes one that was interrupted after its claim", a
 	expect((await service.post("/v1/chat/completions", made.secret, ask)).status).toBe(200);
 });
 
-test("a rotation repeated with its token returns the same secret", async () => {
+test("a key rotation repeated with its client_token returns the same secret", async () => {
 	const made = await script.send("POST", "/keys", { account_id: accountId, name: "rotated" });
 	const rotate = (token: string) =>
 		script.send("POST", `/keys/${made.body.id}/rotate`, { grace_seconds: 0 }, { "idempotency-key": token });
@@ -132,7 +132,7 @@ test("a rotation repeated with its token returns the same secret", async () => {
 	expect((await rotate("another-token")).status).toBe(409);
 });
 
-test("an adjustment requires a token and is booked once for it", async () => {
+test("a credit adjustment requires a client_token and is booked once for it", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const body = { account_id: accountId, amount_usd: "12.5", reason: "goodwill" };
 	const bare = await script.send("POST", "/credit-adjustments", body);

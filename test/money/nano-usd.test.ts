@@ -81,7 +81,7 @@ describe("a cost", () => {
 		);
 	});
 
-	test("rounds the sum once", () => {
+	test("is rounded once, after its parts are added up", () => {
 		const third: CostLine = { units: 1, rate: 333 as PicoUsdPerUnit };
 		expect(costNanoUsd([third, third, third]) as number).toBe(1);
 	});
@@ -91,7 +91,7 @@ describe("a cost", () => {
 		expect(costNanoUsd([{ units: 1, rate: 1 as PicoUsdPerUnit }]) as number).toBe(1);
 	});
 
-	test("asserts whole units of 0 or more", () => {
+	test("throws for units that are negative, fractional or too large", () => {
 		for (const units of [-1, 0.5, Number.NaN, 2 ** 53])
 			expect(() => costNanoUsd([{ units, rate: 1 as PicoUsdPerUnit }])).toThrow();
 	});
@@ -159,7 +159,7 @@ describe("an amount", () => {
 		expect(parseUsd("9".repeat(400))).toBeUndefined();
 	});
 
-	test("asserts a safe integer", () => {
+	test("throws unless it is a safe integer", () => {
 		expect(() => addUsd(MAX_NANO_USD, nanoUsd(1))).toThrow();
 		expect(() => subUsd(nanoUsd(-Number.MAX_SAFE_INTEGER), nanoUsd(1))).toThrow();
 		expect(() => nanoUsd(0.1)).toThrow();

@@ -46,7 +46,7 @@ describe("a displayed amount", () => {
 		]);
 	});
 
-	test("has the same form for all ticks of an axis", () => {
+	test("has the same decimals at all ticks of an axis", () => {
 		const ticks = (step: number) => [0, 1, 2, 3].map((times) => showUsdTick(nanoUsd(times * step), step));
 		expect(ticks(50_000_000)).toEqual(["$0.00", "$0.05", "$0.10", "$0.15"]);
 		expect(ticks(500_000_000)).toEqual(["$0.00", "$0.50", "$1.00", "$1.50"]);
@@ -57,7 +57,7 @@ describe("a displayed amount", () => {
 		expect(showUsdTick(nanoUsd(-20e9), 20e9)).toBe("−$20");
 	});
 
-	test("has a reported number of decimals", () => {
+	test("has the number of decimals that `shownDecimals` returns", () => {
 		expect([0, 300, 12_345_678, 1_234_567_890_000_000].map((amount) => shownDecimals(nanoUsd(amount)))).toEqual([
 			2, 7, 4, 2,
 		]);

@@ -9,7 +9,7 @@ import { sqlMutations } from "./sql-mutants.ts";
 const ROOT = join(import.meta.dir, "../..");
 const db = await withDatabase();
 
-test("each SQL mutant's text occurs once and gives a valid function", async () => {
+test("each SQL mutant replaces a text that occurs once and is a valid function", async () => {
 	const refused: string[] = [];
 	const mutations = sqlMutations(ROOT);
 	expect(mutations.length).toBeWithin(40, 61);

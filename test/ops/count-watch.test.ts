@@ -31,7 +31,7 @@ test("a gateway warns of a payment that the books lack and stays ready", async (
 	}
 });
 
-test("the watch repeats every minute and keeps its state without Postgres", async () => {
+test("the count watch runs every minute and keeps its state without Postgres", async () => {
 	const clock = createManualClock();
 	let answer = () => Promise.resolve(2);
 	const watch = startWatch({ look: () => answer(), clock, log }, { what: "a", firstLookMs: 1_000 });

@@ -20,7 +20,7 @@ function setUp() {
 	return { state, clock, memoryReturn };
 }
 
-test("memory of a burst is collected once, when no request is open", () => {
+test("garbage of a burst of requests is collected once, when no request is open", () => {
 	const { state, clock } = setUp();
 	state.open = 5_000;
 	state.residentMb = 260;
@@ -38,7 +38,7 @@ test("memory of a burst is collected once, when no request is open", () => {
 	expect(state.collections).toBe(2);
 });
 
-test("nothing is collected if a request is open at each check", () => {
+test("no garbage is collected while a request is open at each check", () => {
 	const { state, clock } = setUp();
 	state.residentMb = 1_000;
 	for (let second = 0; second < 100; second += 1) {
@@ -48,7 +48,7 @@ test("nothing is collected if a request is open at each check", () => {
 	expect(state.collections).toBe(0);
 });
 
-test("a collection follows once the memory's size is readable again", () => {
+test("garbage is collected once the memory's size is readable again", () => {
 	const { state, clock } = setUp();
 	state.residentMb = 260;
 	state.isReadable = false;
@@ -59,7 +59,7 @@ test("a collection follows once the memory's size is readable again", () => {
 	expect(state.collections).toBe(1);
 });
 
-test("a process whose memory did not grow is not collected", () => {
+test("no garbage is collected in a process whose memory did not grow", () => {
 	const { state, clock } = setUp();
 	state.residentMb = 131;
 	clock.advance(600_000);
@@ -69,13 +69,13 @@ test("a process whose memory did not grow is not collected", () => {
 	expect(state.collections).toBe(1);
 });
 
-test("no timer remains after `stop`", () => {
+test("`stop` leaves no timer of the garbage collection", () => {
 	const { clock, memoryReturn } = setUp();
 	memoryReturn.stop();
 	expect(clock.pending()).toBe(0);
 });
 
-test("a collection is forced above a third of the memory, or at unknown size", () => {
+test("garbage is collected at once above a third of the memory, or at unknown size", () => {
 	const state = { resident: undefined as number | undefined, collections: 0 };
 	const collect = () => {
 		state.collections += 1;

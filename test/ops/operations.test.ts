@@ -87,7 +87,7 @@ test("every metric that operators need exists", async () => {
 	).toEqual([]);
 });
 
-test("the gaps of a stream are measured between the server's events", async () => {
+test("the metric of gaps in a stream measures between the model server's events", async () => {
 	const gaps = async () => {
 		const text = await (await service.get("/metrics")).text();
 		return ["count", "sum"].map((part) =>

@@ -63,7 +63,7 @@ const rowsOf = async (keyId: string) => [
 	...(await db.sql`select * from refused_request where key_id = ${keyId} order by refused_at, request_id`),
 ];
 
-test("a refusal is stored with its amounts within a second, whatever its text", async () => {
+test("a refused request is stored with its amounts within a second, in any text", async () => {
 	const { refusals, clock, asked, written } = setUp();
 	const shortage = {
 		availableNanoUsd: nanoUsd(1),
@@ -129,7 +129,7 @@ test("repeated refusals become a few rows per minute, the last with a count", as
 	await refusals.stop();
 });
 
-test("a refusal that arrives while its row is written is not lost", async () => {
+test("a refused request that arrives while its row is written is not lost", async () => {
 	const { refusals, clock, written } = setUp();
 	for (let sent = 0; sent < ROWS_PER_MINUTE_MAX; sent++) refusals.record(refusal("key_meanwhile"));
 	clock.advance(1_000);
@@ -143,7 +143,7 @@ test("a refusal that arrives while its row is written is not lost", async () => 
 	await refusals.stop();
 });
 
-test("refusals wait up to a limit without Postgres, and further ones are counted", async () => {
+test("refusals wait for Postgres up to a limit, and further ones are only counted", async () => {
 	const { refusals, clock, logged, set } = setUp();
 	set("refusing");
 	const send = (count: number, from: number) => {
@@ -170,7 +170,7 @@ test("refusals wait up to a limit without Postgres, and further ones are counted
 	await refusals.stop();
 });
 
-test("a Postgres that never answers delays no request", () => {
+test("a Postgres that never answers to refusal rows delays no request", () => {
 	const { refusals, clock, asked, set } = setUp();
 	set("hanging");
 	for (let second = 0; second < 100; second++) {
@@ -181,7 +181,7 @@ test("a Postgres that never answers delays no request", () => {
 	expect(refusals.waiting()).toBe(100);
 });
 
-test("rows that Postgres refuses are dropped without delaying others", async () => {
+test("refusal rows that Postgres rejects are dropped without delaying others", async () => {
 	const { refusals, written } = setUp();
 	refusals.record(refusal("key_bad", { status: 2 ** 40 }));
 	await written();
@@ -192,7 +192,7 @@ test("rows that Postgres refuses are dropped without delaying others", async () 
 	await refusals.stop();
 });
 
-test("the stop writes waiting refusals and does not fail if it cannot", async () => {
+test("a stop writes waiting refusals and does not fail if Postgres is away", async () => {
 	const { refusals } = setUp();
 	refusals.record(refusal("key_stop"));
 	await refusals.stop();
@@ -204,7 +204,7 @@ test("the stop writes waiting refusals and does not fail if it cannot", async ()
 	expect(away.clock.pending()).toBe(0);
 });
 
-test("a row written twice is stored once", async () => {
+test("a refusal row that is written twice is stored once", async () => {
 	const clock = createManualClock(Date.UTC(2026, 10, 21));
 	const once = refusal("key_twice");
 	for (let time = 0; time < 2; time++) {

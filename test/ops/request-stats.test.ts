@@ -10,7 +10,7 @@ const ENDINGS = ["finished", "client_left", "upstream_died", "upstream_failed"];
 const seriesOf = (text: string, name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`));
 const countOf = (line: string) => Number(line.slice(line.lastIndexOf(" ")));
 
-test("the number of series is limited, and their sum is all requests", async () => {
+test("the number of metric series is limited, and their sum counts all requests", async () => {
 	const stats = createRequestStats();
 	for (let nth = 0; nth < MODELS; nth++)
 		for (const ending of ENDINGS)
@@ -34,7 +34,7 @@ test("the number of series is limited, and their sum is all requests", async () 
 	expect(charged).toBe(7 * MODELS * ENDINGS.length);
 });
 
-test("replicas with problems have series if there are too many, totals count all", async () => {
+test("among too many replicas those with problems have series; the totals count all", async () => {
 	const replicas = Array.from({ length: MODELS }, (_, nth) =>
 		[0, 1].map((at) => ({
 			alias: `model-${nth}#${at}`,

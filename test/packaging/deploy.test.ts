@@ -102,7 +102,7 @@ describe("the environment in the manifests", () => {
 	const named = [...catalogue.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name as string);
 	const known = new Set([...CONFIG_TABLE.map(({ name }) => name), ...FOREIGN, ...named]);
 
-	test.each(Object.entries(environments()))("of %s has no unread variable", (_, env) => {
+	test.each(Object.entries(environments()))("of %s sets only variables that the service reads", (_, env) => {
 		expect(Object.keys(env).length).toBeGreaterThan(4);
 		expect(Object.keys(env).filter((name) => !known.has(name))).toEqual([]);
 	});

@@ -202,7 +202,7 @@ test.if(LONG || !IS_ROOT)("start, test or build works in a private home with a l
 	await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
 });
 
-test.if(IS_ROOT)("start works for root in such a home, with Postgres as another user", async () => {
+test.if(IS_ROOT)("start works for root in a private home, with Postgres as another user", async () => {
 	const home = homeOf("root");
 	await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);
 });

@@ -21,7 +21,7 @@ test("the bill of materials has exactly the lock file's packages", () => {
 	expect(bom.components).toHaveLength(new Set(locked).size);
 });
 
-test("the bill separates run-time packages from test packages, with hashes", () => {
+test("the bill of materials separates run-time from test packages, with hashes", () => {
 	const scopeOf = (name: string, version: string) =>
 		bom.components.find((component) => fullName(component) === `${name}@${version}`)?.scope;
 	for (const [name, version] of Object.entries(packageJson.dependencies))
@@ -35,7 +35,7 @@ test("the bill separates run-time packages from test packages, with hashes", () 
 	}
 });
 
-test("the bill lists each package once, with its dependencies", () => {
+test("the bill of materials lists each package once, with its dependencies", () => {
 	const refs = bom.components.map((component) => component["bom-ref"]);
 	expect(new Set(refs).size).toBe(refs.length);
 	const known = new Set([...refs, `pkg:generic/tollgate@${packageJson.version}`]);
@@ -46,7 +46,7 @@ test("the bill lists each package once, with its dependencies", () => {
 	expect(bom.dependencies).toHaveLength(known.size);
 });
 
-test("the bill has the same bytes each time it is written", async () => {
+test("the bill of materials has the same bytes each time it is written", async () => {
 	const folder = temporaryFolder();
 	const write = async (name: string) => {
 		const path = join(folder, name);

@@ -48,7 +48,7 @@ test("the console shows what the gateway serves, and its playground works", asyn
 	expect([answer.status, answer.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
 });
 
-test("the management interface is on the console only, as a gateway's 404 says", async () => {
+test("the management interface is only on the console, as the gateway's 404 says", async () => {
 	const at = async (url: string) => {
 		const response = await fetch(`${url}/v1/management/accounts`);
 		return [response.status, (await response.json()).error];
@@ -95,7 +95,7 @@ test("the log warns once of an unknown proxy and names the setting", async () =>
 	}
 });
 
-test("an HTTP/1.0 probe without Host is answered, other such requests are not", async () => {
+test("an HTTP/1.0 probe without Host is answered, other requests without it are not", async () => {
 	const ask = async (at: string, path: string, more = "") =>
 		parseRaw(await (await openRaw(at, `GET ${path} HTTP/1.0\r\n${more}\r\n`)).ended());
 	for (const at of [gateway.url, url]) {

@@ -84,7 +84,7 @@ test("an answer is forwarded with status, cookies, encoding and bytes unchanged"
 	expect((await fetch(url, { method: "HEAD" })).status).toBe(418);
 });
 
-test("a body that is too long or has no length does not reach the console", async () => {
+test("a body that is too long or has no length is not forwarded to the console", async () => {
 	let asked = 0;
 	const { url, raw } = front(async (request) => {
 		asked += 1;
@@ -164,7 +164,7 @@ test("a client's disconnect before the answer ends the request at the console", 
 	await response;
 });
 
-test("an answer is visibly incomplete if the console dies during it", async () => {
+test("a client sees that its answer is incomplete if the console dies during it", async () => {
 	const script = `Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: () => new Response(new ReadableStream({
 		start(controller) { controller.enqueue("half"); } })) }); console.log("up");`;
 	const socket = join(folder, "dies.sock");
@@ -183,7 +183,7 @@ test("an answer is visibly incomplete if the console dies during it", async () =
 	expect(await rest).toBe("broken");
 });
 
-test("without a console pages retry themselves, and programs get a 503", async () => {
+test("without a console, browser pages retry themselves and programs get a 503", async () => {
 	const { url, door } = front();
 	expect(door.problem()).toBeUndefined();
 	const [page, answer, posted] = await Promise.all([
@@ -227,7 +227,7 @@ test("a new console takes the socket while the old one finishes its requests", a
 	expect(await (await slow).text()).toBe("old");
 });
 
-test("the busiest network loses its oldest request, even a waiting one", async () => {
+test("in a flood the service drops the oldest requests of the busiest network", async () => {
 	const service = await withService({});
 	const send = (address: string) =>
 		service.app.people.handle({ request: new Request("http://service/none"), address, setIdleTimeout() {} });

@@ -130,7 +130,7 @@ const SETPRIV = ["setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps
 const WITHOUT_RIGHTS = process.getuid?.() === 0 && Bun.which("setpriv") !== null ? SETPRIV : [];
 
 test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0.0.1", "::"] : [])])(
-	"a process without rights also drains its listener at %s",
+	"a process without root's rights also serves its accept queue at %s",
 	async (hostname) => {
 		const child = join(import.meta.dir, "drain-listener-child.ts");
 		const shut = Bun.spawn([...WITHOUT_RIGHTS, process.execPath, child, hostname], {

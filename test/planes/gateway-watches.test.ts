@@ -62,7 +62,7 @@ test("`/readyz` names a pooler that changes to transaction mode", async () => {
 	await cleanup.run();
 });
 
-test("a closed gate or a failed journal makes the gateway not ready", () => {
+test("a closed gate or a failed journal makes `/readyz` report not ready", () => {
 	const books = { last: () => undefined };
 	expect(healthOf(books)().ready).toBe(true);
 	const full = "the journal's disk is full";

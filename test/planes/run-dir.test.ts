@@ -15,7 +15,7 @@ import { atEnd, temporaryFolder } from "../support/at-end.ts";
 const folder = temporaryFolder();
 const answers = { fetch: () => new Response("here"), error: () => new Response(null), maxRequestBodySize: 1 };
 
-test("a process creates the folder in DATA_DIR, accessible to its user only", () => {
+test("a process creates its run folder in DATA_DIR, accessible to its user only", () => {
 	const runDir = makeRunDir(folder);
 	expect(dirname(runDir)).toBe(join(folder, "run"));
 	expect(statSync(runDir).mode & 0o777).toBe(0o700);
@@ -23,7 +23,7 @@ test("a process creates the folder in DATA_DIR, accessible to its user only", ()
 	expect(existsSync(runDir)).toBe(false);
 });
 
-test("a process uses the temporary directory if DATA_DIR's path is too long", async () => {
+test("the run folder is in the temporary directory if DATA_DIR's path is too long", async () => {
 	const long = join(folder, "x".repeat(200));
 	mkdirSync(long);
 	const runDir = makeRunDir(long);
@@ -35,7 +35,7 @@ test("a process uses the temporary directory if DATA_DIR's path is too long", as
 	await server.stop(true);
 });
 
-test("a process removes only folders of processes that were killed", () => {
+test("a process removes only run folders of processes that were killed", () => {
 	const ended = Bun.spawnSync(["true"]).pid;
 	const [dead, ours, stranger] = [`tollgate-${ended}-abcdef`, `tollgate-${process.ppid}-abcdef`, "something-else"];
 	for (const name of [dead, ours, stranger]) mkdirSync(join(folder, "run", name), { recursive: true });

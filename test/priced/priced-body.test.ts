@@ -14,7 +14,7 @@ for (const [kind, bodies, share] of [
 	["completions", completionBodyText, 0.3],
 ] as const)
 	test(
-		`${kind}: the sent text is the text that was priced`,
+		`${kind}: the text sent to the server is exactly the text that was priced`,
 		() => {
 			let taken = 0;
 			const property = fc.property(bodies, (text) => {

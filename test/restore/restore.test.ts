@@ -140,7 +140,7 @@ const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || ke
 
 // Only in the long run: the short one keeps the journals. `chaos/journal-modes.test.ts` attests lost ones.
 describe.if(LONG)("a restore with lost journals", () => {
-	test("loses exactly what was acknowledged after the end of the log", async () => {
+	test("loses exactly the requests acknowledged after the end of the database log", async () => {
 		placeJournals(false);
 		await backup.restoreTo(postgres);
 		expect(await missing(whole([...inBackup, ...inLog]))).toEqual([]);
@@ -185,7 +185,7 @@ describe.if(LONG)("a restore with lost journals", () => {
 });
 
 describe("a restore with kept journals", () => {
-	test("loses no acknowledged request, and of running ones 64 tokens at most", async () => {
+	test("loses no acknowledged request, and at most 64 tokens of each running one", async () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);

@@ -22,7 +22,7 @@ function compare(seed: number, cell: Cell, names: readonly PolicyName[] = NAMES,
 	return { of, byMean: [...names].sort((one, other) => of(one).mean - of(other).mean) };
 }
 
-test.each([1, 2])("the product with one gateway is close to the oracle (seed %d)", (seed) => {
+test.each([1, 2])("routing by one gateway comes close to an all-knowing router (seed %d)", (seed) => {
 	const { of, byMean } = compare(seed, BUSY);
 	expect(byMean.slice(0, 3)).toEqual(["oracle", "product", "llm-d"]);
 	expect(of("former").load).toBeGreaterThan(0.5);
@@ -32,12 +32,12 @@ test.each([1, 2])("the product with one gateway is close to the oracle (seed %d)
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
-test("the product near saturation is better than the greedy oracle", () => {
+test("routing near saturation beats an all-knowing but greedy router", () => {
 	const { of } = compare(1, { ...BUSY, speed: 2.7 }, ["oracle", "product"]);
 	expect(of("product").mean).toBeLessThan(0.9 * of("oracle").mean);
 });
 
-test("only the oracle is better than the product with four gateways", () => {
+test("only an all-knowing router beats routing by four gateways", () => {
 	const { of, byMean } = compare(3, { ...BUSY, gateways: 4 });
 	expect(byMean.slice(0, 2)).toEqual(["oracle", "product"]);
 	expect(of("product").mean).toBeLessThan(0.65 * of("former").mean);
@@ -47,13 +47,13 @@ test("only the oracle is better than the product with four gateways", () => {
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
-test("the product is no worse than least busy if prompts share no beginning", () => {
+test("routing is no worse than least busy if prompts share no beginning", () => {
 	const { of } = compare(4, { ...BUSY, speed: 1.5 }, ["least busy", "product"], withoutSharedPrefixes(trace));
 	expect(of("product").mean).toBeLessThan(1.02 * of("least busy").mean);
 	expect(of("product").p99).toBeLessThan(1.02 * of("least busy").p99);
 });
 
-test("the product sends less to a replica that becomes three times slower", () => {
+test("routing sends less to a replica that becomes three times slower", () => {
 	const slow = { ...BUSY, speed: 1, slowed: 3 };
 	const { of } = compare(5, slow, ["product", "former"]);
 	expect(of("product").mean).toBeLessThan(0.5 * of("former").mean);

@@ -124,7 +124,7 @@ describe.each(CLIENTS)("OpenAI's client %s", (_, Client) => {
 		expect(upstream.requests.length).toBe(before);
 	});
 
-	test("has each request settled at its price", async () => {
+	test("is charged for each request at its price", async () => {
 		await service.settled();
 		const rows = await service.usage(accountId);
 		expect(new Set(rows.map((row) => row.endpoint))).toEqual(

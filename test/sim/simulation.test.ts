@@ -44,7 +44,7 @@ test("the simulation keeps every invariant with projects", () => {
 	expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
 });
 
-test("the simulation admits no request by credit of a lowered limit", () => {
+test("the simulation admits no request on credit that a lowered limit took away", () => {
 	let behind = 0;
 	for (const seed of SEEDS_OF_CUTS) {
 		const { failure, stats } = simulate(seed, { cuts: true });
@@ -54,7 +54,7 @@ test("the simulation admits no request by credit of a lowered limit", () => {
 	expect(behind).toBeGreaterThan(0);
 });
 
-test("the simulation loses nothing acknowledged when the server goes back in time", () => {
+test("the simulation loses no acknowledged request when the database goes back in time", () => {
 	let unknown = 0;
 	for (const seed of SEEDS_OF_BACK) {
 		const { failure, stats } = simulate(seed, { back: true });

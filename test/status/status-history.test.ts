@@ -176,7 +176,7 @@ describe("the status history without Postgres", () => {
 		expect(a.history.view().readAtMs).toBe(clock.wallMs());
 	});
 
-	test("keeps observations of one day", async () => {
+	test("keeps at most one day of observations for later", async () => {
 		const a = await started({ m: "operational" });
 		a.cutOff = true;
 		await after(2 * DAY_MINUTES * MINUTE_MS, a);
@@ -186,7 +186,7 @@ describe("the status history without Postgres", () => {
 		expect(days.map((day) => day?.[0] ?? 0)).toEqual([0, 719, 721]);
 	});
 
-	test("starts empty", async () => {
+	test("is empty after a start", async () => {
 		const a = instance({ m: "operational" });
 		a.cutOff = true;
 		await after(0, a);

@@ -42,7 +42,7 @@ const page = () => fetch(`${service.url}/status`, { headers: { accept: "text/htm
 await waitFor(async () => (await status()).history.as_of !== null, "the history to be read");
 const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
 
-test("the JSON has 90 days of the deployed models, as OpenAPI describes", async () => {
+test("the status JSON has 90 days of the deployed models, as OpenAPI describes", async () => {
 	const answer = await status();
 	expect(Object.keys(answer)).toEqual(["object", "status", "version", "checked_at", "services", "models", "history"]);
 	expect(answer.version).toBe(packageJson.version);
@@ -65,7 +65,7 @@ test("the JSON has 90 days of the deployed models, as OpenAPI describes", async 
 	expect(findViolation(document, schema, answer)).toBeUndefined();
 });
 
-test("the page describes every day and escapes model names", async () => {
+test("the status page describes every day and escapes model names", async () => {
 	const response = await page();
 	const html = await response.text();
 	expect(html).toContain("<span>2026-11-20 (today): 50.00 % operational, 3 minutes down</span>");
@@ -85,7 +85,7 @@ test("the page describes every day and escapes model names", async () => {
 	expect(response.headers.get("content-security-policy")).toContain(`style-src 'sha256-${hash}'`);
 });
 
-test("the page is compressed for clients that accept gzip", async () => {
+test("the status page is compressed for clients that accept gzip", async () => {
 	const ask = (encoding: string) => fetch(`${service.url}/status`, { headers: { "accept-encoding": encoding } });
 	const [plain, packed] = [await ask("identity"), await ask("gzip")];
 	expect(plain.headers.get("content-encoding")).toBeNull();
@@ -93,7 +93,7 @@ test("the page is compressed for clients that accept gzip", async () => {
 	expect(Object.keys(await packed.json())).toEqual(Object.keys(await plain.json()));
 });
 
-test("the page hides a model without deployment and later restores its history", async () => {
+test("the status page hides a model without deployment and restores its history later", async () => {
 	await service.serve(embedding);
 	const without = await status();
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
@@ -125,7 +125,9 @@ describe("the age of the status history", () => {
 		[null, "The status history is not available yet."],
 		["2026-11-20T11:57:00.000Z", "The history is 3 minutes old."],
 		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
-	])("is shown for a history read at %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));
+	])("is shown in words for a history read at %p", (asOf, text) =>
+		expect(statusPage(answer(asOf), "en")).toContain(text),
+	);
 
 	test("is translated", () => {
 		const page = statusPage(answer("2026-11-20T05:10:00.000Z"), "de");

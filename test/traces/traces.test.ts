@@ -182,7 +182,7 @@ test("a failing collector is logged only once", async () => {
 	expect(last?.text).toContain("chat test-model");
 });
 
-test("each call of a request in several parts has a span", async () => {
+test("a request that is sent in several parts has a span for each part", async () => {
 	const { traceId, headers } = newContext();
 	// 70 inputs, of which the server accepts 32 per request.
 	const input = Array.from({ length: 70 }, (_, at) => `text ${at}`);

@@ -39,7 +39,7 @@ function setUp() {
 }
 
 describe("long answers", () => {
-	test("wait while other answers use up the reading share", async () => {
+	test("wait while other answers use up the memory for reading", async () => {
 		const { ask } = setUp();
 		const [first, second, third] = [ask("a", 5), ask("b", 4), ask("c", 4)];
 		expect([first.state, second.state, third.state]).toEqual(["read", "waits", "waits"]);
@@ -48,7 +48,7 @@ describe("long answers", () => {
 		expect([second.state, third.state]).toEqual(["read", "read"]);
 	});
 
-	test("read the oldest answer without waiting", () => {
+	test("are read without waiting if they are the oldest", () => {
 		const { ask } = setUp();
 		const [first, second] = [ask("a", 4), ask("b", 4)];
 		second.more(4);

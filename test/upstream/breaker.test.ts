@@ -45,7 +45,7 @@ function setUp() {
 }
 
 describe("failures proved to be the replica's own", () => {
-	test("open the breaker after the limit in a row, counted again after an answer", () => {
+	test("open the breaker at the limit of failures in a row, which an answer ends", () => {
 		const { breaker, fail, succeed, letsIn } = setUp();
 		fail(2);
 		succeed();
@@ -56,7 +56,7 @@ describe("failures proved to be the replica's own", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("open the breaker at half of the last twenty calls", () => {
+	test("open the breaker when half of the last twenty calls failed", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let pair = 0; pair < 9; pair += 1) {
 			succeed();
@@ -68,7 +68,7 @@ describe("failures proved to be the replica's own", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("open the breaker by their share only after twenty calls", () => {
+	test("open the breaker by their fraction only after twenty calls", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let round = 0; round < 5; round += 1) {
 			fail(2);
@@ -146,7 +146,7 @@ describe("failures proved to be the replica's own", () => {
 });
 
 describe("failures that may be the request's fault", () => {
-	test("of one account refuse only that account", () => {
+	test("of one account close the replica only to that account", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		suspects("aaaaaaaaaa");
 		expect(breaker.state()).toBe("closed");
@@ -175,7 +175,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of several accounts open the breaker of an unhealthy replica", () => {
+	test("of several accounts open the breaker of a replica that fails its health checks", () => {
 		const { health, breaker, suspects, letsIn } = setUp();
 		health.up = false;
 		suspects("aab");
@@ -183,7 +183,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("of several accounts refuse these accounts at a healthy replica", () => {
+	test("of several accounts close a healthy replica only to these accounts", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		suspects("aab");
 		expect([breaker.state(), breaker.shown()]).toEqual(["half_open", "open"]);
@@ -225,7 +225,7 @@ describe("failures that may be the request's fault", () => {
 		expect([breaker.state(), breaker.shown(), letsIn()]).toEqual(["closed", "closed", "abcz"]);
 	});
 
-	test("of a few accounts do not take the replica from other accounts", () => {
+	test("of a few accounts never close the replica to other accounts", () => {
 		for (let seed = 0; seed < 200; seed += 1) {
 			const random = createRandom(seed);
 			const { clock, breaker, suspects, succeed } = setUp();
@@ -240,7 +240,7 @@ describe("failures that may be the request's fault", () => {
 		}
 	});
 
-	test("refuse no account while other accounts are answered", () => {
+	test("keep the breaker closed while other accounts are answered", () => {
 		const { clock, health, breaker, suspects, succeed } = setUp();
 		succeed("z");
 		suspects("abab");
@@ -288,7 +288,7 @@ describe("failures that may be the request's fault", () => {
 		expect(tried).toBeWithin(5, 11);
 	});
 
-	test("count by their share only if several accounts fail", () => {
+	test("count by their fraction only if several accounts fail", () => {
 		const alone = setUp();
 		for (let round = 0; round < 40; round += 1) {
 			alone.suspects("a");
@@ -333,7 +333,7 @@ describe("failures that may be the request's fault", () => {
 });
 
 describe("a suspect failure that is judged later", () => {
-	test("is the replica's own if another replica answers the request", () => {
+	test("counts as the replica's own if another replica answers the request", () => {
 		const { breaker, call } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(breaker.state()).toBe("closed");
@@ -384,7 +384,7 @@ describe("a suspect failure that is judged later", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("allows its account again if it is judged neutral", () => {
+	test("no longer closes the replica to its account if it is judged neutral", () => {
 		const { breaker, call, letsIn } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(letsIn()).toBe("bcz");
@@ -392,7 +392,7 @@ describe("a suspect failure that is judged later", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("reports the time of the last other failure", () => {
+	test("is reported with the time of the replica's last other failure", () => {
 		const { clock, breaker, call, succeed } = setUp();
 		const startMs = clock.monotonicMs();
 		const first = call("a", "suspect");

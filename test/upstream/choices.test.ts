@@ -29,7 +29,7 @@ describe("a finish reason in an answer", () => {
 		["Length", { content: "a" }, "length"],
 		["SAFETY", { content: "a" }, "content_filter"],
 		["content_filtered", { content: "a" }, "content_filter"],
-	])("%s of a choice with %j is sent as %s", (reason, said, expected) => {
+	])("%s in a choice with %j is sent to the client as %s", (reason, said, expected) => {
 		const [whole] = readChatReply(
 			{ usage, choices: [{ message: said, finish_reason: reason }] },
 			DIALECTS.openai,
@@ -45,29 +45,32 @@ describe("a finish reason in an answer", () => {
 	});
 });
 
-test.each(["stop", "tool_calls", "length", null])("is sent once if a server repeats it as %p", (repeated) => {
-	const chat = new ChatReader(DIALECTS.openai);
-	const text = new CompletionReader(DIALECTS.openai, { prompts: 1, n: 1 });
-	const tools = [{ index: 0, id: "a", function: { name: "f", arguments: "" } }];
-	for (const [reader, said] of [
-		[chat, { delta: { content: "a", tool_calls: tools } }],
-		[text, { text: "a" }],
-	] as const) {
-		const accept = (choice: Json) =>
-			reader.accept(JSON.stringify({ choices: [{ index: 0, ...choice }], usage }))?.choices;
-		expect(accept({ ...said, finish_reason: "stop" })?.[0]).toMatchObject({
-			finish_reason: reader === chat ? "tool_calls" : "stop",
-		});
-		for (const empty of [
-			{ delta: {}, text: "" },
-			{ delta: { content: "" }, text: "" },
-		])
-			expect(accept({ ...empty, finish_reason: repeated })).toBeUndefined();
-		expect(reader.finished()).toBe(true);
-	}
-});
+test.each(["stop", "tool_calls", "length", null])(
+	"the client gets one finish reason although the server then sends %p",
+	(repeated) => {
+		const chat = new ChatReader(DIALECTS.openai);
+		const text = new CompletionReader(DIALECTS.openai, { prompts: 1, n: 1 });
+		const tools = [{ index: 0, id: "a", function: { name: "f", arguments: "" } }];
+		for (const [reader, said] of [
+			[chat, { delta: { content: "a", tool_calls: tools } }],
+			[text, { text: "a" }],
+		] as const) {
+			const accept = (choice: Json) =>
+				reader.accept(JSON.stringify({ choices: [{ index: 0, ...choice }], usage }))?.choices;
+			expect(accept({ ...said, finish_reason: "stop" })?.[0]).toMatchObject({
+				finish_reason: reader === chat ? "tool_calls" : "stop",
+			});
+			for (const empty of [
+				{ delta: {}, text: "" },
+				{ delta: { content: "" }, text: "" },
+			])
+				expect(accept({ ...empty, finish_reason: repeated })).toBeUndefined();
+			expect(reader.finished()).toBe(true);
+		}
+	},
+);
 
-test("the reader accepts a whole message in the only event of a stream", () => {
+test("the reader of answers accepts a whole message in the only event of a stream", () => {
 	const reader = new ChatReader(DIALECTS.openai);
 	const message = { role: "assistant", content: "a b", tool_calls: [{ id: "x", ...call }] };
 	const event = { choices: [{ index: 0, message, finish_reason: "stop" }], usage };
@@ -85,7 +88,7 @@ test("the reader accepts a whole message in the only event of a stream", () => {
 });
 
 test.each([{ code: 0, message: "Success", sid: "x" }, { error: null }, { error: "" }, { error: false }])(
-	"the reader accepts an answer with %j",
+	"the reader of answers accepts an answer with the field %j",
 	(more) => {
 		const whole = { ...more, usage, choices: [{ message: { content: "a" }, finish_reason }] };
 		expect(readChatReply(whole, DIALECTS.openai).choices[0]?.message.content).toBe("a");
@@ -96,7 +99,7 @@ test.each([{ code: 0, message: "Success", sid: "x" }, { error: null }, { error: 
 	},
 );
 
-test("the reader numbers choices without an index by their position", () => {
+test("the reader of answers numbers choices without an index by their position", () => {
 	const contents = ["a", "b", "c"];
 	const chat = { usage, choices: contents.map((content) => ({ message: { content }, finish_reason })) };
 	expect(readChatReply(chat, DIALECTS.openai).choices.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -105,15 +108,18 @@ test("the reader numbers choices without an index by their position", () => {
 	expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
 });
 
-test.each(["", null, undefined, " ", {}])("gives a call without arguments (%p) an empty object", (args) => {
-	const call = { name: "f", arguments: args };
-	const message = { content: null, tool_calls: [{ id: "a", function: call }], function_call: call };
-	const [choice] = readChatReply({ usage, choices: [{ message, finish_reason }] }, DIALECTS.openai).choices;
-	const read = { name: "f", arguments: "{}" };
-	expect(choice?.message).toMatchObject({ tool_calls: [{ id: "a", function: read }], function_call: read });
-});
+test.each(["", null, undefined, " ", {}])(
+	"the reader of answers gives a tool call with the arguments %p an empty object",
+	(args) => {
+		const call = { name: "f", arguments: args };
+		const message = { content: null, tool_calls: [{ id: "a", function: call }], function_call: call };
+		const [choice] = readChatReply({ usage, choices: [{ message, finish_reason }] }, DIALECTS.openai).choices;
+		const read = { name: "f", arguments: "{}" };
+		expect(choice?.message).toMatchObject({ tool_calls: [{ id: "a", function: read }], function_call: read });
+	},
+);
 
-test("the reader keeps reasoning although an empty reasoning field follows", () => {
+test("the reader of answers keeps reasoning if an empty reasoning field follows", () => {
 	for (const reasoning_content of ["", null]) {
 		const said = { content: "a", reasoning_content, reasoning: "b" };
 		const [choice] = readChatReply({ usage, choices: [{ message: said, finish_reason }] }, DIALECTS.openai).choices;
@@ -123,7 +129,7 @@ test("the reader keeps reasoning although an empty reasoning field follows", () 
 	}
 });
 
-test("the reader keeps the position of a token whose logprob is null", async () => {
+test("the reader of answers keeps the position of a token whose logprob is null", async () => {
 	const tokens = [-0.5, null, undefined].map((logprob, at) => ({ token: `t${at}`, logprob }));
 	const content = tokens.map((token) => ({ ...token, top_logprobs: tokens }));
 	const body = { usage, choices: [{ message: { content: "a" }, logprobs: { content }, finish_reason }] };
@@ -140,7 +146,7 @@ test("the reader keeps the position of a token whose logprob is null", async () 
 	expect(choices[0]?.logprobs).toMatchObject({ tokens: ["t0", "t1", "t2"], token_logprobs: [-0.5, null, null] });
 });
 
-test("the reader fails on a completion text of an unknown type", () => {
+test("the reader of answers fails on a completion text of an unknown type", () => {
 	const shape = { prompts: 1, n: 1 };
 	for (const text of [5, true, ["a"], { text: "a" }]) {
 		const event = { choices: [{ index: 0, text, finish_reason }], usage };

@@ -88,7 +88,7 @@ describe.each(CHAT_DIALECTS)("a finished stream of %s whose connection stays ope
 	};
 
 	test.each(Object.keys(calls).flatMap((name) => [[name, usage, 250] as const, [name, "", 3_000] as const]))(
-		"a stream of %s is complete, with usage %p, after %i ms of silence",
+		"a %s stream with the usage event %p is complete after %i ms of silence",
 		async (name, counted, waitMs) => {
 			const clock = createManualClock();
 			const [events, call] = calls[name] as (typeof calls)[string];

@@ -45,7 +45,7 @@ describe("an error status of a server", () => {
 		["Sun, 29 Nov 2026 08:00:30 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 30],
 		["Sun, 29 Nov 2026 07:00:00 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 1],
 		["Sun, 29 Nov 2026 08:00:30 GMT", undefined, undefined],
-	])("with retry-after %p sent at %p waits %p s", (said, date, seconds) => {
+	])("with retry-after %p and date %p leads to a wait of %p s", (said, date, seconds) => {
 		const headers = new Headers({ ...(said === undefined ? {} : { "retry-after": said }), ...(date && { date }) });
 		expect(readRetryAfter(headers)).toBe(seconds as number);
 	});
@@ -68,14 +68,14 @@ describe("an error status of a server", () => {
 		expect(of("vllm", 422, { detail: [{ loc: ["body", "internal_field"], msg: "x" }] }).param).toBeNull();
 	});
 
-	test("keeps the server's text in the private detail only, shortened", () => {
+	test("puts the server's text, shortened, only into the private detail", () => {
 		const failure = of("openai", 500, `sk-upstream-secret ${"x".repeat(2000)}`);
 		expect(failure.private).toContain("sk-upstream-secret");
 		expect(failure.private.length).toBeLessThanOrEqual(500);
 		expect(failure.message).toBe("upstream failed");
 	});
 
-	test("501 of llama.cpp is a rejection", () => {
+	test("501 of llama.cpp counts as a rejection of the request", () => {
 		expect(of("llama.cpp", 501, { error: { type: "not_supported_error" } }).kind).toBe("rejected");
 	});
 
@@ -113,7 +113,7 @@ describe("a malformed stream", () => {
 		}
 	});
 
-	test("loses values of wrong types", () => {
+	test("is read without its values of wrong types", () => {
 		const chat = reader();
 		for (const delta of [7, "x", [], { tool_calls: "x" }, { tool_calls: [7] }, { role: "user" }]) {
 			expect(chat.accept(choice({ delta }))).toBeUndefined();
@@ -160,7 +160,7 @@ describe("a malformed stream", () => {
 		expect(chat.usage()?.completionTokens).toBe(1);
 	});
 
-	test("loses a running completion count if output follows it", () => {
+	test("has no final token count if output follows a running count", () => {
 		const usage = { prompt_tokens: 3, completion_tokens: 1 };
 		for (const event of [
 			{ choices: [{ index: 0, delta: { content: "a" } }], usage },
@@ -175,7 +175,7 @@ describe("a malformed stream", () => {
 		}
 	});
 
-	test("gets log probabilities that are copied field by field", () => {
+	test("is read with log probabilities that are copied field by field", () => {
 		const content = [
 			{ token: "a", logprob: -0.5, bytes: [97], token_id: 7, top_logprobs: [{ token: "b", logprob: -2, rank: 1 }] },
 		];
@@ -199,7 +199,7 @@ test.each<[object, boolean]>([
 });
 
 test.each(["\n[DONE]", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]\n\ndata: [DONE]"])(
-	"is read if the end marker %j follows JSON",
+	"an event is read if the end marker %j follows its JSON",
 	(marker) => {
 		expect(parseJson(`{"text":"a\\n[DONE]"}${marker}`)).toEqual({ text: "a\n[DONE]" });
 		expect([parseJson(`{"text":${marker}`), parseJson(marker), parseJson(`{} x${marker}`)]).toEqual([
@@ -210,15 +210,18 @@ test.each(["\n[DONE]", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]\n\ndata: [DONE]"])
 	},
 );
 
-test.each([" [DONE]", "\n\n[DONE]"])("a text full of the end marker %j is refused at once", (marker) => {
-	const startedMs = performance.now();
-	for (const end of ["", "x"]) expect(parseJson(`"${marker.repeat(18_000)}${end}`)).toBeUndefined();
-	expect(performance.now() - startedMs).toBeLessThan(500);
-});
+test.each([" [DONE]", "\n\n[DONE]"])(
+	"the JSON parser refuses a text of thousands of end markers %j without delay",
+	(marker) => {
+		const startedMs = performance.now();
+		for (const end of ["", "x"]) expect(parseJson(`"${marker.repeat(18_000)}${end}`)).toBeUndefined();
+		expect(performance.now() - startedMs).toBeLessThan(500);
+	},
+);
 
 describe("a malformed answer that is not streamed", () => {
 	const shapes = ["", "[]", "{}", '{"choices":[]}', '{"choices":[{}]}', '{"choices":"x"}'];
-	test.each([...shapes, '{"choices":[{"message":{"content":"x"}}]}'])("%s is a failure", (body) => {
+	test.each([...shapes, '{"choices":[{"message":{"content":"x"}}]}'])("with the body %s is a failure", (body) => {
 		expect(() => readChatReply(parseJson(body), DIALECTS.openai)).toThrow(
 			expect.objectContaining({ name: "UpstreamFailure" }),
 		);

@@ -61,63 +61,66 @@ const said = (delta: Json, finish: unknown = null, more: Json = {}) => ({
 const sealed = { type: "reasoning.encrypted", data: "x".repeat(900_000) };
 const logprobs = (token: string) => ({ logprobs: { content: [{ token, logprob: -1 }] } });
 
-describe("stream events for a request without `stream`", () => {
-	test.each(["text/event-stream", "application/json", "text/plain"])("a chat (%s)", async (contentType) => {
-		const call = { index: 0, id: "a", function: { name: "f", arguments: '{"q":' } };
-		const { reply, replica } = await ask(
-			chat(),
-			[
-				said({ role: "assistant", content: "" }),
-				said({ reasoning: "hm" }),
-				said({ content: "For" }, null, logprobs("For")),
-				said({ content: "ty" }, null, logprobs("ty")),
-				said({ tool_calls: [call] }),
-				said({ tool_calls: [{ index: 0, function: { arguments: "1}" } }] }),
-				said({ tool_calls: [{ index: 1, id: "b", function: { name: "g" } }] }),
-				said({ annotations: [{ type: "url_citation", url_citation: { url: "https://a.example/" } }] }),
-				{ ...said({ audio: { id: "x", data: "AA", transcript: "For" } }), citations: ["https://a.example/"] },
-				{ ...said({ audio: { id: "x", data: "BB", transcript: "ty" } }), service_tier: "flex" },
-				said({}, "tool_calls"),
-				{ choices: [], usage: { ...usage, total_tokens: 99 } },
-				"[DONE]",
-			],
-			{ contentType, status: contentType === "text/plain" ? 201 : 200 },
-		);
-		const got = await reply;
-		expect(JSON.parse(JSON.stringify(got))).toMatchObject({
-			usage: { promptTokens: 3, completionTokens: 2 },
-			about: { service_tier: "flex" },
-			sources: { citations: ["https://a.example/"] },
-		});
-		expect(JSON.parse(JSON.stringify(got.choices))).toEqual([
-			{
-				index: 0,
-				message: {
-					role: "assistant",
-					content: "Forty",
-					refusal: null,
-					reasoning_content: "hm",
-					tool_calls: [
-						{ id: "a", type: "function", function: { name: "f", arguments: '{"q":1}' } },
-						{ id: "b", type: "function", function: { name: "g", arguments: "{}" } },
-					],
-					annotations: [
-						{
-							type: "url_citation",
-							url_citation: { start_index: 0, end_index: 0, url: "https://a.example/", title: "" },
-						},
-					],
-					audio: { id: "x", data: "AABB", transcript: "Forty" },
+describe("stream events in answer to a request without `stream`", () => {
+	test.each(["text/event-stream", "application/json", "text/plain"])(
+		"are joined to one answer of a chat (%s)",
+		async (contentType) => {
+			const call = { index: 0, id: "a", function: { name: "f", arguments: '{"q":' } };
+			const { reply, replica } = await ask(
+				chat(),
+				[
+					said({ role: "assistant", content: "" }),
+					said({ reasoning: "hm" }),
+					said({ content: "For" }, null, logprobs("For")),
+					said({ content: "ty" }, null, logprobs("ty")),
+					said({ tool_calls: [call] }),
+					said({ tool_calls: [{ index: 0, function: { arguments: "1}" } }] }),
+					said({ tool_calls: [{ index: 1, id: "b", function: { name: "g" } }] }),
+					said({ annotations: [{ type: "url_citation", url_citation: { url: "https://a.example/" } }] }),
+					{ ...said({ audio: { id: "x", data: "AA", transcript: "For" } }), citations: ["https://a.example/"] },
+					{ ...said({ audio: { id: "x", data: "BB", transcript: "ty" } }), service_tier: "flex" },
+					said({}, "tool_calls"),
+					{ choices: [], usage: { ...usage, total_tokens: 99 } },
+					"[DONE]",
+				],
+				{ contentType, status: contentType === "text/plain" ? 201 : 200 },
+			);
+			const got = await reply;
+			expect(JSON.parse(JSON.stringify(got))).toMatchObject({
+				usage: { promptTokens: 3, completionTokens: 2 },
+				about: { service_tier: "flex" },
+				sources: { citations: ["https://a.example/"] },
+			});
+			expect(JSON.parse(JSON.stringify(got.choices))).toEqual([
+				{
+					index: 0,
+					message: {
+						role: "assistant",
+						content: "Forty",
+						refusal: null,
+						reasoning_content: "hm",
+						tool_calls: [
+							{ id: "a", type: "function", function: { name: "f", arguments: '{"q":1}' } },
+							{ id: "b", type: "function", function: { name: "g", arguments: "{}" } },
+						],
+						annotations: [
+							{
+								type: "url_citation",
+								url_citation: { start_index: 0, end_index: 0, url: "https://a.example/", title: "" },
+							},
+						],
+						audio: { id: "x", data: "AABB", transcript: "Forty" },
+					},
+					logprobs: {
+						content: ["For", "ty"].map((token) => ({ token, logprob: -1, bytes: null, top_logprobs: [] })),
+						refusal: null,
+					},
+					finish_reason: "tool_calls",
 				},
-				logprobs: {
-					content: ["For", "ty"].map((token) => ({ token, logprob: -1, bytes: null, top_logprobs: [] })),
-					refusal: null,
-				},
-				finish_reason: "tool_calls",
-			},
-		]);
-		expect(replica()).toMatchObject({ inFlight: 0, breaker: "closed", contradictions: 1 });
-	});
+			]);
+			expect(replica()).toMatchObject({ inFlight: 0, breaker: "closed", contradictions: 1 });
+		},
+	);
 
 	test("are joined to several choices of chats and completions", async () => {
 		const both = (of: (index: number) => Json) =>

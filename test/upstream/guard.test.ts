@@ -68,7 +68,7 @@ test("comments do not extend the first-event deadline", async () => {
 	expect(await outcome).toMatchObject({ kind: "timeout", private: "first event deadline" });
 });
 
-test("each failure has an outcome for the breaker", () => {
+test("each kind of failure counts for the breaker as listed", () => {
 	const clock = createManualClock();
 	const guard = new CallGuard(
 		{ clock, openCalls: createOpenCalls(clock) },

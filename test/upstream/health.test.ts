@@ -47,7 +47,7 @@ describe("the health check of a replica", () => {
 		await server.stop();
 	});
 
-	test("sends no requests to a replica that is not ready until it recovers", async () => {
+	test("keeps requests from a replica that is not ready until it recovers", async () => {
 		const model = modelOver([server.spec({ maxConcurrency: 100 })]);
 		upstreams.sync(snapshotOf(model));
 		expect(upstreams.connected("test-model")).toBe(true);

@@ -40,7 +40,7 @@ async function now<T>(promise: T | Promise<T>): Promise<T | "pending"> {
 	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
-test("batch lines leave an eighth of the places free", async () => {
+test("batch lines leave an eighth of a model's places free", async () => {
 	for (const [places, lines] of [
 		[16, 14],
 		[4, 3],
@@ -55,7 +55,7 @@ test("batch lines leave an eighth of the places free", async () => {
 	}
 });
 
-test("a batch line waits for all other requests, without a time limit", async () => {
+test("a batch line lets all other requests go first, without a time limit", async () => {
 	const { clock, ask, take } = setUp(1);
 	const first = take("a");
 	const line = ask("batch", { patient: true });
@@ -122,7 +122,7 @@ test("places of batch lines do not count for the account's share", async () => {
 	expect(await now(request)).not.toBe("pending");
 });
 
-test("`room` resolves once there are more places than running lines", async () => {
+test("`room` resolves once there are more free places than batch lines on their way", async () => {
 	const { take, pool } = setUp(2);
 	const [first, second] = [take("a"), take("b")];
 	let onRoad = 1;
@@ -150,7 +150,7 @@ test("`room` rejects when the model is removed", async () => {
 	expect(await now(room.catch((error) => error))).toMatchObject({ code: "service_unavailable" });
 });
 
-test("a batch line yields a place that it got in the same turn", async () => {
+test("a batch line yields its place even in the turn in which it got the place", async () => {
 	const { pool, ask, take } = setUp(1);
 	const first = take("a");
 	const fetch: Fetch = (_url, { signal }) =>
@@ -178,7 +178,7 @@ test("a batch line yields a place that it got in the same turn", async () => {
 	leaving.abort();
 });
 
-test("`room` resolves when a breaker has cooled down, without a request", async () => {
+test("`room` resolves when the breaker's cool-down ends, even without a request", async () => {
 	const { clock, pool, take } = setUp(4);
 	for (let failed = 0; failed < limitsWith({}).breakerFailuresInRow; failed += 1)
 		take("batch", { patient: true }).release("failed");

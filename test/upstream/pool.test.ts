@@ -109,7 +109,7 @@ describe("the choice of a replica", () => {
 	test.each([
 		{ waiting: 0, returns: false },
 		{ waiting: 3, returns: true },
-	])("waits for the cached prompt if $waiting prompts wait at each replica: $returns", ({ waiting, returns }) => {
+	])("uses the cached prompt's replica if $waiting prompts wait at each: $returns", ({ waiting, returns }) => {
 		const { take, clock, replicas } = setUp([64, 64, 64, 64]);
 		const sendTo = (only: Replica, name: string) =>
 			take({ routed: promptOf(name), exclude: new Set(replicas.filter((replica) => replica !== only)) });
@@ -313,7 +313,7 @@ describe("the queue for places", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("gives a place that a timer freed to the waiting request", async () => {
+	test("gives a waiting request the place that a timer freed", async () => {
 		const { clock, acquire, take, replicas } = setUp([10], { queueWaitMs: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		clock.advance(5_000);
@@ -358,7 +358,7 @@ describe("the queue for places", () => {
 		expect((await next).replica.alias).toBe("m#0");
 	});
 
-	test("refuses its requests when the last replica fails", async () => {
+	test("refuses waiting requests when the last usable replica fails", async () => {
 		const { clock, acquire, take, pool, replicas } = setUp([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		b.setHealth("down");
@@ -378,7 +378,7 @@ describe("the queue for places", () => {
 		expect(take().replica).toBe(a);
 	});
 
-	test("skips a request that only an excluded replica could serve", async () => {
+	test("lets later requests pass one that excludes the free replica", async () => {
 		const { acquire, take, replicas } = setUp([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		const onA = take({ exclude: new Set([b]) });
@@ -470,7 +470,7 @@ describe("the fairness between accounts", () => {
 		expect(served.length).toBe(30);
 	});
 
-	test("ignores calls at removed replicas for the last sixteenth", () => {
+	test("counts no calls at removed replicas when it reserves the last sixteenth", () => {
 		const parts = setUp([16, 16], { accountShare: 0.75 });
 		const [a, b] = parts.replicas as [Replica, Replica];
 		for (let nth = 0; nth < 16; nth += 1) parts.take({ accountId: `${nth}`, exclude: new Set([b]) });
@@ -480,7 +480,7 @@ describe("the fairness between accounts", () => {
 		parts.take({ accountId: "new" });
 	});
 
-	test("visits no waiting account if only the last sixteenth is free", async () => {
+	test("does not look at each waiting account while only the last sixteenth is free", async () => {
 		const { clock, replicas } = setUp([32]);
 		const limits = limitsWith({ accountShare: 0.75, queueLengthMax: 500 });
 		let looks = 0;

@@ -94,7 +94,7 @@ describe("the estimated wait of a replica", () => {
 		return { clock, prefill, send, learn };
 	};
 
-	test("is that of the uncached characters without a first token", () => {
+	test("is the time for the uncached characters of prompts without a first token", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		expect(prefill.waitMs()).toBe(0);
@@ -108,7 +108,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBeCloseTo(1_024);
 	});
 
-	test("ends on time for answers that are not streamed", () => {
+	test("counts a prompt whose answer is not streamed only for its estimated time", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		send(10_240, false);
@@ -124,7 +124,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBe(30_000);
 	});
 
-	test("excludes a prompt that ended without a first token", () => {
+	test("leaves out a prompt that ended without a first token", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		const [one, other] = [send(5_120), send(10_240)];
@@ -135,7 +135,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBe(0);
 	});
 
-	test("excludes a prompt that ended before an earlier prompt started", () => {
+	test("leaves out a prompt that ended before an earlier prompt started", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		const [one, other] = [send(10_240), send(5_120)];

@@ -58,7 +58,7 @@ describe("a request is sent to another replica", () => {
 		}
 	});
 
-	test.each(["long", "short"])("with the same %s prompt, streamed and whole", async (length) => {
+	test.each(["long", "short"])("with the same %s prompt, as a stream and as a whole answer", async (length) => {
 		const content = `"zwei"\\n\n – 三 `.repeat(length === "long" ? 20_000 : 2);
 		for (const ask of [openAndCollect, askChat]) {
 			const { upstreams, model, servers, firstFails } = openUpstreams(3);
@@ -197,7 +197,7 @@ describe("a call to an address that does not answer", () => {
 		await expect(call()).rejects.toMatchObject({ kind: "unreachable", private: "connect deadline" });
 	});
 
-	test("does not fail early if the address accepts connections", async () => {
+	test("waits beyond the connect deadline if the address accepts connections", async () => {
 		const limits = { connectMs: 100, totalMs: 600, firstEventMs: 600 };
 		const server = withUpstream();
 		const { upstreams, model } = upstreamsOver([server.spec()], { fetch: connecting, limits });
@@ -288,7 +288,7 @@ describe("a request on which replicas fail", () => {
 		return { upstreams, requests, ask };
 	}
 
-	test.each(poisonous)("is to blame if two replicas fail on it, twice (%s)", async (_, bad) => {
+	test.each(poisonous)("is blamed if two replicas fail on it, twice (%s)", async (_, bad) => {
 		const { upstreams, requests, ask } = serve(3, bad);
 		for (let round = 0; round < 8; round += 1) {
 			const kind = round === 0 ? expect.stringMatching(/^(failed|died|unreadable)$/) : "unanswerable";

@@ -19,7 +19,7 @@ function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown>
 	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();
 }
 
-test("each request has its own body, id and accept header", async () => {
+test("each request sent in the same turn has its own body, id and accept header", async () => {
 	upstream.always(() => reply().text("Hello."));
 	const ids = Array.from({ length: MANY }, () => Bun.randomUUIDv7());
 	const { signal } = new AbortController();
@@ -38,7 +38,7 @@ test("each request has its own body, id and accept header", async () => {
 	expect(sent).toEqual(expect.arrayContaining(alike));
 });
 
-test("a stream whose client disconnected in the same turn is not sent", async () => {
+test("a request whose client disconnected in the same turn is not sent", async () => {
 	const before = upstream.requests.length;
 	const leaving = new AbortController();
 	const staying = new AbortController();
@@ -50,7 +50,7 @@ test("a stream whose client disconnected in the same turn is not sent", async ()
 	expect(upstream.requests.length - before).toBe(1);
 });
 
-test("a barrier resolves once per turn for all its callers", async () => {
+test("the tick barrier resolves once per turn for all its callers", async () => {
 	const tickBarrier = createTickBarrier();
 	const told: string[] = [];
 	const first = tickBarrier().then(async () => {

@@ -158,7 +158,7 @@ describe("calls to model servers", () => {
 		expect([servers[0]?.requests.length, upstreams.replicas()[0]?.inFlight]).toEqual([1, 0]);
 	});
 
-	test("do not count a paused reader as a silent server", async () => {
+	test("are not ended as silent while their own reader pauses", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, { silenceMs: 400 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
 		const stream = openChat(upstreams, model, chatCall());

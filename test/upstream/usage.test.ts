@@ -54,7 +54,7 @@ describe("a usage record", () => {
 		[2, { total_tokens: 354 }, 2, null, 342, 340],
 		[2, { total_tokens: 14 }, 2, 0, 2, 0],
 	])(
-		"with %d completion tokens and %j charges %d if reasoning is included, else %d",
+		"of %d tokens with %j counts %d, reasoning %p if inside; %d, %p if beside",
 		(completion, more, inside, of, beside, ofBeside) => {
 			for (const [reading, tokens, reasoning] of [
 				["inside", inside, of],
@@ -99,7 +99,7 @@ describe("a usage record", () => {
 const counts = (...of: Parameters<typeof record>) => readUsage(record(...of));
 
 describe("the usage of a stream", () => {
-	test("`last`: uses the last record for the whole answer and ignores zeros", () => {
+	test("`last`: is the last record for the whole answer that is not zero", () => {
 		const tally = new UsageTally("last");
 		tally.note(counts(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
@@ -111,13 +111,13 @@ describe("the usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`last`: is final with the record on the finish event", () => {
+	test("`last`: is final once the finish event has a record", () => {
 		const tally = new UsageTally("last");
 		tally.note(counts(9, 5), 0, true, 1);
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`per_choice`: takes each choice's latest cumulative record", () => {
+	test("`per_choice`: is the latest cumulative record of each choice", () => {
 		const tally = new UsageTally("per_choice");
 		for (const [choice, tokens] of [
 			[0, 1],
@@ -135,14 +135,14 @@ describe("the usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`sum`: adds up the choices and counts the prompt once", () => {
+	test("`sum`: is the sum over the choices, with the prompt counted once", () => {
 		const tally = new UsageTally("sum");
 		tally.note(counts(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
 		tally.note(counts(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 
-	test("`sum`: ignores a repeated last record", () => {
+	test("`sum`: counts a repeated last record once", () => {
 		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(counts(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));

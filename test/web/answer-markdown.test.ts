@@ -5,7 +5,7 @@ import AnswerMarkdown from "../../src/web/pages/playground/markdown.tsx";
 
 const shown = (text: string) => renderToStaticMarkup(createElement(AnswerMarkdown, { text }));
 
-test("an answer's tables, lists and code become elements", () => {
+test("the chat page renders an answer's tables, lists and code as elements", () => {
 	const html = shown("| a | b |\n|---|--:|\n| 1 | `2` |\n\n- one\n- two\n\n```js\nif (a < b) {}\n```");
 	for (const part of ["<th>a</th>", "<code>2</code>", "<li>one</li>", "if (a &lt; b) {}"]) expect(html).toContain(part);
 });

@@ -32,7 +32,7 @@ async function read(chunks: readonly Uint8Array[]): Promise<ChatEnd & { answer: 
 	return { ...end, ...heard };
 }
 
-test("the reader reads text, reasoning and usage from chunks of any size", async () => {
+test("the playground's reader reads text, reasoning and usage from chunks of any size", async () => {
 	const stream = bytes(
 		[
 			": a comment\r\n\r\n",
@@ -61,7 +61,7 @@ test("the reader reads text, reasoning and usage from chunks of any size", async
 	}
 });
 
-test("the reader assembles parallel tool calls from their fragments", async () => {
+test("the playground's reader assembles parallel tool calls from their fragments", async () => {
 	const piece = (index: number, rest: object) => event({ choices: [{ delta: { tool_calls: [{ index, ...rest }] } }] });
 	const end = await read([
 		bytes(
@@ -80,20 +80,20 @@ test("the reader assembles parallel tool calls from their fragments", async () =
 	]);
 });
 
-test("the reader keeps the text received before an error", async () => {
+test("the playground's reader keeps the text received before an error", async () => {
 	const failed = await read([bytes(says("half") + event({ error: { message: "The model stopped." } }))]);
 	expect([failed.answer, failed.error]).toEqual(["half", "The model stopped."]);
 	const garbled = await read([bytes(`${says("half")}data: {"choices\n\n`)]);
 	expect([garbled.answer, garbled.error]).toEqual(["half", "The response was cut off."]);
 });
 
-test("the reader stops at an event of more than 4 million characters", async () => {
+test("the playground's reader stops at an event of more than 4 million characters", async () => {
 	const flood = bytes("x".repeat(1_000_000));
 	const end = await read([bytes(`${says("half")}data: `), flood, flood, flood, flood, flood]);
 	expect([end.answer, end.error]).toEqual(["half", "The response was cut off."]);
 });
 
-test("the reader says that a request without an answer may have been charged", async () => {
+test("the playground's reader warns that a request without an answer may be charged", async () => {
 	const breaking = Bun.listen({
 		port: 0,
 		hostname: "127.0.0.1",

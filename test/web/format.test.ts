@@ -20,7 +20,7 @@ test("durations and ages are shown in the largest fitting unit", () => {
 	]);
 });
 
-test("a sign-in opens only paths of this site", () => {
+test("a sign-in opens only paths of this site, never another site", () => {
 	for (const next of [
 		null,
 		"",

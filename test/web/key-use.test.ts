@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { canSend, isProjectArchived } from "../../src/web/key-use.ts";
 
-test("a key calls models only if active, writing and in no archived project", () => {
+test("a key calls models only if it is active, not read-only, in no archived project", () => {
 	const key = { state: "active", readsOnly: false, projectState: null } as const;
 	const shown = [
 		key,

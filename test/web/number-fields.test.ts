@@ -5,7 +5,7 @@ import { Glob } from "bun";
 
 const WEB = join(import.meta.dir, "../../src/web");
 
-test("no number field accepts a minus sign", () => {
+test("the number fields of all pages refuse a minus sign", () => {
 	const fields = [...new Glob("**/*.tsx").scanSync(WEB)].flatMap((path) =>
 		[...readFileSync(join(WEB, path), "utf8").matchAll(/<NumberInput$.*?\/>/gms)].map(([field]) => ({ path, field })),
 	);

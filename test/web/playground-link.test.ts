@@ -46,7 +46,7 @@ async function fragmentWith(value: unknown): Promise<string> {
 	return `#chat=${Buffer.from(await new Response(packed).arrayBuffer()).toString("base64url")}`;
 }
 
-test("a link restores the conversation without request ids", async () => {
+test("a playground link restores the conversation without request ids", async () => {
 	const { url, leftOut } = await toShareLink(SHARED, PAGE);
 	expect(leftOut).toBe(0);
 	const read = await readShareLink(fragmentOf(url));
@@ -60,7 +60,7 @@ test("a link restores the conversation without request ids", async () => {
 	});
 });
 
-test("a link omits pictures and is not created if too long", async () => {
+test("a playground link omits pictures and is not created if too long", async () => {
 	const picture = { name: "p.png", url: `data:image/png;base64,${"A".repeat(90_000)}` };
 	const turns: Turn[] = [{ role: "user", content: "See", pictures: [picture, picture] }];
 	const { url, leftOut } = await toShareLink({ setup: FRESH_SETUP, threads: [{ model: "one", turns }] }, PAGE);
@@ -75,7 +75,7 @@ test("a link omits pictures and is not created if too long", async () => {
 	).toBeUndefined();
 });
 
-test("a malformed link gives a valid conversation or none", async () => {
+test("a malformed playground link gives a valid conversation or none", async () => {
 	for (const fragment of [
 		"",
 		"#chat=",
@@ -120,7 +120,7 @@ test("a malformed link gives a valid conversation or none", async () => {
 	expect(odd?.threads[0]?.turns).toHaveLength(2);
 });
 
-test("a short link that expands to a huge conversation is refused", async () => {
+test("a short playground link that expands to a huge conversation is refused", async () => {
 	const bomb = await fragmentWith({
 		threads: [{ model: "one", turns: [{ role: "user", content: "x".repeat(1_500_000) }] }],
 	});

@@ -18,7 +18,7 @@ test.each([
 	expect(roundTicks(values)).toEqual(ticks);
 });
 
-test("ticks are at most seven, evenly spaced, and cover all values", () => {
+test("the ticks of a chart are at most seven, evenly spaced, and cover all values", () => {
 	for (let at = 0; at < 2_000; at++) {
 		const values = [Math.random() * 10 ** (at % 15), -Math.random() * 10 ** (at % 7)];
 		const ticks = roundTicks(values);

@@ -31,7 +31,7 @@ test("the errors page lists every code with its status", () => {
 		expect([code, statuses]).toEqual([code, expect.arrayContaining([ERRORS[code as FaultCode].status])]);
 });
 
-test("the docs about 429 name the account's limits", () => {
+test("the docs page about 429 names the account's limits", () => {
 	const places = createFairPool({ size: () => 10, share: () => 1 / 10 });
 	places.take("acc_1");
 	expect(() => places.take("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));

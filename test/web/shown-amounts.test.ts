@@ -16,7 +16,7 @@ function textsOf(element: ReactElement): string[] {
 		.filter((text) => text !== "");
 }
 
-test("the page shows each amount of a balance under its label", () => {
+test("the balance figures show each amount under its label", () => {
 	const balance = { availableNanoUsd: usd(11), heldNanoUsd: usd(12), balanceNanoUsd: usd(23), spentNanoUsd: usd(14) };
 	const promotions = [
 		{ lastDay: "2027-01-31", leftNanoUsd: usd(3) },
@@ -33,7 +33,7 @@ test("the page shows each amount of a balance under its label", () => {
 	]);
 });
 
-test("the page shows each cost line with its name, rate and unit", () => {
+test("a request's cost lines show each part's name, rate and unit", () => {
 	const used = {
 		promptTokens: 50,
 		cachedTokens: 10,

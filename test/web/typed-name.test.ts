@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { isTypedName } from "../../src/web/parts/dialog.tsx";
 
-test("the confirmation field accepts every name as it appears on the screen", () => {
+test("the confirmation field accepts a name typed as it appears on the screen", () => {
 	for (const [name, typed] of [
 		[" made by a script ", "made by a script"],
 		["two  spaces", "two spaces"],

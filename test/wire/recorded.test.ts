@@ -10,45 +10,48 @@ const EVERY = 41;
 const sampleOf = (recording: Recording) =>
 	cutPositions(recording, EVERY).filter((_, at) => LONG || at % 3 === RECORDINGS.indexOf(recording) % 3);
 
-describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
-	const { says, fails, bytes } = recording;
+describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const))(
+	"the recorded answer %s",
+	(_, recording) => {
+		const { says, fails, bytes } = recording;
 
-	test("is assembled completely from its recorded bytes", async () => {
-		const player = createPlayer(recording);
-		const { said, failed } = await player.play();
-		expect(failed).toBe(fails as string);
-		expect(said.choices).toEqual(fails === undefined ? [...says.choices] : said.choices);
-		if (fails === undefined) expect(said).toEqual(says);
-		else expect(said.choices.map(({ text }) => text)).toEqual(says.choices.map(({ text }) => text));
-		await player.stop();
-	});
+		test("is assembled completely from its recorded bytes", async () => {
+			const player = createPlayer(recording);
+			const { said, failed } = await player.play();
+			expect(failed).toBe(fails as string);
+			expect(said.choices).toEqual(fails === undefined ? [...says.choices] : said.choices);
+			if (fails === undefined) expect(said).toEqual(says);
+			else expect(said.choices.map(({ text }) => text)).toEqual(says.choices.map(({ text }) => text));
+			await player.stop();
+		});
 
-	test("gives the same answer wherever its bytes are cut", async () => {
-		const player = createPlayer(recording);
-		const whole = await player.play();
-		for (const cut of sampleOf(recording)) expect({ cut, ...(await player.play(cut)) }).toEqual({ cut, ...whole });
-		await player.stop();
-	});
+		test("gives the same answer wherever its bytes are cut", async () => {
+			const player = createPlayer(recording);
+			const whole = await player.play();
+			for (const cut of sampleOf(recording)) expect({ cut, ...(await player.play(cut)) }).toEqual({ cut, ...whole });
+			await player.stop();
+		});
 
-	test("fails if it breaks off before its finish reason", async () => {
-		const player = createPlayer(recording);
-		const whole = await player.play();
-		for (const end of sampleOf(recording)) {
-			const { said, failed } = await player.play(0, end);
-			// Once all finish reasons have arrived, only counts and sources may be missing.
-			if (failed === undefined) expect({ end, choices: said.choices }).toEqual({ end, choices: whole.said.choices });
-			else expect({ end, begins: begins(said.choices, whole.said.choices) }).toEqual({ end, begins: true });
-		}
-		expect(bytes.length).toBeLessThan(4_096);
-		await player.stop();
-	});
-});
+		test("fails if it breaks off before its finish reason", async () => {
+			const player = createPlayer(recording);
+			const whole = await player.play();
+			for (const end of sampleOf(recording)) {
+				const { said, failed } = await player.play(0, end);
+				// Once all finish reasons have arrived, only counts and sources may be missing.
+				if (failed === undefined) expect({ end, choices: said.choices }).toEqual({ end, choices: whole.said.choices });
+				else expect({ end, begins: begins(said.choices, whole.said.choices) }).toEqual({ end, begins: true });
+			}
+			expect(bytes.length).toBeLessThan(4_096);
+			await player.stop();
+		});
+	},
+);
 
 function begins(part: readonly AssembledChoice[], whole: readonly AssembledChoice[]): boolean {
 	return part.every(({ text }, index) => whole[index]?.text.startsWith(text));
 }
 
-test("the recordings cover every server and ending", () => {
+test("the recordings cover every model server and every kind of ending", () => {
 	expect(RECORDINGS.length).toBeGreaterThanOrEqual(60);
 	expect(new Set(RECORDINGS.map(({ name }) => name)).size).toBe(RECORDINGS.length);
 	const servers = new Set(RECORDINGS.map(({ name }) => name.split(":")[0]));
@@ -89,7 +92,7 @@ function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" 
 	return found;
 }
 
-test("every field of real servers is forwarded, or withheld for a reason", () => {
+test("every field of real servers' answers is forwarded, or withheld for a reason", () => {
 	for (const [place, names] of Object.entries(fieldsOf(RECORDINGS))) {
 		const [passed, withheld] = [FORWARDED_FIELDS[place as "answer"], withheldAt(place as "answer")];
 		const decided = new Set([...Object.keys(passed), ...withheld]);

@@ -89,39 +89,42 @@ function sentBack(message: Record<string, unknown>): Record<string, Record<strin
 const whole = RECORDINGS.filter(({ fails }) => fails === undefined);
 const broken = RECORDINGS.filter(({ fails }) => fails !== undefined);
 
-describe.each(whole.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
-	test("gives the SDK the same answer as the server, except for intended changes", async () => {
-		expect((await read(direct, recording, 0, true)).said).toEqual(saidDirectly(recording));
-		for (const asked of [true, false]) {
-			const { said, events, threw } = await read(through, recording, 0, asked);
-			expect({ asked, threw, said }).toEqual({ asked, threw: false, said: recording.says });
-			// The first choice must exist, because some clients that did not request usage read `choices[0]` of every event.
-			expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
-			expect(events.at(-1)?.usage).toBeDefined();
-		}
-	});
+describe.each(whole.map((recording) => [recording.name, recording] as const))(
+	"the recorded answer %s",
+	(_, recording) => {
+		test("gives the SDK the same answer as the server, except for intended changes", async () => {
+			expect((await read(direct, recording, 0, true)).said).toEqual(saidDirectly(recording));
+			for (const asked of [true, false]) {
+				const { said, events, threw } = await read(through, recording, 0, asked);
+				expect({ asked, threw, said }).toEqual({ asked, threw: false, said: recording.says });
+				// The first choice must exist, because some clients that did not request usage read `choices[0]` of every event.
+				expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
+				expect(events.at(-1)?.usage).toBeDefined();
+			}
+		});
 
-	test("is accepted as a message of the next turn", async () => {
-		if (recording.endpoint !== "chat") return;
-		const { events } = await read(through, recording, 0, true);
-		const user = { role: "user", content: `${recording.name}@0` };
-		for (const [client, answer] of Object.entries(sentBack(messageOf(events)))) {
-			const body = { model: modelOf(recording), messages: [user, answer, user], stream: true };
-			const response = await service.post("/v1/chat/completions", secret, body);
-			expect([client, answer, response.status]).toEqual([client, answer, 200]);
-			await response.body?.cancel();
-		}
-	});
+		test("is accepted as a message of the next turn", async () => {
+			if (recording.endpoint !== "chat") return;
+			const { events } = await read(through, recording, 0, true);
+			const user = { role: "user", content: `${recording.name}@0` };
+			for (const [client, answer] of Object.entries(sentBack(messageOf(events)))) {
+				const body = { model: modelOf(recording), messages: [user, answer, user], stream: true };
+				const response = await service.post("/v1/chat/completions", secret, body);
+				expect([client, answer, response.status]).toEqual([client, answer, 200]);
+				await response.body?.cancel();
+			}
+		});
 
-	test("gives the SDK the same answer however the network cuts the bytes", async () => {
-		const cuts = cutPositions(recording, 29);
-		const offset = recording.name.length % 7;
-		for (let at = 1; at <= CUTS; at += 1) {
-			const cut = cuts[(Math.floor((cuts.length * at) / (CUTS + 1)) + offset) % cuts.length] as number;
-			expect((await read(through, recording, cut, true)).said).toEqual(recording.says);
-		}
-	});
-});
+		test("gives the SDK the same answer however the network cuts the bytes", async () => {
+			const cuts = cutPositions(recording, 29);
+			const offset = recording.name.length % 7;
+			for (let at = 1; at <= CUTS; at += 1) {
+				const cut = cuts[(Math.floor((cuts.length * at) / (CUTS + 1)) + offset) % cuts.length] as number;
+				expect((await read(through, recording, cut, true)).said).toEqual(recording.says);
+			}
+		});
+	},
+);
 
 test.each(broken.map((recording) => [recording.name, recording] as const))(
 	"%s: the SDK throws an error",

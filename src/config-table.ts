@@ -28,7 +28,7 @@ DEMO_PUBLIC | | both internal | set by serve --demo-public
 INTERNAL_SECRET | generated per start | both | signs requests from the console to a gateway; required, with the same value, if they are started separately
 GATEWAY_URL | | console | address of a gateway for the playground, if the console is started separately
 JOURNAL | process | gateway | durability of an acknowledged charge: survives process (kill -9), host (power loss) or remote (loss of the disk)
-JOURNAL_KEEP_S | 3600 | gateway | seconds for which journals are kept whose charges are in the database, for a database that loses commits; 0 to 604800; at most 128 MB of a running gateway and 256 MB of ended ones
+JOURNAL_KEEP_S | 3600 | gateway | seconds for which a gateway keeps journals after their charges are in the database, to send them again if a failover loses commits; 0 to 604800; at most 128 MB of a running gateway and 256 MB of ended ones
 LEASE_TTL_S | 30 | both | 5 to 600; longest PostgreSQL outage without refused requests, and longest wait of a revocation for an unreachable instance
 KEY_PEPPER | generated once | both | secret of the stored key digests, at least 32 bytes; required in production
 CONSOLE_SECRET | generated once | console | secret of console sessions, at least 32 bytes; required in production

@@ -294,7 +294,7 @@ describe("warnings of ineffective or ambiguous settings", () => {
 	const warningsOf = (env: Record<string, string>) =>
 		loadConfig({ DATABASE_URL: "postgres://h/d", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET, ...env }, cwd).warnings;
 
-	test("name a HOST that lets other machines in without production", () => {
+	test("name a HOST that other machines can reach outside production", () => {
 		for (const HOST of ["0.0.0.0", "::", "192.0.2.1"])
 			expect(warningsOf({ HOST })).toEqual([expect.stringContaining(`HOST=${HOST} lets other machines in`)]);
 		for (const HOST of ["127.0.0.1", "::1", "localhost"]) expect(warningsOf({ HOST })).toEqual([]);

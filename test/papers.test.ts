@@ -66,7 +66,7 @@ test("the table of endpoints has each path with its methods", () => {
 	}
 });
 
-test("the table of SQL functions has each file", () => {
+test("the table of SQL functions lists each file of functions", () => {
 	const files = readdirSync(join(SOURCE, "db/functions")).filter((name) => name.endsWith(".sql"));
 	expect(firsts(rowsOf("db/README.md", "## Functions")).sort()).toEqual(
 		files.map((name) => `functions/${name}`).sort(),

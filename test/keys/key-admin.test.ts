@@ -259,7 +259,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, token))).toBe("conflict");
 	});
 
-	test("are rotated once by concurrent calls", async () => {
+	test("are replaced once by concurrent rotations", async () => {
 		const { id } = await createKey(maker, await newAccount(), { name: "k" });
 		const codes = await Promise.all(Array.from({ length: 8 }, () => codeOf(rotateKey(maker, { id }, 1000))));
 		expect(codes.filter((code) => code === "none").length).toBe(1);

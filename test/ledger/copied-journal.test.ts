@@ -35,7 +35,7 @@ const BESIDE = [
 	["one/1", "one/20261126", "one/20261126"],
 ] as const;
 
-test("a copied journal is not replayed while its instance runs, in any name or lock", async () => {
+test("a copied journal is not replayed while its instance runs, whatever its name", async () => {
 	await world.serveThere(30_000);
 	const elsewhere = ALTERED.map(([name, alter]) => {
 		const folder = world.newFolder(name);

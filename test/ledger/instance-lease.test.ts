@@ -130,7 +130,7 @@ test("an instance stops admitting requests a fifth of its lease before the end, 
 	}
 });
 
-test("an orderly stop settles, returns all credit and deletes the journal", async () => {
+test("an instance's orderly stop settles, returns all credit and deletes its journal", async () => {
 	const child = await startChild("tidy");
 	await child.ask("open a 100", "opened a");
 	await child.ask("settle a 70", "settled a");

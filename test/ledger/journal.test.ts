@@ -71,7 +71,7 @@ function writeThree(path: string): { name: string; bytes: Uint8Array; ends: numb
 	return { name, bytes: readFileSync(join(path, name)), ends };
 }
 
-test("a replay ends at the last complete record of a truncated file", () => {
+test("a replay of a truncated journal ends at its last complete record", () => {
 	const path = folder();
 	const { name, bytes, ends } = writeThree(path);
 	expect(bytes.length).toBe(ends.at(-1) as number);
@@ -99,7 +99,7 @@ test("a replay ends at the last complete record of a truncated file", () => {
 	}
 });
 
-test("a replay ends at any flipped bit and keeps all records before it", () => {
+test("a replay of a journal ends at any flipped bit and keeps all records before it", () => {
 	const path = folder();
 	const { name, bytes, ends } = writeThree(path);
 	for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -388,7 +388,7 @@ test("the journal's durable() covers every segment written since the last sync",
 	expect(syncs.map(({ name }) => name)).toEqual(["00000001.log", "00000002.log", "00000003.log", "00000004.log"]);
 });
 
-test("the journal closes a segment that was deleted during a sync after the sync", async () => {
+test("the journal closes a segment deleted during a sync only when the sync has ended", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("1"));
@@ -449,7 +449,7 @@ test("a record that arrives during a sync of the journal is durable after the ne
 	journal.close();
 });
 
-test("a replay uses the progress that a request had before it was copied", () => {
+test("a replay uses a request's progress from before its copy to a new segment", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
 	journal.admit(admit("carried"));

@@ -27,7 +27,7 @@ function withHome(keepMs: number) {
 	return { clock, home, kept, written, journals };
 }
 
-test("a kept journal is found with its epoch's end and not listed for replay", () => {
+test("a kept journal is found with the end of its epoch and is not replayed", () => {
 	const { home, kept, written, journals } = withHome(60_000);
 	const claim = written(3);
 	kept.keep(claim, { id: "one", epoch: 3 }, "77");

@@ -108,7 +108,7 @@ test("the ledger draws no account credit for a request that its key's cap refuse
 	expect(slices.get("rich")).toBeUndefined();
 });
 
-test("the ledger reserves from both budgets or neither, and from the journal on", async () => {
+test("the ledger reserves in both budgets or in neither, with a record in the journal", async () => {
 	const { ledger, sum, slices, written, state } = await build("process");
 	const key = slices.get("k");
 	if (key) key.free = usd(99);
@@ -248,7 +248,7 @@ test("an answer waits for nothing, the disk or Postgres, as the journal's mode s
 	expect(steps).toBe(2);
 });
 
-test("the ledger refuses new requests with 503 while the queue is full", async () => {
+test("the ledger refuses new requests with 503 while its queue of settlements is full", async () => {
 	const { ledger, state } = await build("process");
 	state.away = true;
 	for (let n = 0; n < 4; n++) {
@@ -336,7 +336,7 @@ test("the ledger settles a request after the journal's end as a replay would", a
 	}
 });
 
-test("the ledger rejects waits for Postgres in mode remote when the journal closes", async () => {
+test("in mode remote, a wait for Postgres fails when the journal closes", async () => {
 	const { ledger, state, clock } = await build("remote");
 	state.away = true;
 	const [running, over] = [held(ledger, request(10)), held(ledger, request(10))];

@@ -32,11 +32,11 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 	return bytes.subarray(end + 1);
 }
 
-test("the journal cuts off a record that fits only in part", async () => {
+test("the journal removes a record of which only a part fits into the file", async () => {
 	expect((await filledUp("written")).length).toBe(0);
 });
 
-test("the journal stores nothing of a record whose next piece does not fit", async () => {
+test("the journal stores no part of a record whose next piece does not fit", async () => {
 	const rest = await filledUp("mapped");
 	expect(rest.length).toBe(38 * PIECE_BYTES - 154 * 63 * 1024 - 1);
 	expect(rest.every((byte) => byte === 0)).toBe(true);

@@ -119,7 +119,7 @@ function left(
 	};
 }
 
-test("a settlement that waits for a locked row delays no other account", async () => {
+test("a settlement that waits for a locked row does not delay other accounts", async () => {
 	let looks = 0;
 	const { recover, done, isThere } = left(() => (++looks < 4 ? { busy: new Set(["b"]) } : {}));
 	expect(await recover()).toBe(0);
@@ -225,7 +225,7 @@ test("a replay stops reading while 10,000 settlements wait for a locked row", as
 	expect([sentWhenFreed, sent.size]).toEqual([[10_500], 12_000]);
 });
 
-test("a replay settles charges above a lease as late beyond 10,000 settlements", async () => {
+test("a replay settles more than 10,000 charges above a lease as late", async () => {
 	const { late, over } = longReplay(() => {
 		if (late.beforeClose !== undefined) return { late: true };
 		throw new LeaseExceeded("more than the lease holds");
@@ -261,7 +261,7 @@ test("a foreign file in the journal folder does not delay any journal", async ()
 	expect(done.toSorted()).toEqual(["closed", "closed", "settled abc"]);
 });
 
-test("a journal that waits for its instance's end delays no other journal", async () => {
+test("a journal that waits for its instance's end does not delay other journals", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
 	// Journals that must wait and sort before the one that can be replayed, more than are replayed concurrently.
 	const copies = ["a", "b", "c", "d", "e"];
@@ -292,7 +292,7 @@ test.each([
 	expect([done, isThere()]).toEqual([[...said], true]);
 });
 
-test("an instance that renews its lease without a journal here runs elsewhere", async () => {
+test("an instance that renews its lease without a journal here counts as elsewhere", async () => {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
 	const renews = (epoch: number) => new InstanceRunning("one", epoch, true);
@@ -355,7 +355,7 @@ test("late settlements are tried once for each account whose row is locked", asy
 	expect(tried).toEqual(["a", "b"]);
 });
 
-test("a settlement above its lease is late once other leases are closed", async () => {
+test("a settlement that exceeds its lease is settled as late after the others", async () => {
 	const { recover, done } = left((accounts) => {
 		if (done.some((one) => one.startsWith("closed"))) return { late: true };
 		if (accounts.includes("b")) throw new LeaseExceeded("more than the lease holds");
@@ -426,7 +426,7 @@ test("a journal that could not be replayed stays and is tried again", async () =
 	expect(world.isThere()).toBe(false);
 });
 
-test("a folder that cannot be read is reported, and other journals are listed", () => {
+test("an unreadable journal folder is reported, and other journals are listed", () => {
 	const home = mkdtempSync(join(root, "home-"));
 	for (const epoch of ["1", "2"]) mkdirSync(join(home, "one", epoch), { recursive: true });
 	// Creates symbolic links that point to themselves.

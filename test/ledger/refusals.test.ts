@@ -263,7 +263,7 @@ test("a request that arrives during another one's refused grant gets its own gra
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a waiting request asks again if freed credit has lowered what it needs", async () => {
+test("a refused request asks for credit again if freed credit has lowered its need", async () => {
 	const { slices, state } = scriptedSlices(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));

@@ -129,7 +129,7 @@ test("the removal job waits for the sums and for instances that may lack the new
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
 });
 
-test("the removal job keeps a request of a fast clock until the request's own time", async () => {
+test("the removal job keeps a request that a fast clock dated ahead until that date", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const ahead = settled[1]?.event;

@@ -54,7 +54,7 @@ for (const [name, store] of suites) {
 			]);
 		});
 
-		test("a repeated grant returns its first amount", async () => {
+		test("a repeated grant returns the amount of the first", async () => {
 			const before = canonicalDump(await store.dump());
 			const [reply] = await store.ledger("g", 1).grant([ask(1, "acc", 800, 10, true)]);
 			expect(reply?.amount).toBe(usd(500));
@@ -68,7 +68,7 @@ for (const [name, store] of suites) {
 			expect((await ledger.grant([ask(8, "acc", 6, 6)]))[0]?.amount).toBe(usd(0));
 		});
 
-		test("a repeated return counts once", async () => {
+		test("a repeated return of credit counts once", async () => {
 			const ledger = store.ledger("g", 1);
 			const request = give(20, "acc", 200);
 			await ledger.giveBack([request]);
@@ -76,7 +76,7 @@ for (const [name, store] of suites) {
 			expect((await ledger.grant([ask(21, "acc", 1, 1)]))[0]?.available).toBe(usd(304));
 		});
 
-		test("a return above the lease is refused", async () => {
+		test("a return of more credit than the lease has is refused", async () => {
 			expect(await resultOf(() => store.ledger("g", 1).giveBack([give(22, "acc", 5000)]))).toBe("refused");
 		});
 
@@ -271,7 +271,7 @@ for (const [name, store] of suites) {
 			expect((await ledger.recalls()).length).toBe(0);
 		});
 
-		test("a statement skips locked rows and names them", async () => {
+		test("a statement of the ledger skips locked rows and names them", async () => {
 			await store.budget("row", "account", "row", 0);
 			await store.budget("row-key", "key", "row", null);
 			await store.book("row", "adjustment", 500, "row", false);

@@ -69,7 +69,7 @@ test("the writer flushes settlements after the interval and then acknowledges th
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
-test.each(["who hurries", "a full batch"])(
+test.each(["a call of hurry()", "a full batch"])(
 	"%s starts the writer's next flush, whenever the previous one ends",
 	async (what) => {
 		const flushed: number[] = [];
@@ -83,7 +83,7 @@ test.each(["who hurries", "a full batch"])(
 			answer();
 			for (let step = 0; step < steps; step++) await undefined;
 			for (const id of ["a", "b", "c"]) settle(id);
-			if (what === "who hurries") writer.hurry();
+			if (what === "a call of hurry()") writer.hurry();
 			await pass(0);
 			flushed.push(flushes.length);
 		}
@@ -260,7 +260,7 @@ test("the writer reports a full queue and the oldest settlement's age", async ()
 	expect(writer.oldestAgeMs()).toBe(0);
 });
 
-test("the writer sends more than one batch without a pause", async () => {
+test("the writer sends a queue of several batches without a pause", async () => {
 	const { settle, pass, flushes } = build({ batchMax: 2 });
 	for (const id of ["a", "b", "c", "d", "e"]) settle(id);
 	await pass(100);
@@ -360,7 +360,7 @@ test("the writer sets settlements with a locked row aside and retries them", asy
 	expect(flushes.at(-1)?.settled).toEqual(["held"]);
 });
 
-test("the writer drains until Postgres has everything, or rejects at a stop", async () => {
+test("the writer's drain waits until Postgres has everything, and fails at a stop", async () => {
 	const { settle, pass, writer, state, acknowledged } = build({ batchMax: 1 });
 	for (const id of ["a", "b", "c"]) settle(id);
 	await writer.drain();

@@ -222,7 +222,7 @@ describe("a limit of tokens a minute", () => {
 		expect(enter(40)).toBeUndefined();
 	});
 
-	test("counts tokens used beyond the bound, and none of a withdrawn request", () => {
+	test("counts tokens used beyond a request's bound, and none of a withdrawn request", () => {
 		const { clock, limits, enter, remaining } = withTokens(100);
 		enter(60);
 		limits.withdraw("key", 60);

@@ -242,7 +242,7 @@ test("concurrent requests for a key's shares get no more than the limit", async 
 	}
 });
 
-test("a request for more than is free gets nothing and leaves it to smaller ones", async () => {
+test("a request for a larger share than is free gets none; smaller ones still do", async () => {
 	await cluster(2);
 	const ask = (need: number, seq: number): readonly ShareRequest[] => [
 		{ key: "key", kind: "tokens", limit: 10, have: 0, need, seq },

@@ -218,7 +218,7 @@ test("a draw of a share is sent before reports once the gate is open again", asy
 	expect(asks.length).toBe(count);
 });
 
-test("an instance admits within its share and draws for one request more", async () => {
+test("an instance admits requests within its share and draws when one more arrives", async () => {
 	const { store, state, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	for (let minute = 0; minute < 2; minute++) {
@@ -235,7 +235,7 @@ test("an instance admits within its share and draws for one request more", async
 	await limits.stop();
 });
 
-test("a key whose share is being drawn is not dropped", async () => {
+test("a key whose share is being drawn is not dropped from memory", async () => {
 	const { store, state, asks, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	let answer = () => {};

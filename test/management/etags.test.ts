@@ -49,7 +49,7 @@ test("a change by another caller invalidates an ETag, use of the key does not", 
 	expect((await script.get(`/keys/${keyId}`)).body.concurrency).toBeNull();
 });
 
-test("`*` matches any state, a weak ETag none, and an invalid ETag is refused", async () => {
+test("If-Match `*` matches any state, a weak ETag none; an invalid ETag is refused", async () => {
 	const { etag } = (await script.get(`/keys/${keyId}`)).body;
 	const by = (ifMatch: string) => script.send("PATCH", `/keys/${keyId}`, { name: "x" }, { "if-match": ifMatch });
 	expect((await by(`W/"${etag}"`)).status).toBe(412);

@@ -96,7 +96,7 @@ test("the binary without a database or production secrets names the settings", a
 	}
 });
 
-test("the image serves as its user, writes to its volume only, and drains", async () => {
+test("the container image serves as its user, writes only to its volume, and drains", async () => {
 	if (IS_ROOT) expect(statSync(within(image.volume)).uid).toBe(image.uid);
 	const server = spawnThere(image.command.slice(1));
 	let log = "";

@@ -7,7 +7,7 @@ const parent = (traceId: string, isSampled: boolean) => ({ traceId, spanId: "1".
 const hex = (nth: number) => ((nth * 2_654_435_761) % 4_294_967_296).toString(16).padStart(8, "0");
 const ids = Array.from({ length: 20_000 }, (_, nth) => `${"f".repeat(16)}${hex(nth)}${hex(nth + 7)}`);
 
-test("services with the same ratio record the same traces", () => {
+test("services with the same sampling ratio record the same traces", () => {
 	const [mine, theirs] = [0, 1].map(() => createSampling({ sampler: "traceidratio", ratio: 0.1 }));
 	const recorded = ids.filter((id) => mine?.(parent(id, false)));
 	expect(recorded.length).toBeGreaterThan(1_700);

@@ -96,7 +96,7 @@ describe("long answers", () => {
 		expect(one.state).toBe("left");
 	});
 
-	test("fail immediately if they can never fit", () => {
+	test("fail immediately if they can never fit into the memory for answers", () => {
 		const { ask } = setUp();
 		const one = ask("a", 20);
 		expect(() => one.more(20)).toThrow(UpstreamFailure);

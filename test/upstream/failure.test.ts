@@ -149,7 +149,7 @@ describe("a malformed stream", () => {
 		expect(() => chat.accept("[DONE]")).toThrow(expect.objectContaining({ kind: "died" }));
 	});
 
-	test("is finished without usage and without an end marker", () => {
+	test("is complete after its finish reason even without usage and end marker", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "stop" }));
 		expect([chat.finished(), chat.usageIsFinal()]).toEqual([true, false]);

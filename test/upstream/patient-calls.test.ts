@@ -99,7 +99,7 @@ test("a waiting request interrupts one batch line", async () => {
 	expect(await now(another)).toBe("pending");
 });
 
-test("batch lines of dialect openai, or without `onAsked`, are not interrupted", async () => {
+test("batch lines at servers of dialect openai or without `onAsked` run to their end", async () => {
 	const slow = setUp(1, "openai");
 	let asked = 0;
 	const line = slow.take("batch", { patient: true, onAsked: () => (asked += 1) });

@@ -112,7 +112,7 @@ const stream = fc
 		return { includeUsage, payloads: [...payloads, ...(mixed ? payloads.toReversed() : []), "[DONE]"] };
 	});
 
-test("the fast path gives the same bytes and counts as parsing", () => {
+test("the fast path for stream events gives the same bytes and counts as parsing", () => {
 	let plain = 0;
 	let all = 0;
 	fc.assert(
@@ -145,7 +145,7 @@ test.each([
 		'{"choices":[{"delta":{"content":"a"},"logprobs":{"refusal":[{"token":"a","logprob":-1}]}}]}',
 		'{"choices":[{"delta":{"content":"b"},',
 	],
-])("the fast path leaves an event with %s to the parser", (_, event, other) => {
+])("the fast path for stream events leaves an event with %s to the parser", (_, event, other) => {
 	const told = relayOf(false, "");
 	const parsed = relayOf(false, PADDING);
 	const next = other + event.slice(other.length);
@@ -153,7 +153,7 @@ test.each([
 	expect(told.plain()).toBe(0);
 });
 
-test("the fast path is given up for servers whose events always differ", () => {
+test("the fast path is no longer tried for a server whose events always differ", () => {
 	const relay = relayOf(false, "");
 	const event = (id: number) => `{"id":"${id}","choices":[{"index":0,"delta":{"content":"a"}}]}`;
 	for (let id = 0; id < 10; id += 1) relay.of(event(id));

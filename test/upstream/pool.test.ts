@@ -122,7 +122,7 @@ describe("the choice of a replica", () => {
 		expect(take({ routed: promptOf("x") }).replica === first.replica).toBe(returns);
 	});
 
-	test("avoids a replica with the cached prompt that gives no first tokens", () => {
+	test("avoids a replica that has the prompt cached but gives no first tokens", () => {
 		const { take, clock, replicas } = setUp([256, 256]);
 		const first = take({ routed: promptOf("x") });
 		clock.advance(200);
@@ -133,7 +133,7 @@ describe("the choice of a replica", () => {
 		expect(take({ routed: promptOf("x") }).replica).not.toBe(first.replica);
 	});
 
-	test("avoids a replica with the cached prompt if it is busier by a quarter", () => {
+	test("avoids a replica that has the prompt cached but is busier by a quarter", () => {
 		const { take, clock } = setUp([8, 8]);
 		const taken = Array.from({ length: 8 }, () => {
 			const ticket = take({ routed: promptOf("x") });

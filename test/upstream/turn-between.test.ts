@@ -71,7 +71,7 @@ const posted = (body: string | FormData, context: CallContext): UnaryCall<Counte
 	run: (ask) => ask.post({ path: "/any", body, read: (answer) => answer as CountedReply }),
 });
 
-test("small requests are sent at the end of the turn, large ones immediately", async () => {
+test("small requests are sent at the end of the event-loop turn, large ones at once", async () => {
 	const { upstreams, sent, context } = setUp();
 	for (const turn of ["first", "second"]) {
 		const small = turn.padEnd(TOGETHER);
@@ -92,7 +92,7 @@ test("small requests are sent at the end of the turn, large ones immediately", a
 	}
 });
 
-test("all answers of one turn are read at its end", async () => {
+test("all answers that arrive in one event-loop turn are read at its end", async () => {
 	const { upstreams, sent, read, context } = setUp();
 	const asked = ["a", "b"].map((body) => upstreams.call(roomy, posted(body, context())));
 	await tickBarrier();

@@ -44,36 +44,45 @@ function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 	return { clock, upstreams, context, leave: () => leaving.abort(), answer, isHungUp };
 }
 
-test.each(CALLS)("%s whose client disconnects is aborted without blaming the replica", async (_, callOf) => {
-	const { clock, upstreams, context, leave, isHungUp } = setUp({ breakerFailuresInRow: 1 });
-	const call = upstreams.call(model, callOf(context));
-	await tickBarrier();
-	leave();
-	expect(isHungUp()).toEqual([false]);
-	clock.advance(MOMENT_MS);
-	expect(isHungUp()).toEqual([true]);
-	await expect(call).rejects.toMatchObject({ kind: "aborted" });
-	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
-});
+test.each(CALLS)(
+	"a call for %s is aborted without blaming the replica if its client disconnects",
+	async (_, callOf) => {
+		const { clock, upstreams, context, leave, isHungUp } = setUp({ breakerFailuresInRow: 1 });
+		const call = upstreams.call(model, callOf(context));
+		await tickBarrier();
+		leave();
+		expect(isHungUp()).toEqual([false]);
+		clock.advance(MOMENT_MS);
+		expect(isHungUp()).toEqual([true]);
+		await expect(call).rejects.toMatchObject({ kind: "aborted" });
+		expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
+	},
+);
 
-test.each(CALLS)("%s that is answered after its client disconnected fails as aborted", async (_, callOf, body) => {
-	const { upstreams, context, leave, answer } = setUp({ breakerFailuresInRow: 1 });
-	const call = upstreams.call(model, callOf(context));
-	leave();
-	answer.resolve(Response.json(body));
-	await expect(call).rejects.toMatchObject({ kind: "aborted" });
-	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
-});
+test.each(CALLS)(
+	"a call for %s fails as aborted if it is answered after its client disconnected",
+	async (_, callOf, body) => {
+		const { upstreams, context, leave, answer } = setUp({ breakerFailuresInRow: 1 });
+		const call = upstreams.call(model, callOf(context));
+		leave();
+		answer.resolve(Response.json(body));
+		await expect(call).rejects.toMatchObject({ kind: "aborted" });
+		expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
+	},
+);
 
-test.each(CALLS)("%s that is answered before its client disconnects is delivered", async (_, callOf, body) => {
-	const { upstreams, context, leave, answer } = setUp();
-	const call = upstreams.call(model, callOf(context));
-	answer.resolve(Response.json(body));
-	expect(await call).toMatchObject({ replica: "test-model#0" });
-	leave();
-});
+test.each(CALLS)(
+	"a call for %s is delivered if it is answered before its client disconnects",
+	async (_, callOf, body) => {
+		const { upstreams, context, leave, answer } = setUp();
+		const call = upstreams.call(model, callOf(context));
+		answer.resolve(Response.json(body));
+		expect(await call).toMatchObject({ replica: "test-model#0" });
+		leave();
+	},
+);
 
-test("a disconnect is noticed immediately in long calls and in streams", async () => {
+test("a client's disconnect is noticed immediately in long calls and in streams", async () => {
 	const lasting = setUp();
 	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
 	await tickBarrier();
@@ -90,7 +99,7 @@ test("a disconnect is noticed immediately in long calls and in streams", async (
 	await expect(stream.next()).rejects.toMatchObject({ kind: "aborted" });
 });
 
-test("a deadline that passes before the call has a timer ends the call", async () => {
+test("a deadline that passes before a call's timer starts ends the call", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
 	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
 	await tickBarrier();

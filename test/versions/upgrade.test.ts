@@ -29,7 +29,7 @@ const REST_MS_MAX = LONG ? 100 : 200;
 const RICH = 100_000_000_000;
 const LONG_STREAM: ChatRequest = { words: 150, stream: true, maxTokens: 200 };
 
-test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost request`, async () => {
+test(`an upgrade by kill -9${LONG ? " or in order" : ""} loses no request`, async () => {
 	const old = former.program;
 	await withFleet(old, async (fleet, upstream) => {
 		const [first, second] = fleet.members as [FleetMember, FleetMember];

@@ -75,7 +75,7 @@ test("the usage filter ignores unknown values and covers whole days", () => {
 	expect(readUsageFilter(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
 });
 
-test("a snippet escapes quotes in its values", () => {
+test("a code snippet escapes quotes in its values", () => {
 	const messages = [{ role: "user", content: `it's "quoted"\nand more` }];
 	const [curl, python] = chatSnippets({
 		baseUrl: "http://x/v1",
